@@ -72,7 +72,7 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
  * recursion or a union of look-ups has found so far, the few names of types, and the partial indexes of what runs, what waits and what is being pruned, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|referred$|json_each |CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
+  /^SCAN (?!v$|line$|tree$|referred$|json_each |r (?:EXISTS )?VIRTUAL TABLE|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
     step
   )
 
@@ -184,6 +184,30 @@ it.scopedLive(
         yield* store.ancestors(id)
         yield* store.treeUsage(id)
         yield* store.todos(id)
+        // The same and the tree again, in a session with branches.
+        const branched = session()
+        const leaf = message()
+        yield* log.append(branched, [
+          created,
+          draft("session.next.synthetic", { messageID: leaf, text: "one" }),
+          draft("session.next.synthetic", { messageID: message(), text: "two" }),
+          draft("session.next.leaf.moved", { messageID: leaf, path: [[0, 1]] }),
+          draft("session.next.labeled", { messageID: leaf, label: "here" }),
+          draft("session.next.synthetic", { messageID: message(), text: "three" })
+        ])
+        yield* store.contextRows(branched, 0)
+        yield* store.contextAt(branched, { baselineSeq: 0, before: 6 })
+        yield* store.stepAt(branched, 6)
+        yield* store.instructionFiles(branched, 10)
+        yield* store.todos(branched)
+        yield* store.continued(branched, { trigger: "resume", admittedSeq: undefined })
+        yield* store.messages({ sessionID: branched })
+        yield* store.messages({ sessionID: branched, order: "desc" })
+        yield* store.tree({ sessionID: branched })
+        yield* store.place(branched, leaf)
+        yield* store.find(branched, "here")
+        yield* store.find(branched, leaf)
+        yield* store.find(branched, "msg_")
         const context = { baseline: 0, snapshot: { told: {} } }
         yield* log.append(id, [
           draft("session.next.request.framed", { hash: "h", system: [""], baselineSeq: 0, context })
@@ -249,7 +273,10 @@ it.scopedLive(
         "WITH part AS",
         "last <=",
         "FROM kept_decision",
-        "SELECT ?, s.session"
+        "SELECT ?, s.session",
+        "CROSS JOIN session_message",
+        "FROM session_leaf",
+        "FROM session_label"
       ]) {
         assert.isTrue(
           asked.some((text) => text.includes(part)),
@@ -263,6 +290,8 @@ it.scopedLive(
         ["WITH RECURSIVE tree", "session_parent (parent_id=?)"],
         ["status = 'running' ORDER BY seq", "session_part_unsettled (session=?)"],
         ["WHERE address =", "session_address (address=?)"],
+        ["CROSS JOIN session_message", "SEARCH m USING PRIMARY KEY (session=? AND seq>? AND seq<?)"],
+        ["FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],
         [
           "promoted_seq IS NOT NULL AND +admitted_seq",
           "sqlite_autoindex_session_input_3 (session=? AND promoted_seq>?)"

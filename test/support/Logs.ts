@@ -54,9 +54,7 @@ const tableNames = [
 export const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* Effect.forEach(tableNames, (table) =>
-    sql.unsafe(
-      `SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" || table === "session_leaf" ? "" : ", 3"}`
-    )
+    sql.unsafe(`SELECT * FROM ${table} ORDER BY 1, 2${table === "session_instruction" ? "" : ", 3"}`)
   )
   return Object.fromEntries(tableNames.map((table, index) => [table, rows[index] ?? []]))
 })

@@ -18,7 +18,7 @@ const transcript = Effect.fnUntraced(function* (sessionID: SessionID) {
   const items: Array<unknown> = []
   let cursor: number | undefined
   do {
-    const page = yield* store.messages({ sessionID, limit: 7, cursor })
+    const page = yield* store.messages({ sessionID, limit: 7, cursor, branch: "all" })
     items.push(...page.items)
     cursor = page.cursor
   } while (cursor !== undefined)
@@ -67,7 +67,8 @@ export const readModels = Effect.fnUntraced(function* (sessionID: SessionID, abo
     unsettled: yield* outcome(store.unsettledTools(sessionID)),
     openStep: yield* outcome(store.openStep(sessionID)),
     instructions: yield* outcome(store.instructionFiles(sessionID, 100)),
-    todos: yield* outcome(store.todos(sessionID))
+    todos: yield* outcome(store.todos(sessionID)),
+    tree: yield* outcome(store.tree({ sessionID, limit: 500 }))
   }
   return JSON.parse(JSON.stringify(shown)) as Readonly<Record<keyof typeof shown, unknown>>
 })

@@ -4,6 +4,7 @@ import type { Verb } from "./arguments/Verb.ts"
 import { agents } from "./commands/agents.ts"
 import { answer } from "./commands/answer.ts"
 import { backup, restore } from "./commands/backup.ts"
+import { branch } from "./commands/branch.ts"
 import { budget } from "./commands/budget.ts"
 import { compact } from "./commands/compact.ts"
 import { context } from "./commands/context.ts"
@@ -23,6 +24,7 @@ import { search } from "./commands/search.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
 import { stats } from "./commands/stats.ts"
+import { label, tree } from "./commands/tree.ts"
 import { trust } from "./commands/trust.ts"
 
 /** The verbs, as help lists them. */
@@ -33,10 +35,13 @@ export const verbs: ReadonlyArray<Verb> = [
   search,
   messages,
   show,
+  tree,
   context,
   resume,
   answer,
   interrupt,
+  branch,
+  label,
   compact,
   budget,
   switchTo,
@@ -65,10 +70,13 @@ const root = Command.make("daybook").pipe(
     search.command,
     messages.command,
     show.command,
+    tree.command,
     context.command,
     resume.command,
     answer.command,
     interrupt.command,
+    branch.command,
+    label.command,
     compact.command,
     budget.command,
     switchTo.command,

@@ -37,6 +37,7 @@ const codes = new Map<string, number>([
   ["SessionNotFound", exitCode.notFound],
   ["AgentNotFound", exitCode.notFound],
   ["NotFound", exitCode.notFound],
+  ["MessageNotFound", exitCode.notFound],
   ["NothingShown", exitCode.notFound],
   ["CursorExpired", exitCode.notFound],
   ["PromptConflictError", exitCode.conflict],

@@ -71,8 +71,9 @@ const moved = (error: CursorAhead | CursorExpired) => Effect.die(error)
 export const loadOwned = (history: History, sessionID: SessionID, baselineSeq: number) =>
   Effect.catchTags(history.load(sessionID, baselineSeq), { CursorAhead: moved, CursorExpired: moved })
 
-/** A completed compaction moves the start of the shown history, so cached rows are stale. */
-const startsAnew = (event: SessionEvent): boolean => event.type === "session.next.compaction.ended"
+/** A completed compaction, or a move of the leaf, changes which messages are shown: cached rows are stale. */
+const startsAnew = ({ type }: SessionEvent): boolean =>
+  type === "session.next.compaction.ended" || type === "session.next.leaf.moved"
 
 const charsIn = (value: unknown): number => {
   if (typeof value === "string") return value.length
@@ -183,7 +184,7 @@ export const makeBounded = Effect.fnUntraced(function* (
         const page = yield* log.read({ sessionID, after: cursor, incarnation: from.incarnation })
         for (const event of page.events) {
           if (startsAnew(event)) return undefined
-          const changes = project(event).filter(({ table }) => table !== "session")
+          const changes = project(event).filter(({ table }) => table !== "session" && table !== "session_label")
           if (Either.isLeft(from.tables.apply(changes))) return undefined
           events.set(event.seq, Either.right(event))
         }

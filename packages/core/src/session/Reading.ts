@@ -71,6 +71,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     list,
     messages: (options: Parameters<Service["messages"]>[0]) => reads(() => store.messages(options))(options.sessionID),
     message: reads(store.message),
+    tree: (options: Parameters<Service["tree"]>[0]) => reads(() => store.tree(options))(options.sessionID),
     context: reads(context),
     inbox: reads((sessionID: SessionID) => inbox.waiting(sessionID, { limit: whole })),
     events: (options: Parameters<Service["events"]>[0]) => Stream.filter(log.tail(options), isFollowed),

@@ -3,7 +3,7 @@
  * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
 import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
-import { type Ownership, SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
@@ -11,6 +11,7 @@ import {
   type AppendError,
   EventLog,
   type LogUnavailable,
+  type OwnerToken,
   type ReadError,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
@@ -42,6 +43,14 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
      * activity, ends only that one, and waiting inputs continue after it; no-op if it does not run.
      */
     readonly interrupt: (sessionID: SessionID, activityID?: ActivityID) => Effect.Effect<void, LogUnavailable>
+    /**
+     * Owns the session, settles what a dead process left, and then does this. Nothing of the session runs meanwhile. Fails
+     * with `SessionBusy` if it runs, here or in another process.
+     */
+    readonly atRest: <A, E>(
+      sessionID: SessionID,
+      work: (owner: OwnerToken) => Effect.Effect<A, E>
+    ) => Effect.Effect<A, E | SessionBusy | SessionNotFound | StoreError | AppendError>
     /** Settles what a dead process left, and runs nothing; true if there was something to settle. */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     /** Waits until nothing runs for the session in this process. */
@@ -52,6 +61,8 @@ export class SessionExecution extends Context.Tag("@daybook/core/SessionExecutio
     readonly preview: (sessionID: SessionID) => Effect.Effect<ShownRequest, RunError | ReadError>
   }
 >() {}
+
+type Service = SessionExecution["Type"]
 
 /** The layer built once per Location: the runner and its services there. */
 export type LocationLayer<E, R> = Layer.Layer<SessionRunner, E, R | CurrentLocation>
@@ -165,27 +176,41 @@ const makeWaiters = () => {
   }
 }
 
-/** Settles what a dead process left, under the session's ownership. */
-const makeSettle = Effect.gen(function* () {
+/** Work under the session's ownership while nothing runs. */
+const makeResting = Effect.gen(function* () {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
   const log = yield* EventLog
   const recovery = yield* Recovery.make
 
-  return Effect.fn("SessionExecution.settle")(
+  /** Settles what a dead process left; whether there was something. */
+  const recover = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken) {
+    const drafts = yield* recovery(yield* store.get(sessionID))
+    if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
+    yield* log.append(sessionID, drafts, { owner })
+    return true
+  })
+
+  const atRest: Service["atRest"] = Effect.fn("SessionExecution.atRest")(function* (sessionID, work) {
+    yield* store.get(sessionID)
+    const { token } = yield* owners.acquireUnlessBusy(sessionID)
+    yield* recover(sessionID, token)
+    return yield* work(token)
+  }, Effect.scoped)
+
+  const settle = Effect.fn("SessionExecution.settle")(
     function* (sessionID: SessionID) {
       // Usually there is nothing to settle: then nothing is written.
       if ((yield* recovery(yield* store.get(sessionID))).length === 0) return false
       const { token } = yield* owners.acquireUnlessBusy(sessionID)
-      const drafts = yield* recovery(yield* store.get(sessionID))
-      if (!Arr.isNonEmptyReadonlyArray(drafts)) return false
-      yield* log.append(sessionID, drafts, { owner: token })
-      return true
+      return yield* recover(sessionID, token)
     },
     Effect.scoped,
     // A live process owns the session.
     Effect.catchTag("SessionBusy", () => Effect.succeed(false))
   )
+
+  return { atRest, settle }
 })
 
 const make = Effect.fnUntraced(function* <R>(
@@ -225,7 +250,7 @@ const make = Effect.fnUntraced(function* <R>(
       const elsewhere = yield* owners.foreign(sessionID)
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
-    settle: yield* makeSettle,
+    ...(yield* makeResting),
     settled: (sessionID) => waiters.during(sessionID, coordinator.settled(sessionID)),
     lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {

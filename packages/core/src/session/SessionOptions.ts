@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
-import { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
+import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AnyNumber } from "@daybook/log/domain/Json"
 import { Session } from "@daybook/log/domain/Message"
 import { Estimated, Usage } from "@daybook/log/domain/Usage"
@@ -76,6 +76,34 @@ export type InterruptOptions = typeof InterruptOptions.Type
 /** Selects a request: the one of the turn that the event at `at` belongs to, or the one that would be sent now. */
 export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.optional(AnyNumber) })
 export type RequestOptions = typeof RequestOptions.Type
+
+/** Selects the message of a branch. */
+export const BranchOptions = Schema.Struct({ sessionID: SessionID, messageID: Schema.String })
+export type BranchOptions = typeof BranchOptions.Type
+
+/** A move of the leaf. */
+export const Branched = Schema.Struct({
+  /** False: history already continued there, and nothing was stored. */
+  moved: Schema.Boolean,
+  /** The message after which history continues; absent before the first message. */
+  leafID: Schema.optionalWith(MessageID, { exact: true }),
+  /** The prompt that the branch begins before: edit it and send it again. */
+  prompt: Schema.optionalWith(PromptInput, { exact: true })
+})
+export type Branched = typeof Branched.Type
+
+/** The label of a message: one line of at most 100 characters. */
+export const Label = Schema.NonEmptyTrimmedString.pipe(
+  Schema.pattern(/^[^\p{Cc}\p{Zl}\p{Zp}]{1,100}$/u, { message: () => "use one line of 1 to 100 characters" })
+)
+
+/** Labels a message; without a label, removes the message's label. */
+export const LabelOptions = Schema.Struct({
+  sessionID: SessionID,
+  messageID: Schema.String,
+  label: Schema.optional(Schema.String)
+})
+export type LabelOptions = typeof LabelOptions.Type
 
 /** The answers to a call's questions: one text for each, in order. */
 export const AnswerOptions = Schema.Struct({ ...QuestionRef.fields, answers: Schema.Array(Schema.String) })

@@ -4,6 +4,7 @@
  * execution.md.
  */
 import { Context, type Effect, type Stream } from "effect"
+import type { SessionBusy } from "@daybook/log/coordination/SessionOwner"
 import type { Address } from "@daybook/log/domain/Address"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
@@ -11,11 +12,13 @@ import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
 import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
 import type { TodoItem } from "@daybook/log/domain/Todo"
+import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/Tree"
 import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
   EventPage,
+  EventUnreadable,
   From,
   LogUnavailable,
   ReadError,
@@ -33,8 +36,11 @@ import type { Answer, PromptUnanswered } from "./Answer.ts"
 import type {
   AnswerOptions,
   AskOptions,
+  Branched,
+  BranchOptions,
   CreateOptions,
   InterruptOptions,
+  LabelOptions,
   NamedOptions,
   NamedSession,
   Placement,
@@ -69,13 +75,43 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions, last used first, in pages. */
     readonly list: (options?: ListOptions) => Effect.Effect<Page<Session>, InvalidInput | StoreError>
-    /** The visible transcript in event order, in pages (PR-7). */
+    /**
+     * The visible transcript in event order, in pages (PR-7): the messages of the history path, or of all branches with
+     * `branch: "all"` (HP-12).
+     */
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, SessionNotFound | StoreError>
     /** One message of the session's visible transcript; undefined if there is none with this id. */
     readonly message: (
       sessionID: SessionID,
       messageID: MessageID
     ) => Effect.Effect<Message | undefined, SessionNotFound | StoreError>
+    /** The tree of the session's messages, in pages in the order of the log (HP-4). */
+    readonly tree: (options: TreeOptions) => Effect.Effect<TreePage, SessionNotFound | StoreError>
+    /**
+     * Continues the history after an earlier message, or after one of another branch; the messages that it leaves stay
+     * in the tree. A prompt is branched off before it and returned, so that it can be edited and sent again. Stores
+     * nothing if history continues there already. Fails with `SessionBusy` while the session runs (HP-20 to HP-22).
+     */
+    readonly branch: (
+      options: BranchOptions
+    ) => Effect.Effect<
+      Branched,
+      MessageNotFound | SessionBusy | SessionNotFound | StoreError | EventUnreadable | AppendError
+    >
+    /** Continues the history before the first message (HP-23). */
+    readonly reset: (
+      sessionID: SessionID
+    ) => Effect.Effect<
+      Branched,
+      MessageNotFound | SessionBusy | SessionNotFound | StoreError | EventUnreadable | AppendError
+    >
+    /** Labels a message in place of an earlier label, or removes its label (HP-24). */
+    readonly label: (
+      options: LabelOptions
+    ) => Effect.Effect<
+      void,
+      InvalidInput | MessageNotFound | SessionNotFound | StoreError | EventUnreadable | AppendError
+    >
     /** The messages that the model is shown: from the last completed compaction on. */
     readonly context: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Message>, SessionNotFound | StoreError>
     /** Waiting inputs, in admission order. */

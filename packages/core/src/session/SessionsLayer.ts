@@ -1,5 +1,6 @@
 /** Assembles the facade from what it does with sessions. Contract: `Sessions.ts`. */
 import { Effect, Layer } from "effect"
+import * as Branching from "./Branching.ts"
 import * as Changing from "./Changing.ts"
 import * as Creation from "./Creation.ts"
 import * as Existing from "./Existing.ts"
@@ -20,6 +21,7 @@ const make = Effect.gen(function* () {
     ...(yield* Running.make(existing)),
     ...(yield* Switching.make(existing)),
     ...(yield* Changing.make(existing, locations, placements)),
+    ...(yield* Branching.make(existing)),
     addressed: placements.addressed
   })
 })

@@ -47,9 +47,6 @@ export const linear: HistoryPath = [[0, open]]
 export const isLinear = ([first, ...rest]: HistoryPath): boolean =>
   first !== undefined && rest.length === 0 && first[0] === 0 && first[1] === open
 
-/** The path after the leaf moved in event `seq`: `kept`, then all later events. */
-export const moved = (kept: HistoryPath, seq: number): HistoryPath => [...kept, [seq + 1, open]]
-
 /** The part of a path from one sequence number to another, both included. */
 export const between = (path: HistoryPath, from: number, to: number): HistoryPath =>
   path.flatMap(([first, last]) => {
@@ -59,6 +56,9 @@ export const between = (path: HistoryPath, from: number, to: number): HistoryPat
 
 /** The part of a path up to a sequence number, included. */
 export const until = (path: HistoryPath, seq: number): HistoryPath => between(path, 0, seq)
+
+/** The path after the leaf moved in event `seq`: what is kept of the earlier events, then all later ones. */
+export const moved = (kept: HistoryPath, seq: number): HistoryPath => [...until(kept, seq - 1), [seq + 1, open]]
 
 /** Whether the path holds an event. */
 export const contains = (path: HistoryPath, seq: number): boolean => path.some(([from, to]) => from <= seq && seq <= to)

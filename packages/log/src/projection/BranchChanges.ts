@@ -6,7 +6,7 @@ import { plainOrNull } from "./Columns.ts"
 export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change => ({
   op: "insert",
   table: "session_leaf",
-  row: { session_id: event.sessionID, seq: event.seq }
+  row: { session_id: event.sessionID, seq: event.seq, message_id: event.data.messageID ?? null }
 })
 
 export const labeled = (event: EventOfType<"session.next.labeled">): Change => ({

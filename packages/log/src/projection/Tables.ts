@@ -118,6 +118,8 @@ export type InstructionRow = {
 export type LeafRow = {
   readonly session_id: string
   readonly seq: number
+  /** The message after which history continues; null before the first message. */
+  readonly message_id: string | null
 }
 
 /** `session_label`: the labels of messages. The last one of a message holds. */
@@ -219,7 +221,7 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
     once: []
   },
   session_leaf: {
-    columns: ["session_id", "seq"],
+    columns: ["session_id", "seq", "message_id"],
     key: ["session_id", "seq"],
     once: []
   },

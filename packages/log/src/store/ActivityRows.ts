@@ -5,14 +5,16 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Struct } from "effect"
+import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
-import { ActivitySettled, ActivityStarted } from "../events/SessionEvents.ts"
+import { ActivitySettled, ActivityStarted, LeafMoved } from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow } from "../projection/Tables.ts"
 import { eventsOf, inputOf } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
+import { onPath } from "./PathRows.ts"
 import { selectOfTypes } from "./RequestRows.ts"
 
 type Failure = SqlError.SqlError | EventUnreadable
@@ -23,9 +25,12 @@ export interface Opening {
   readonly admittedSeq: number | undefined
 }
 
-const boundaries = [ActivityStarted, ActivitySettled]
+const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 
-/** Whether an activity that opens before this event continues the previous activity's work. */
+/**
+ * Whether an activity that opens before this event continues the previous activity's work. After a move of the leaf, a
+ * prompt begins anew.
+ */
 const goesOn = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -36,7 +41,7 @@ const goesOn = (
   return Effect.map(selectOfTypes(sql, sessionID, boundaries, before, 1), ([last]) =>
     last?.type === "session.next.activity.settled"
       ? last.data.outcome !== "completed" && admittedSeq < last.seq
-      : last !== undefined
+      : last?.type === "session.next.activity.started"
   )
 }
 
@@ -53,8 +58,15 @@ const firstAdmission = (sql: SqlClient.SqlClient, sessionID: SessionID, after: n
 const selectStart = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<number | undefined, Failure> =>
   Effect.gen(function* () {
     let before = Number.MAX_SAFE_INTEGER
+    // The last move of the leaf says which earlier events are history.
+    let path: HistoryPath.HistoryPath | undefined
     for (;;) {
-      const [event] = yield* selectOfTypes(sql, sessionID, [ActivityStarted], before, 1)
+      const [event] = yield* selectOfTypes(sql, sessionID, [ActivityStarted, LeafMoved], before, 1)
+      if (event?.type === "session.next.leaf.moved") path ??= event.data.path
+      if (event !== undefined && path !== undefined && !HistoryPath.contains(path, event.seq)) {
+        before = event.seq
+        continue
+      }
       if (event?.type !== "session.next.activity.started") return undefined
       const { trigger } = event.data
       const admittedSeq = trigger === "steer" ? yield* firstAdmission(sql, sessionID, event.seq) : undefined
@@ -81,10 +93,12 @@ export const selectContinued = (sql: SqlClient.SqlClient, sessionID: SessionID, 
     // Older logs have no activities: then only the last prompt counts.
     const from =
       start === undefined
-        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL)`
+        ? sql`(SELECT max(promoted_seq) FROM session_input WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL
+            ${onPath(sql, sessionID, sql`promoted_seq`)})`
         : sql`${start}`
     const asked = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
-      WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL AND promoted_seq >= ${from} ORDER BY promoted_seq`
+      WHERE session = ${sessionKey(sql, sessionID)} AND withdrawn_seq IS NULL AND promoted_seq >= ${from}
+        ${onPath(sql, sessionID, sql`promoted_seq`)} ORDER BY promoted_seq`
     const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: [], parts: [], inputs: asked }))
     const inputs = yield* Either.all(asked.map((row) => inputOf(row, events)))
     const wishes = inputs.reduce<Wishes>(

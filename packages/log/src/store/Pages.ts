@@ -48,14 +48,16 @@ export const MessagesOptions = Schema.Struct({
    * The page starts after the message with this sequence number (before it, for `desc`). Any sequence number is valid:
    * to read around a message, request the pages before and after its `seq`.
    */
-  cursor: Schema.optional(AnyNumber)
+  cursor: Schema.optional(AnyNumber),
+  /** Default: `path`, the messages of the history path. `all`: those of all branches. */
+  branch: Schema.optional(Schema.Literal("path", "all"))
 })
 export type MessagesOptions = typeof MessagesOptions.Type
 
 /** One page of a transcript. */
 export const MessagePage = Schema.Struct({
   items: Schema.Array(Message),
-  /** Number of messages of the session. */
+  /** Number of messages of the path, or of the session. */
   total: Schema.Int,
   /** Present if more follow. */
   cursor: Schema.optionalWith(Schema.Int, { exact: true })

@@ -5,14 +5,22 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either } from "effect"
+import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
-import { ContextPruned, type EventOfType, RequestFramed, type SessionEvent } from "../events/SessionEvents.ts"
+import {
+  ContextPruned,
+  type EventOfType,
+  LeafMoved,
+  RequestFramed,
+  type SessionEvent
+} from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { eventsOf, partOwner } from "./Assemble.ts"
 import { selectBlockBefore } from "./Content.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import { selectMessagesIn, selectPathBefore, within } from "./PathRows.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>
 
@@ -24,15 +32,17 @@ export interface Checkpoint {
   readonly all: number | null
 }
 
-/** The last checkpoint before an event. */
+/** The last checkpoint of a path before an event. */
 export const selectCheckpoint = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
+  path: HistoryPath.HistoryPath,
   before: number
 ): Found<Checkpoint | undefined> =>
   Effect.map(
     sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all" FROM session_message
-      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before} ORDER BY seq DESC LIMIT 1`,
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before}${within(sql, path)}
+      ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
 
@@ -42,13 +52,13 @@ export const selectCheckpoint = (
 export const selectTold = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  baselineSeq: number,
-  checkpoint: number
+  path: HistoryPath.HistoryPath,
+  { baselineSeq, checkpoint }: { readonly baselineSeq: number; readonly checkpoint: number }
 ): Found<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
     : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
-        AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint} ORDER BY seq`
+        AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint}${within(sql, path)} ORDER BY seq`
 
 /**
  * Prompts without an answer follow the checkpoint (CP-49), or all messages of the range that an imported log kept, except
@@ -57,20 +67,28 @@ export const selectTold = (
 export const selectKept = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
+  path: HistoryPath.HistoryPath,
   checkpoint: Checkpoint | undefined
 ): Found<ReadonlyArray<MessageRow>> => {
   const from = checkpoint?.all ?? checkpoint?.kept
   if (checkpoint === undefined || typeof from !== "number") return Effect.succeed([])
   const shown = sql.literal(checkpoint.all === null ? "type = 'user'" : "type NOT IN ('compaction', 'system')")
   return sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
-    WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq < ${checkpoint.seq} AND ${shown} ORDER BY seq`
+    WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq < ${checkpoint.seq} AND ${shown}
+      ${within(sql, path)} ORDER BY seq`
 }
 
-/** The message of the last step at or before an event. */
-const selectStep = (sql: SqlClient.SqlClient, sessionID: SessionID, at: number): Found<MessageRow | undefined> =>
+/** The message of the last step of a path at or before an event. */
+const selectStep = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID,
+  path: HistoryPath.HistoryPath,
+  at: number
+): Found<MessageRow | undefined> =>
   Effect.map(
     sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
-      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at} ORDER BY seq DESC LIMIT 1`,
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at}${within(sql, path)}
+      ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
   )
 
@@ -182,11 +200,12 @@ const selectPruned = (
   before: number
 ): Effect.Effect<number | undefined, SqlError.SqlError | EventUnreadable> =>
   Effect.gen(function* () {
-    const [session] = yield* sql<{ readonly pruned_seq: number | null }>`
-      SELECT pruned_seq FROM session WHERE id = ${sessionID}`
+    const [session] = yield* sql<{ readonly pruned_seq: number | null; readonly path: string | null }>`
+      SELECT pruned_seq, path FROM session WHERE id = ${sessionID}`
     // A session that was never pruned needs no search.
-    if (typeof session?.pruned_seq !== "number") return undefined
-    const [event] = yield* selectOfTypes(sql, sessionID, [ContextPruned], before, 1)
+    if (typeof session?.pruned_seq !== "number" && typeof session?.path !== "string") return undefined
+    // A move of the leaf shows all results again (HP-8).
+    const [event] = yield* selectOfTypes(sql, sessionID, [ContextPruned, LeafMoved], before, 1)
     return event?.type === "session.next.context.pruned" ? event.data.through : undefined
   })
 
@@ -201,14 +220,15 @@ export interface FramedStep {
   readonly prunedSeq: number | undefined
 }
 
-/** The last step at or before an event; undefined if there was none. */
+/** The last step at or before an event, on the path of that event; undefined if there was none. */
 export const selectFramedStep = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   at: number
 ): Effect.Effect<FramedStep | undefined, SqlError.SqlError | EventUnreadable> =>
   Effect.gen(function* () {
-    const row = yield* selectStep(sql, sessionID, at)
+    const path = yield* selectPathBefore(sql, sessionID, at + 1)
+    const row = yield* selectStep(sql, sessionID, path, at)
     if (row === undefined) return undefined
     const framed = yield* selectFramed(sql, sessionID, row.seq)
     const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages: [row], parts: [], inputs: [] }))
@@ -243,11 +263,14 @@ export const selectPrompts = (
 
 /** The start of the shown context. */
 export interface ContextStart {
-  /** The events after this sequence number are folded over these rows: up to before the checkpoint, or to the floor. */
+  /**
+   * The events after this sequence number are folded over these rows: up to before the checkpoint, to the floor, or to
+   * the last move of the leaf.
+   */
   readonly after: number
   /** The checkpoint's sequence number, or 0 without a checkpoint. */
   readonly from: number
-  /** The messages from the checkpoint up to the floor, which is a safe boundary: nothing of them changes later. */
+  /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
   readonly settled: ReadonlyArray<MessageRow>
   /** The parts of these messages and of the kept ones. */
   readonly parts: ReadonlyArray<PartRow>
@@ -263,25 +286,41 @@ export interface ContextStart {
   readonly events: EventsBySeq
 }
 
+const earlier = (seq: number | null, before: number): number | null => (seq === null || seq < before ? seq : null)
+
+/** The message as it was before an event. */
+const messageBefore =
+  (before: number) =>
+  (row: MessageRow): MessageRow => ({ ...row, settled: earlier(row.settled, before) })
+
+/** The part as it was before an event, if it had begun. */
+const partBefore =
+  (before: number) =>
+  (row: PartRow): ReadonlyArray<PartRow> => {
+    if (row.seq >= before) return []
+    const [called, settled] = [earlier(row.called, before), earlier(row.settled, before)]
+    const status = row.settled === settled ? row.status : called === null ? "pending" : "running"
+    return [{ ...row, called, settled, raw: earlier(row.raw, before), progress: earlier(row.progress, before), status }]
+  }
+
 /** The state when the last checkpoint before an event was made, to fold later events from. */
 export const selectContextStart = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   { baselineSeq, before }: { readonly baselineSeq: number; readonly before: number }
-): Found<ContextStart> =>
+): Effect.Effect<ContextStart, SqlError.SqlError | EventUnreadable> =>
   Effect.gen(function* () {
-    const checkpoint = yield* selectCheckpoint(sql, sessionID, before)
+    const path = yield* selectPathBefore(sql, sessionID, before)
+    const checkpoint = yield* selectCheckpoint(sql, sessionID, path, before)
     const from = checkpoint?.seq ?? 0
-    const told = yield* selectTold(sql, sessionID, baselineSeq, from)
-    const kept = yield* selectKept(sql, sessionID, checkpoint)
-    const floor = yield* selectFloor(sql, sessionID)
-    const after = Math.max(from - 1, floor)
-    const settled =
-      floor < from
-        ? []
-        : yield* sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
-            WHERE session = ${sessionKey(sql, sessionID)} AND seq >= ${from} AND seq <= ${Math.min(floor, before - 1)} ORDER BY seq`
-    const parts = yield* selectParts(sql, sessionID, [...kept, ...settled])
+    const told = yield* selectTold(sql, sessionID, path, { baselineSeq, checkpoint: from })
+    const kept = yield* selectKept(sql, sessionID, path, checkpoint)
+    // Up to the floor, rows are all there is; up to the last move of the leaf, the path has gaps.
+    const base = Math.max(yield* selectFloor(sql, sessionID), HistoryPath.openFrom(path) - 1)
+    const after = Math.max(from - 1, base)
+    const shown = HistoryPath.between(path, from, Math.min(base, before - 1))
+    const settled = (yield* selectMessagesIn(sql, sessionID, shown)).map(messageBefore(before))
+    const parts = (yield* selectParts(sql, sessionID, [...kept, ...settled])).flatMap(partBefore(before))
     const prompts = yield* selectPrompts(sql, sessionID, [...kept, ...settled])
     const promoted =
       yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}

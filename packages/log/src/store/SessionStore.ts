@@ -9,6 +9,7 @@ import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import type { InvalidInput } from "../domain/InvalidInput.ts"
 import type { AssistantMessage, Message, Session } from "../domain/Message.ts"
 import type { TodoItem } from "../domain/Todo.ts"
+import type { TreeOptions, TreePage } from "../domain/Tree.ts"
 import type { Estimated, Usage } from "../domain/Usage.ts"
 import type { Location } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
@@ -19,8 +20,10 @@ import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts
 import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
+import type { Leaf, Place } from "./TreeRows.ts"
 import type { UnsettledTool } from "./UnsettledRows.ts"
 
+export type { Leaf, Place } from "./TreeRows.ts"
 export type { UnsettledTool } from "./UnsettledRows.ts"
 
 /** The read side of one database. */
@@ -45,6 +48,20 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly interrupted: Effect.Effect<ReadonlyArray<Session>, StoreError>
     readonly message: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<Message | undefined, StoreError>
     readonly messages: (options: MessagesOptions) => Effect.Effect<MessagePage, StoreError>
+    /** A page of the session's tree, in the order of the log. */
+    readonly tree: (options: TreeOptions) => Effect.Effect<TreePage, StoreError>
+    /** Where the session's history continues. */
+    readonly leaf: (sessionID: SessionID) => Effect.Effect<Leaf, LogUnavailable>
+    /** The place of a message in the tree; undefined if the session has no such message. */
+    readonly place: (
+      sessionID: SessionID,
+      messageID: MessageID
+    ) => Effect.Effect<Place | undefined, EventUnreadable | LogUnavailable>
+    /**
+     * The messages that a person may mean: the one with this id, else those with this label, else those whose ids begin
+     * or end so. At most 10 of the last.
+     */
+    readonly find: (sessionID: SessionID, reference: string) => Effect.Effect<ReadonlyArray<MessageID>, LogUnavailable>
     /** The work that an activity with this opening continues, before its own first prompts join (RQ-45). */
     readonly continued: (
       sessionID: SessionID,
@@ -60,7 +77,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly contextAt: (
       sessionID: SessionID,
       at: { readonly baselineSeq: number; readonly before: number }
-    ) => Effect.Effect<ContextStart, LogUnavailable>
+    ) => Effect.Effect<ContextStart, EventUnreadable | LogUnavailable>
     /** The last step at or before an event, with its request's frame; undefined if there was none. */
     readonly stepAt: (
       sessionID: SessionID,

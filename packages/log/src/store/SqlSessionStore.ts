@@ -16,6 +16,7 @@ import { SessionStore } from "./SessionStore.ts"
 import * as Snapshots from "./Snapshots.ts"
 import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
+import * as TreeRows from "./TreeRows.ts"
 import * as UnsettledRows from "./UnsettledRows.ts"
 
 const make = Effect.gen(function* () {
@@ -51,6 +52,10 @@ const make = Effect.gen(function* () {
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),
     messages: TranscriptRows.messages(sql),
+    tree: TreeRows.tree(sql),
+    leaf: TreeRows.leaf(sql),
+    place: TreeRows.place(sql),
+    find: TreeRows.find(sql),
     continued: (sessionID, opening) => readingTogether(sql)(selectContinued(sql, sessionID, opening)),
     contextRows,
     contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>

@@ -6,6 +6,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { TodoItem, TodoItems } from "../domain/Todo.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import { onPath } from "./PathRows.ts"
 
 type CallRow = { readonly seq: number; readonly called: number | null; readonly settled: number }
 
@@ -33,16 +34,19 @@ const listOf = ({ called, settled }: CallRow, events: EventsBySeq): ReadonlyArra
 /** Calls per query: usually one of the last few wrote the list. */
 const portion = 8
 
-/** The current list. */
+/** The current list: that of the history path. */
 export const selectTodos = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID
 ): Effect.Effect<ReadonlyArray<TodoItem>, SqlError.SqlError> =>
   Effect.gen(function* () {
     let before = Number.MAX_SAFE_INTEGER
+    // A call belongs to the path if its message does (HP-3).
+    const seqOfMessage = sql`(SELECT m.seq FROM session_message m WHERE m.id = p.message_id)`
     for (;;) {
-      const calls = yield* sql<CallRow>`SELECT seq, called, settled FROM session_part
+      const calls = yield* sql<CallRow>`SELECT seq, called, settled FROM session_part p
         WHERE session = ${sessionKey(sql, sessionID)} AND name = 'todo' AND status = 'completed' AND seq < ${before}
+          ${onPath(sql, sessionID, seqOfMessage)}
         ORDER BY seq DESC LIMIT ${portion}`
       const seqs = calls.flatMap(({ called, settled }) => (called === null ? [settled] : [called, settled]))
       const events = yield* selectBySeq(sql, sessionID, seqs)

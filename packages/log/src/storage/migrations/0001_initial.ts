@@ -176,6 +176,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
       sql`CREATE TABLE session_leaf (
         session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         seq INTEGER NOT NULL,
+        message_id TEXT,
         PRIMARY KEY (session, seq)
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE TABLE session_label (

@@ -1,0 +1,56 @@
+/**
+ * Renders the tree of a session's messages. The way to the leaf stays at the left; a branch that was left is indented below
+ * the message where it begins. Pure. Spec: CL-211, CL-212 in specs/cli.md.
+ */
+import type { TreeNode } from "@daybook/log/domain/Tree"
+import { jsonLine, oneLine } from "./Plain.ts"
+
+/** One node as JSON, as the facade returns it. */
+export const nodeJson = (node: TreeNode, terminal = false): string => jsonLine(node, terminal)
+
+/** Levels that are indented; deeper ones stay at the last level. */
+const levels = 12
+
+interface Line {
+  readonly node: TreeNode
+  /** Before the node. */
+  readonly head: string
+  /** Before the nodes that follow it. */
+  readonly rest: string
+  readonly level: number
+}
+
+const lineOf = ({ head, node }: Line): string => {
+  const label = node.label === undefined ? "" : `[${oneLine(node.label)}] `
+  const leaf = node.leaf === true ? "  <- history continues here" : ""
+  const seq = String(node.seq).padStart(6)
+  return `${head}${node.onPath ? "*" : "o"} ${seq}  ${node.type.padEnd(14)}  ${node.id}  ${label}${oneLine(node.text, 60)}${leaf}\n`
+}
+
+/** The lines of a tree; `nodes` are in the order of the log. */
+export const treeLines = function* (nodes: ReadonlyArray<TreeNode>): Generator<string> {
+  const children = new Map<string | undefined, Array<TreeNode>>()
+  for (const node of nodes) {
+    const siblings = children.get(node.parentID)
+    if (siblings === undefined) children.set(node.parentID, [node])
+    else siblings.push(node)
+  }
+  /** The lines below a node, the last one first: its branches, then the way that goes on. */
+  const below = (parent: string | undefined, rest: string, level: number): ReadonlyArray<Line> => {
+    const own = children.get(parent) ?? []
+    const way = own.find(({ onPath }) => onPath) ?? own.at(-1)
+    const deeper = level < levels ? [`${rest}|- `, `${rest}|  `] : [rest, rest]
+    return own
+      .map((node): Line =>
+        node === way
+          ? { node, head: rest, rest, level }
+          : { node, head: deeper[0] ?? rest, rest: deeper[1] ?? rest, level: level + 1 }
+      )
+      .toSorted((a, b) => Number(b.node === way) - Number(a.node === way) || b.node.seq - a.node.seq)
+  }
+  const open: Array<Line> = [...below(undefined, "", 0)]
+  for (let line = open.pop(); line !== undefined; line = open.pop()) {
+    yield lineOf(line)
+    open.push(...below(line.node.id, line.rest, line.level))
+  }
+}

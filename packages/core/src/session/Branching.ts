@@ -1,0 +1,103 @@
+/**
+ * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
+ * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-29.
+ */
+import { Effect, Schema, Struct } from "effect"
+import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { MessageNotFound } from "@daybook/log/domain/Tree"
+import { validate } from "@daybook/log/domain/Validate"
+import { PromptInput } from "@daybook/log/domain/Values"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
+import { type Place, SessionStore } from "@daybook/log/store/SessionStore"
+import type { Existing } from "./Existing.ts"
+import { SessionExecution } from "./SessionExecution.ts"
+import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
+
+/** Retries of a move after lost races; bounded, to end a livelock. */
+const attempts = 100
+
+/** Where history continues: after a message, or before the first one. */
+interface Target {
+  readonly messageID: MessageID | undefined
+  readonly path: HistoryPath
+}
+
+const root: Target = { messageID: undefined, path: [] }
+
+/** A prompt is branched off before it, so that another one takes its place (CP-17). */
+const targetOf = ({ before, id, parentID, through, type }: Place): Target =>
+  type === "user" ? { messageID: parentID, path: before } : { messageID: id, path: through }
+
+const promptFields = Struct.keys(PromptInput.fields)
+
+export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const execution = yield* SessionExecution
+
+  const placeOf = Effect.fnUntraced(function* (sessionID: SessionID, messageID: string) {
+    const place = Schema.is(MessageID)(messageID) ? yield* store.place(sessionID, messageID) : undefined
+    return place ?? (yield* new MessageNotFound({ sessionID, messageID }))
+  })
+
+  /** Moves the leaf unless it is there; whether it moved. A conflict means that an event came between: look again. */
+  const moveTo = (
+    sessionID: SessionID,
+    owner: OwnerToken,
+    find: Effect.Effect<Target, Effect.Effect.Error<ReturnType<typeof placeOf>>>
+  ) =>
+    Effect.retry(
+      Effect.gen(function* () {
+        const expectedSeq = yield* log.latest(sessionID)
+        const { messageID, path } = yield* find
+        const leaf = yield* store.leaf(sessionID)
+        const moved = leaf.messageID !== messageID
+        if (moved) {
+          const move = draft("session.next.leaf.moved", { ...(messageID === undefined ? {} : { messageID }), path })
+          yield* log.append(sessionID, [move], { expectedSeq, owner })
+        }
+        return { moved, ...(messageID === undefined ? {} : { leafID: messageID }) } satisfies Branched
+      }),
+      { times: attempts, while: ({ _tag }) => _tag === "SeqConflict" }
+    )
+
+  /** The prompt of a user message, to be edited and sent again. */
+  const promptOf = Effect.fnUntraced(function* (sessionID: SessionID, { id, type }: Place) {
+    const message = type === "user" ? yield* store.message(sessionID, id) : undefined
+    return message?.type === "user" ? { prompt: Struct.pick(message, ...promptFields) } : {}
+  })
+
+  const branch = Effect.fn("Sessions.branch")(function* (
+    sessionID: SessionID,
+    { messageID }: Omit<BranchOptions, "sessionID">
+  ) {
+    const place = yield* placeOf(sessionID, messageID)
+    const prompt = yield* promptOf(sessionID, place)
+    // The history up to a message ends before the next one, which may have come since.
+    const find = Effect.map(placeOf(sessionID, messageID), targetOf)
+    const moved = yield* execution.atRest(sessionID, (owner) => moveTo(sessionID, owner, find))
+    return { ...moved, ...prompt } satisfies Branched
+  })
+
+  const reset = Effect.fn("Sessions.reset")((sessionID: SessionID) =>
+    execution.atRest(sessionID, (owner) => moveTo(sessionID, owner, Effect.succeed(root)))
+  )
+
+  const label = Effect.fn("Sessions.label")(function* (
+    sessionID: SessionID,
+    { label: given, messageID }: Omit<LabelOptions, "sessionID">
+  ) {
+    const place = yield* placeOf(sessionID, messageID)
+    const label = given === undefined ? undefined : yield* validate("label", Label, given)
+    const event = { messageID: place.id, ...(label === undefined ? {} : { label }) }
+    yield* log.append(sessionID, [draft("session.next.labeled", event)])
+  })
+
+  return {
+    branch: ({ sessionID, ...options }: BranchOptions) => changes(branch)(sessionID, options),
+    reset: changes(reset),
+    label: ({ sessionID, ...options }: LabelOptions) => changes(label)(sessionID, options)
+  }
+})
