@@ -30,6 +30,7 @@ const verbs: Record<
   readonly ["reads" | "writes", (sessions: Facade, sessionID: SessionID) => Effect.Effect<unknown, unknown>]
 > = {
   answer: ["writes", ({ answer }, sessionID) => answer({ ...refOf(sessionID), answers: ["yes"] })],
+  branch: ["writes", ({ branch }, sessionID) => branch(refOf(sessionID))],
   compact: ["writes", ({ compact }, sessionID) => compact(sessionID)],
   context: ["reads", ({ context }, sessionID) => context(sessionID)],
   dismissQuestion: ["writes", ({ dismissQuestion }, sessionID) => dismissQuestion(refOf(sessionID))],
@@ -38,6 +39,7 @@ const verbs: Record<
   get: ["reads", ({ get }, sessionID) => get(sessionID)],
   history: ["reads", ({ history }, sessionID) => history({ sessionID })],
   inbox: ["reads", ({ inbox }, sessionID) => inbox(sessionID)],
+  label: ["writes", ({ label }, sessionID) => label({ ...refOf(sessionID), label: "name" })],
   // It does nothing where there is nothing to interrupt (CO-6).
   interrupt: ["reads", ({ interrupt }, sessionID) => interrupt(sessionID)],
   live: ["reads", ({ live }, sessionID) => Stream.runHead(Stream.interruptWhen(live(sessionID), Effect.void))],
@@ -54,12 +56,14 @@ const verbs: Record<
   remove: ["reads", ({ remove }, sessionID) => remove(sessionID)],
   rename: ["writes", ({ rename }, sessionID) => rename(sessionID, "name")],
   request: ["reads", ({ request }, sessionID) => request({ sessionID, at: 5 })],
+  reset: ["writes", ({ reset }, sessionID) => reset(sessionID)],
   resume: ["writes", ({ resume }, sessionID) => resume(sessionID)],
   setBudget: ["writes", ({ setBudget }, sessionID) => setBudget(sessionID, { tokens: 1 })],
   settle: ["writes", ({ settle }, sessionID) => settle(sessionID)],
   switchAgent: ["writes", ({ switchAgent }, sessionID) => switchAgent(sessionID, "plan")],
   switchModel: ["writes", ({ switchModel }, sessionID) => switchModel(sessionID, otherRef)],
   todos: ["reads", ({ todos }, sessionID) => todos(sessionID)],
+  tree: ["reads", ({ tree }, sessionID) => tree({ sessionID })],
   unprune: ["writes", ({ unprune }, sessionID) => unprune(sessionID)],
   usage: ["reads", ({ usage }, sessionID) => usage(sessionID)],
   wait: ["reads", ({ wait }, sessionID) => wait(sessionID)],
