@@ -291,7 +291,7 @@ it.scopedLive(
         ["status = 'running' ORDER BY seq", "session_part_unsettled (session=?)"],
         ["WHERE address =", "session_address (address=?)"],
         ["CROSS JOIN session_message", "SEARCH m USING PRIMARY KEY (session=? AND seq>? AND seq<?)"],
-        ["FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],
+        ["SELECT seq, message_id FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],
         [
           "promoted_seq IS NOT NULL AND +admitted_seq",
           "sqlite_autoindex_session_input_3 (session=? AND promoted_seq>?)"
