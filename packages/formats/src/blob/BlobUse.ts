@@ -10,9 +10,7 @@ import { BlobStore, type Swept } from "./BlobStore.ts"
 import { blobsOf, externalize, internalize } from "./Pictures.ts"
 
 /** Stores the pictures of an entry as blobs; returns the entry with references. */
-export const moveOut = Effect.fnUntraced(function* (
-  entry: unknown
-): Effect.fn.Return<unknown, StorageFailed, BlobStore> {
+export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Return<A, StorageFailed, BlobStore> {
   const { blobs, value } = externalize(entry)
   if (blobs.size === 0) return entry
   const store = yield* BlobStore
@@ -21,15 +19,15 @@ export const moveOut = Effect.fnUntraced(function* (
 })
 
 /** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-export interface MovedIn {
-  readonly entry: unknown
+export interface MovedIn<A> {
+  readonly entry: A
   readonly missing: ReadonlyArray<BlobHash>
 }
 
 /** Puts the pictures of an entry back. */
-export const moveIn = Effect.fnUntraced(function* (
-  entry: unknown
-): Effect.fn.Return<MovedIn, StorageFailed, BlobStore> {
+export const moveIn = Effect.fnUntraced(function* <A>(
+  entry: A
+): Effect.fn.Return<MovedIn<A>, StorageFailed, BlobStore> {
   const wanted = blobsOf(entry)
   if (wanted.size === 0) return { entry, missing: [] }
   const store = yield* BlobStore

@@ -15,21 +15,25 @@ type Change = (text: string, place: "content" | "image_url") => string
 const isImage = (value: unknown): value is { readonly type: "image"; readonly data: string } =>
   Predicate.isRecord(value) && value["type"] === "image" && typeof value["data"] === "string"
 
-/** The value with its pictures changed; the same value if none changed. */
-export const mapPictures = (value: unknown, change: Change, key?: string): unknown => {
+const mapped = (value: unknown, change: Change, key?: string): unknown => {
   if (typeof value === "string") return key === "image_url" ? change(value, "image_url") : value
   if (Array.isArray(value)) {
     const items = value.map((item: unknown) => {
-      if (key !== "content" || !isImage(item)) return mapPictures(item, change)
+      if (key !== "content" || !isImage(item)) return mapped(item, change)
       const data = change(item.data, "content")
       return data === item.data ? item : { ...item, data }
     })
     return items.some((item, at) => item !== value[at]) ? items : value
   }
   if (!Predicate.isRecord(value)) return value
-  const fields = Object.entries(value).map(([name, field]) => [name, mapPictures(field, change, name)] as const)
+  const fields = Object.entries(value).map(([name, field]) => [name, mapped(field, change, name)] as const)
   return fields.some(([name, field]) => field !== value[name]) ? Object.fromEntries(fields) : value
 }
+
+/** The value with its pictures changed; the same value if none changed. */
+export const mapPictures = <A>(value: A, change: Change): A =>
+  // A text takes the place of a text: the type stays.
+  mapped(value, change) as A
 
 const dataUrl = /^data:image\/[^,]*;base64,/
 
@@ -43,7 +47,7 @@ const bytesOf: (...parameters: Parameters<Change>) => Uint8Array | undefined = (
 }
 
 /** Moves the pictures of a value out: the value with references, and the bytes of each blob. */
-export const externalize = (value: unknown) => {
+export const externalize = <A>(value: A) => {
   const blobs = new Map<BlobHash, Uint8Array>()
   const moved = mapPictures(value, (text, place) => {
     const bytes = bytesOf(text, place)
@@ -67,7 +71,7 @@ export const blobsOf = (value: unknown): ReadonlySet<BlobHash> => {
 }
 
 /** Puts the pictures back. A blob that is not given stays a reference. */
-export const internalize = (value: unknown, blobs: ReadonlyMap<BlobHash, Uint8Array>): unknown =>
+export const internalize = <A>(value: A, blobs: ReadonlyMap<BlobHash, Uint8Array>): A =>
   mapPictures(value, (text, place) => {
     const hash = BlobRef.parse(text)
     const bytes = hash === undefined ? undefined : blobs.get(hash)

@@ -42,7 +42,7 @@ const bounded = (text: string, key: string | undefined, parent: Readonly<Record<
 }
 
 /** The value as a file keeps it, and what was cut. A value that needs no change is returned as it is. */
-export const truncate = (value: unknown): { readonly value: unknown; readonly cuts: ReadonlyArray<Cut> } => {
+export const truncate = <A>(value: A): { readonly value: A; readonly cuts: ReadonlyArray<Cut> } => {
   const cuts: Array<Cut> = []
   const visit = (
     value: unknown,
@@ -74,5 +74,6 @@ export const truncate = (value: unknown): { readonly value: unknown; readonly cu
     }
     return result
   }
-  return { value: visit(value, []), cuts }
+  // Texts stay texts, and only optional fields are removed: the type stays.
+  return { value: visit(value, []) as A, cuts }
 }
