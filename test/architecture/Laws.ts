@@ -66,6 +66,8 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "storage",
     "blob",
     "entry",
+    "discovery",
+    "manager",
     "reading",
     "claude",
     "codex",

@@ -166,7 +166,7 @@ const pathTo = (session: SessionManager, leaf: string): ReadonlyArray<JsonRecord
     if (entry.body?.type !== "label") path.push(entry.record)
     entry = entry.parentId === null ? undefined : session.entry(entry.parentId)
   }
-  return seen.size === 0 ? undefined : path.reverse()
+  return seen.size === 0 ? undefined : path.toReversed()
 }
 
 /** The folder of a session's other files: the log's path without its ending. */
