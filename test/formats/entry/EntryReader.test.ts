@@ -349,6 +349,15 @@ describe("EntryReader", () => {
     })
   )
 
+  it.effect("FM-28: a compaction that holds its kept messages is reported and keeps from its first kept record", () =>
+    Effect.gen(function* () {
+      const tail = { retainedTail: [{ role: "user", content: "tail" }] }
+      const pieces = yield* read(header, ...chain(user("a"), compaction("s", "e1", tail)))
+      assert.deepStrictEqual(kinds(pieces), ["retained-tail 3"])
+      assert.deepInclude(items(pieces)[1], { firstKept: "e1" })
+    })
+  )
+
   const run = (bytes: Uint8Array) => Effect.runSync(Effect.either(readBytes(bytes)))
   const lineOf = (record: Json) => JSON.stringify(record)
 

@@ -73,6 +73,6 @@ it("FM-27: a picture of the blob store is shown, a missing one is reported; the 
       { type: "text", text: `[the picture ${"b".repeat(64)} is missing]` },
       { type: "media", mime: "image/png", data: "aGk=" }
     ],
-    record: records[0]
+    record: records[0] ?? {}
   })
 })

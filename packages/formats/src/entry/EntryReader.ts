@@ -114,6 +114,12 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
         "The first kept record of this compaction is not on its branch; nothing before it is shown."
       )
     }
+    if (body?.type === "compaction" && Predicate.isNotNullable(body.retainedTail)) {
+      found(
+        "retained-tail",
+        "The compaction holds the messages it keeps; the records from its first kept one are shown."
+      )
+    }
     if (body?.type === "label" && index.keyOf(body.targetId) === null) {
       found("missing-target", "No record before this label has its target's id; it names nothing.")
     }

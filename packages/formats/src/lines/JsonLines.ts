@@ -216,6 +216,8 @@ export const read =
     Stream.suspend(() => {
       const reader = make(options)
       return bytes.pipe(
+        // One piece of the file at a time, however the source groups them.
+        Stream.rechunk(1),
         Stream.mapConcatChunk((chunk) => Chunk.unsafeFromArray(reader.push(chunk))),
         Stream.concat(Stream.suspend(() => Stream.fromChunk(Chunk.unsafeFromArray(reader.end()))))
       )
