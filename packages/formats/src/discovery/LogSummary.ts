@@ -4,7 +4,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import { isHeader, isTitleSlot, readHeader, timeOf } from "../entry/Header.ts"
-import { logEnding, oneLine, shortName } from "./LogName.ts"
+import { oneLine, shortName } from "./LogName.ts"
 
 /** Bytes that are read of a log for a list. */
 export const prefixBytes = 4096
@@ -64,18 +64,32 @@ const parsedText = (escaped: string): string | undefined => {
 const roleOf = ({ message, type }: JsonRecord): unknown =>
   type === "message" && Predicate.isReadonlyRecord(message) ? message["role"] : undefined
 
-const promptOf = (records: ReadonlyArray<JsonRecord>, cut: string): string | undefined => {
-  const record = records.find((one) => roleOf(one) === "user")
-  const message = record?.["message"]
-  return (Predicate.isReadonlyRecord(message) ? contentText(message["content"]) : undefined) ?? cutPrompt(cut)
+/** The text of the first prompt. Only lines that may hold it are parsed. */
+const promptOf = (lines: ReadonlyArray<string>, cut: string): string | undefined => {
+  for (const line of lines) {
+    const [record] = line.includes('"user"') ? parsed(line) : []
+    if (record === undefined || roleOf(record) !== "user") continue
+    const { message } = record
+    return Predicate.isReadonlyRecord(message) ? contentText(message["content"]) : undefined
+  }
+  return cutPrompt(cut)
 }
 
-const titleIn = (records: ReadonlyArray<JsonRecord>): string | undefined => {
-  const info = records.findLast(
-    ({ name, type }) => type === "session_info" && Predicate.isString(name) && name.trim() !== ""
-  )
-  return Predicate.isString(info?.["name"]) ? info["name"] : undefined
+/** The latest title that an entry gives. */
+const titleIn = (lines: ReadonlyArray<string>): string | undefined => {
+  const titles = lines
+    .filter((line) => line.includes('"session_info"'))
+    .flatMap(parsed)
+    .flatMap(({ name, type }) =>
+      type === "session_info" && Predicate.isString(name) && name.trim() !== "" ? [name] : []
+    )
+  return titles.at(-1)
 }
+
+const isMessage = (line: string): boolean => line.includes('"type":"message"')
+
+/** The start of a text as one line: a name needs no more. */
+const lineOf = (text: string) => oneLine(text.slice(0, 400))
 
 /** Reads a prefix; undefined if it does not begin an entry log. */
 export const summaryOf = (
@@ -85,28 +99,28 @@ export const summaryOf = (
 ): LogSummary | undefined => {
   const lines = prefix.replace(/^\uFEFF/, "").split("\n")
   const cut = sizeBytes > prefixBytes ? (lines.pop() ?? "") : ""
-  const records = lines.flatMap((line) => parsed(line.trim()))
-  const slot = records[0] !== undefined && isTitleSlot(records[0]) ? records[0] : undefined
-  const header = records[slot === undefined ? 0 : 1]
+  const written = lines.map((line) => line.trim()).filter((line) => line !== "")
+  const [first] = parsed(written[0] ?? "")
+  const slot = first !== undefined && isTitleSlot(first) ? first : undefined
+  const header = slot === undefined ? first : parsed(written[1] ?? "")[0]
   if (header === undefined || !isHeader(header)) return undefined
+  const entries = written.slice(slot === undefined ? 1 : 2)
   const { cwd, id, parent, title } = readHeader(header, slot)
-  const names = [
-    titleIn(records),
-    title,
-    promptOf(records, cut),
-    id,
-    path.slice(path.lastIndexOf("/") + 1, -logEnding.length)
-  ]
-  const name = Option.firstSomeOf(names.map((text) => Option.flatMap(Option.fromNullable(text), oneLine)))
+  const named = (text: string | undefined) => Option.flatMap(Option.fromNullable(text), lineOf)
+  const name = named(titleIn(entries)).pipe(
+    Option.orElse(() => named(title)),
+    Option.orElse(() => named(promptOf(entries, cut))),
+    Option.getOrElse(() => id)
+  )
   return {
     path,
     id,
-    name: shortName(Option.getOrElse(name, () => id)),
+    name: shortName(name),
     ...(cwd === undefined ? {} : { cwd }),
     ...(parent === undefined ? {} : { parent }),
     createdAt: timeOf(header["timestamp"]) ?? modifiedAt,
     modifiedAt,
     sizeBytes,
-    hasMessages: records.some((record) => roleOf(record) !== undefined) || cut.startsWith('{"type":"message"')
+    hasMessages: entries.some(isMessage) || isMessage(cut)
   }
 }
