@@ -56,7 +56,8 @@ it("FM-79: the lines of a content that was cut are counted again", () => {
 })
 
 it("FM-79: fields of an answer that still arrives are removed at any depth", () => {
-  const { cuts, value } = truncate({ partialJson: "{", message: { content: [{ id: "1", jsonlEvents: [1] }] } })
+  const entry: unknown = { partialJson: "{", message: { content: [{ id: "1", jsonlEvents: [1] }] } }
+  const { cuts, value } = truncate(entry)
   assert.deepStrictEqual(value, { message: { content: [{ id: "1" }] } })
   assert.deepStrictEqual(cuts, [])
 })
