@@ -76,6 +76,16 @@ describe("the reader of Claude Code's logs", () => {
     })
   })
 
+  it("FM-138: the cost that versions of 2025 wrote to each line of a message counts once", () => {
+    const log = [
+      user(1, null, "hi"),
+      assistant(2, 1, "m", [text("x")], { costUSD: 0.5 }),
+      assistant(3, 2, "m", [text("y")], { costUSD: 0.5 }),
+      assistant(4, 3, "n", [text("z")], { costUSD: 0.25 })
+    ]
+    assert.strictEqual(spentOf(read(log)).cost, 0.75)
+  })
+
   it("FM-137: after a prompt was edited, the answers to both versions hang at what preceded the prompt", () => {
     const log = [
       user(1, null, "first"),

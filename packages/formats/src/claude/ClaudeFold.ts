@@ -131,7 +131,11 @@ export const make = (subagent: boolean): Fold => {
     const { message } = fields
     if (message === undefined) return unreadable(current)
     const { parts, results } = blocksOf(message.content, true)
-    const spent = usage.count(message.id ?? base.key, ClaudeAnswer.isSynthetic(fields) ? undefined : message.usage)
+    const spent = usage.count(
+      message.id ?? base.key,
+      ClaudeAnswer.isSynthetic(fields) ? undefined : message.usage,
+      fields.costUSD
+    )
     for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
     if (answer !== undefined && message.id !== undefined && answer.messageID === message.id) {
       ClaudeAnswer.grow(answer, parts, message.stop_reason, spent)
@@ -228,8 +232,8 @@ export const make = (subagent: boolean): Fold => {
   }
 
   const aside = (current: Current) => {
-    const { message, uuid } = current.fields
-    beside = plus(beside, usage.count(message?.id ?? uuid ?? current.base.key, message?.usage))
+    const { costUSD, message } = current.fields
+    beside = plus(beside, usage.count(message?.id ?? current.base.key, message?.usage, costUSD))
     opaque(current)
   }
 

@@ -76,6 +76,7 @@ export const ClaudeRecord = Schema.Struct({
   isCompactSummary: flag,
   isVisibleInTranscriptOnly: flag,
   isApiErrorMessage: flag,
+  costUSD: count,
   forkedFrom: tolerant(Schema.Struct({ sessionId: word })),
   message: tolerant(ApiMessage),
   compactMetadata: tolerant(CompactMetadata),

@@ -7,9 +7,10 @@ import type { Spent } from "../conversation/Conversation.ts"
 import { beyond, larger, nothing } from "../reading/Spending.ts"
 import type { ApiUsage } from "./ClaudeRecord.ts"
 
-/** Reasoning is part of the output and not counted apart; the logs have no cost. */
-const spentOf = (usage: ApiUsage): Spent => ({
+/** Reasoning is part of the output and not counted apart. Only versions of 2025 say what a message cost. */
+const spentOf = (usage: ApiUsage, cost: number): Spent => ({
   ...nothing,
+  cost,
   input: usage.input_tokens ?? 0,
   output: usage.output_tokens ?? 0,
   cacheRead: usage.cache_read_input_tokens ?? 0,
@@ -18,16 +19,16 @@ const spentOf = (usage: ApiUsage): Spent => ({
 
 export interface ClaudeUsage {
   /** What a line adds to what earlier lines of its message counted. */
-  readonly count: (messageID: string, usage: ApiUsage | undefined) => Spent
+  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spent
 }
 
 export const make = (): ClaudeUsage => {
   const counted = new Map<string, Spent>()
   return {
-    count: (messageID, usage) => {
+    count: (messageID, usage, cost = 0) => {
       if (usage === undefined) return nothing
       const before = counted.get(messageID) ?? nothing
-      const now = larger(before, spentOf(usage))
+      const now = larger(before, spentOf(usage, cost))
       counted.set(messageID, now)
       return beyond(now, before)
     }

@@ -3,7 +3,7 @@
  * are in `../claude` and `../codex`. Spec: FM-130 in specs/formats.md.
  */
 import type { FileSystem } from "@effect/platform/FileSystem"
-import { Stream } from "effect"
+import { Chunk, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { Head, Piece, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
@@ -86,7 +86,12 @@ export const readRecords =
     Stream.suspend(() => {
       const fold = make(dialect, name)
       return records.pipe(
-        Stream.mapConcat((piece): ReadonlyArray<Piece> => (piece._tag === "Problem" ? [piece] : fold.push(piece))),
+        // A chunk at a time: an effect for each record would cost more than its reading.
+        Stream.mapChunks((chunk) =>
+          Chunk.unsafeFromArray(
+            Chunk.toReadonlyArray(chunk).flatMap((piece) => (piece._tag === "Problem" ? [piece] : fold.push(piece)))
+          )
+        ),
         Stream.concat(Stream.suspend(() => Stream.fromIterable(fold.end())))
       )
     })

@@ -3,7 +3,9 @@ import { Either, Schema } from "effect"
 
 /** The field, or undefined if it is absent or its value does not fit. */
 export const tolerant = <A, I>(schema: Schema.Schema<A, I>) =>
-  Schema.optional(Schema.UndefinedOr(schema).annotations({ decodingFallback: () => Either.right(undefined) }))
+  Schema.optionalWith(Schema.UndefinedOr(schema).annotations({ decodingFallback: () => Either.right(undefined) }), {
+    exact: true
+  })
 
 /** Fields as the tools name them. */
 export const word = tolerant(Schema.NonEmptyString)
