@@ -1,15 +1,15 @@
-/** Tests the writing of entry logs. Spec: FM-27, FM-50, FM-51 in specs/formats.md. */
+/** Tests the writing of entry logs. Spec: FM-50, FM-51 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Option, Stream } from "effect"
+import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import * as EntryWriter from "../../../packages/formats/src/entry/EntryWriter.ts"
 import { cases } from "../../support/Cases.ts"
-import { chain, fileOf, header, user } from "../support/Entries.ts"
+import { header } from "../support/Entries.ts"
 import * as EntryLogs from "../support/EntryLogs.ts"
 
-const read = (content: string, options?: EntryReader.Options) =>
+const read = (content: string) =>
   Stream.make(Buffer.from(content)).pipe(
-    EntryReader.fromBytes(options),
+    EntryReader.fromBytes(),
     Stream.runCollect,
     Effect.map(Chunk.toReadonlyArray),
     Effect.runSync
@@ -53,26 +53,4 @@ it("FM-51: names, numbers and texts that JSON writes in several ways get one for
     written[1],
     '{"1":2,"2":1,"type":"x","id":"a","parentId":null,"timestamp":1,"n":1,"e":1000,"t":"é/","__proto__":{"x":1}}'
   )
-})
-
-it("FM-27: a picture of the blob store is shown, a missing one is reported; the record keeps the reference", () => {
-  const [there, missing] = ["a", "b"].map((digit) => `blob:sha256:${digit.repeat(64)}`)
-  const image = (data: unknown) => ({ type: "image", data, mimeType: "image/png" })
-  const records = chain(user([image(there), image(missing), image("aGk=")]))
-  const pictures = (hash: string) =>
-    Effect.succeed(hash.startsWith("a") ? Option.some(Buffer.from("hi")) : Option.none())
-  const pieces = read(fileOf(header, ...records), { pictures })
-  assert.deepStrictEqual(
-    pieces.map(({ _tag }) => _tag),
-    ["Head", "Problem", "User"]
-  )
-  assert.deepInclude(pieces[1], { kind: "missing-picture" })
-  assert.deepInclude(pieces[2], {
-    content: [
-      { type: "media", mime: "image/png", data: "aGk=" },
-      { type: "text", text: `[the picture ${"b".repeat(64)} is missing]` },
-      { type: "media", mime: "image/png", data: "aGk=" }
-    ],
-    record: records[0] ?? {}
-  })
 })

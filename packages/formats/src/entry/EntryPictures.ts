@@ -2,12 +2,26 @@
  * Puts the pictures of blobs into items. The record keeps the reference, so that an export writes it again. Spec: FM-27 in
  * specs/formats.md.
  */
+import { dirname, join } from "node:path"
+import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Option } from "effect"
-import { type BlobHash, parse } from "../blob/BlobRef.ts"
+import { type BlobHash, hashOf as digestOf, parse } from "../blob/BlobRef.ts"
 import type * as Conversation from "../conversation/Conversation.ts"
 
 /** Finds the bytes of a blob; none if it is missing. */
 export type Lookup<E, R> = (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, E, R>
+
+/**
+ * The blobs that belong to a log in its tool's own folders: `sessions/FOLDER/LOG` and `blobs/HASH`. They are only read; a
+ * blob that is missing, cannot be read or has other bytes is none.
+ */
+export const besideLog = (path: string): Lookup<never, FileSystem> => {
+  const folder = join(dirname(path), "..", "..", "blobs")
+  return (hash) =>
+    Effect.flatMap(FileSystem, (files) => Effect.option(files.readFile(join(folder, hash)))).pipe(
+      Effect.map(Option.filter((bytes) => digestOf(bytes) === hash))
+    )
+}
 
 type Part = Conversation.Content[number]
 

@@ -13,12 +13,12 @@ import { bodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
 import { dialectOf } from "./EntryDialect.ts"
 import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryErrors.ts"
 import { itemOf } from "./EntryItem.ts"
-import { type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
+import { besideLog, type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
 import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
 import * as Migration from "./Migration.ts"
 
 export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
-  /** Finds the pictures that the log keeps as blobs. Default: they are missing. */
+  /** Finds the pictures that the log keeps as blobs. Default for bytes: they are missing. */
   readonly pictures?: Lookup<E, R>
 }
 
@@ -249,9 +249,9 @@ export const fromBytes =
       )
     })
 
-/** The conversation of a file, which is only read. */
+/** The conversation of a file, which is only read. By default its pictures are looked up in its tool's blob store. */
 export const fromPath = <E = never, R = never>(
   path: string,
-  options?: Options<E, R>
+  { pictures, ...options }: Options<E, R> = {}
 ): Stream.Stream<Conversation.Piece, E | EntryError | LogFile.LogUnreadable, R | FileSystem> =>
-  fromBytes(options)(LogFile.bytes(path))
+  fromBytes<E, R | FileSystem>({ ...options, pictures: pictures ?? besideLog(path) })(LogFile.bytes(path))
