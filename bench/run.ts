@@ -12,7 +12,7 @@ import * as Append from "./Append.ts"
 import * as ColdStart from "./ColdStart.ts"
 import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
-import { type Figure, table, verdict } from "./Figures.ts"
+import { type Figure, quantile, table, verdict } from "./Figures.ts"
 import * as FilesExport from "./FilesExport.ts"
 import * as Imports from "./Imports.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
@@ -21,6 +21,7 @@ import * as Permissions from "./Permissions.ts"
 import * as Pruning from "./Pruning.ts"
 import * as Replay from "./Replay.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
+import * as Search from "./Search.ts"
 import * as Served from "./Served.ts"
 import * as SlowClient from "./SlowClient.ts"
 import { freshFile } from "./Stores.ts"
@@ -33,7 +34,7 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune; separated by commas
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search; separated by commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
   --rounds N     rounds of each measurement (default 5, quick 2)
@@ -317,6 +318,25 @@ const prune = async ({ directory, full, quick }: Options): Promise<ReadonlyArray
   ]
 }
 
+const search = async ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const found = await Search.measure(directory, quick ? 100_000 : 1_000_000, rounds)
+  const texts = `${found.parts.toLocaleString("en-GB")} texts`
+  const [alone, followed] = [found.alone, found.followed].map((each) => quantile(each, 0.99))
+  return [
+    { name: `search ${texts}, p50`, value: found.p50, unit: "ms", bar: atMost(20), note: found.slowest },
+    { name: `search ${texts}, p99`, value: found.p99, unit: "ms" },
+    { name: "searches that found nothing", value: found.empty, unit: "sessions", bar: atMost(0) },
+    { name: "text", value: found.textBytes / 1e6, unit: "MB" },
+    { name: "index against text", value: found.indexBytes / found.textBytes, unit: "x" },
+    { name: "index, processor time", value: found.indexSeconds * 1_000, unit: "ms" },
+    { name: "remove a session of 1,000 texts", value: found.removeMs, unit: "ms" },
+    { name: "append without the index, p50", value: quantile(found.alone, 0.5), unit: "ms" },
+    { name: "append while the index follows, p50", value: quantile(found.followed, 0.5), unit: "ms" },
+    { name: "append without the index, p99", value: alone ?? 0, unit: "ms" },
+    { name: "append while the index follows, p99", value: followed ?? 0, unit: "ms" }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -332,7 +352,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   "cold-start": coldStart,
   memory,
   served,
-  prune
+  prune,
+  search
 }
 
 /** Runs turns, for the count of their system calls. */

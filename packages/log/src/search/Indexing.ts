@@ -15,8 +15,8 @@ import { reset } from "../storage/SearchFile.ts"
 import { selectReferenced } from "../store/Content.ts"
 import { selectBySeq } from "../store/EventsBySeq.ts"
 import * as Metrics from "../support/Metrics.ts"
-import { type Document, documentOf, Role, storedNames } from "./Document.ts"
-import { withNames } from "./Names.ts"
+import { documentOf, Role, storedNames } from "./Document.ts"
+import { type Named, withNames } from "./Names.ts"
 import { roleTag, sessionTag } from "./Query.ts"
 import { separated } from "./Words.ts"
 
@@ -111,9 +111,6 @@ const checksums = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const last = rows.at(-1)
   return last === undefined ? undefined : { compared: Number(last["position"]), checksum: Number(last["checksum"]) }
 }
-
-/** A document with the names of its tool and model. */
-type Named = Document & { readonly tool: string; readonly model: string }
 
 /** A move of the index's position; not done if another process has moved it meanwhile. */
 interface Move {

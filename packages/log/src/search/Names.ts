@@ -1,53 +1,83 @@
 /** Finds the tool and the model of documents: their own events do not repeat them. Spec: SE-11. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Array as Arr, Effect, Either } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import { sessionKey } from "../log/EventRow.ts"
+import { Effect, Either, Option } from "effect"
+import { SessionID } from "../domain/Identifiers.ts"
+import { selectEvents, toEvent } from "../log/EventRow.ts"
 import { selectBySeq } from "../store/EventsBySeq.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { Document } from "./Document.ts"
 
+/** A document with the names of its tool and its model; empty if it has none. */
+export type Named = Document & { readonly tool: string; readonly model: string }
+
 interface Row {
-  readonly key: number
   readonly tool: string | null
-  readonly step: number | null
+  readonly messageID: string | null
+  /** The event that made the message: its sequence number, and its position, null if it was pruned. */
+  readonly seq: number | null
+  readonly position: number | null
 }
 
-/** The names in one session: the tool of each call, and the message's step, which names the model. */
-const ofSession = (sql: SqlClient.SqlClient, sessionID: SessionID, documents: ReadonlyArray<Document>) =>
-  Effect.gen(function* () {
-    const asked = JSON.stringify(documents.map(({ callID, messageID }) => [messageID ?? null, callID ?? null]))
-    const rows = yield* sql<Row>`SELECT j.key,
-        (SELECT name FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
-          AND message_id = j.value ->> 0 AND kind = 'tool' AND key = j.value ->> 1) AS tool,
-        (SELECT seq FROM session_message WHERE id = j.value ->> 0 AND session = ${sessionKey(sql, sessionID)}) AS step
-      FROM json_each(${asked}) j`
-    const steps = yield* selectBySeq(
-      sql,
-      sessionID,
-      Arr.filterMap(rows, ({ step }) => Arr.head(step === null ? [] : [step]))
-    )
-    const modelOf = (seq: number | null) => {
-      const found = seq === null ? undefined : steps.get(seq)
-      if (found === undefined || Either.isLeft(found) || found.right.type !== "session.next.step.started") return ""
-      const { id, providerID } = found.right.data.model
-      return `${providerID}/${id}`
-    }
-    return documents.map((document, at) => ({
-      ...document,
-      tool: document.tool ?? rows[at]?.tool ?? "",
-      model: modelOf(rows[at]?.step ?? null)
-    }))
-  })
+const selectRows = (sql: SqlClient.SqlClient, documents: ReadonlyArray<Document>) => {
+  const asked = documents.map(({ callID, messageID, sessionID }) => [sessionID, messageID ?? null, callID ?? null])
+  return sql<Row>`SELECT p.name AS tool, j.value ->> 1 AS "messageID", m.seq, e.position
+    FROM json_each(${JSON.stringify(asked)}) j
+      LEFT JOIN event_sequence q ON q.session_id = j.value ->> 0
+      LEFT JOIN session_part p ON p.session = q.session AND p.message_id = j.value ->> 1 AND p.kind = 'tool'
+        AND p.key = j.value ->> 2
+      LEFT JOIN session_message m ON m.id = j.value ->> 1 AND m.session = q.session
+      LEFT JOIN event e ON e.session = m.session AND e.seq = m.seq
+    ORDER BY j.key`
+}
 
-/** The documents with the names of their tools and models; empty for those that have none. */
+const modelOf = (event: SessionEvent): string =>
+  event.type === "session.next.step.started" ? `${event.data.model.providerID}/${event.data.model.id}` : ""
+
+/** The models of messages, by message. */
+const selectModels = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  documents: ReadonlyArray<Document>,
+  rows: ReadonlyArray<Row>
+) {
+  const models = new Map<string, string>()
+  const add = (event: Either.Either<SessionEvent, unknown>) => {
+    if (Either.isLeft(event) || event.right.type !== "session.next.step.started") return
+    models.set(event.right.data.assistantMessageID, modelOf(event.right))
+  }
+  const positions = [...new Set(rows.flatMap(({ position }) => (position === null ? [] : [position])))]
+  if (positions.length > 0) {
+    const found = yield* selectEvents(
+      sql,
+      sql`WHERE e.position IN (SELECT value FROM json_each(${JSON.stringify(positions)}))`
+    )
+    for (const row of found) Option.map(toEvent(row), add)
+  }
+  const pruned = new Map<string, Array<number>>()
+  rows.forEach(({ position, seq }, at) => {
+    const id = documents[at]?.sessionID
+    if (id !== undefined && position === null && seq !== null) pruned.set(id, [...(pruned.get(id) ?? []), seq])
+  })
+  for (const [id, seqs] of pruned) {
+    const kept = yield* selectBySeq(sql, SessionID.make(id, { disableValidation: true }), seqs)
+    for (const event of kept.values()) add(event)
+  }
+  return models
+})
+
+/** The documents with the names of their tools and models. */
 export const withNames = (
   sql: SqlClient.SqlClient,
   documents: ReadonlyArray<Document>
-): Effect.Effect<ReadonlyArray<Document & { readonly tool: string; readonly model: string }>, SqlError.SqlError> =>
-  Effect.map(
-    Effect.forEach(Object.values(Arr.groupBy(documents, ({ sessionID }) => sessionID)), (some) =>
-      ofSession(sql, some[0].sessionID, some)
-    ),
-    Arr.flatten
-  )
+): Effect.Effect<ReadonlyArray<Named>, SqlError.SqlError> =>
+  documents.length === 0
+    ? Effect.succeed([])
+    : Effect.gen(function* () {
+        const rows = yield* selectRows(sql, documents)
+        const models = yield* selectModels(sql, documents, rows)
+        return documents.map((document, at) => ({
+          ...document,
+          tool: document.tool ?? rows[at]?.tool ?? "",
+          model: models.get(document.messageID ?? "") ?? ""
+        }))
+      })

@@ -1,5 +1,5 @@
 /** Orders matching documents by relevance and recency, and groups them by session. Pure. Spec: SE-40, SE-42. */
-import { Array as Arr, Order } from "effect"
+import type { NonEmptyArray, NonEmptyReadonlyArray } from "effect/Array"
 import { Role } from "./Document.ts"
 
 /** A matching document. */
@@ -21,7 +21,7 @@ export interface Scored extends Candidate {
 /** The documents of one session, the best first. */
 export interface Group {
   readonly session: number
-  readonly members: Arr.NonEmptyReadonlyArray<Scored>
+  readonly members: NonEmptyReadonlyArray<Scored>
 }
 
 const weights: Readonly<Record<Role, number>> = { user: 1, assistant: 0.8, reasoning: 0.5, tool: 0.4 }
@@ -39,20 +39,17 @@ export const scoreOf = ({ created, role, size }: Candidate, adjacent: boolean, n
   return weight * (adjacent ? 2 : 1) * brevity * recency
 }
 
-const best = Order.mapInput(
-  Order.tuple(Order.reverse(Order.number), Order.reverse(Order.number)),
-  (each: Scored) => [each.score, each.position] as const
-)
-
 /** The candidates by session, the session with the best one first. `adjacent` holds positions. */
 export const rank = (
   candidates: ReadonlyArray<Candidate>,
   adjacent: ReadonlySet<number>,
   now: number
 ): ReadonlyArray<Group> => {
-  const scored = candidates.map((each): Scored => ({ ...each, score: scoreOf(each, adjacent.has(each.position), now) }))
-  const groups = new Map<number, Arr.NonEmptyArray<Scored>>()
-  for (const each of Arr.sort(scored, best)) {
+  const scored = candidates
+    .map((each): Scored => ({ ...each, score: scoreOf(each, adjacent.has(each.position), now) }))
+    .toSorted((one, other) => other.score - one.score || other.position - one.position)
+  const groups = new Map<number, NonEmptyArray<Scored>>()
+  for (const each of scored) {
     const members = groups.get(each.session)
     if (members === undefined) groups.set(each.session, [each])
     else members.push(each)

@@ -5,16 +5,16 @@ import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema } 
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
+import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, ReadSql, retryBusy } from "../storage/Database.ts"
 import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
 import { selectBySeq } from "../store/EventsBySeq.ts"
 import { clamp } from "../support/Clamp.ts"
 import { withSpan } from "../support/Spans.ts"
-import { type Document, documentOf, Role } from "./Document.ts"
+import { documentOf, Role } from "./Document.ts"
 import * as Indexing from "./Indexing.ts"
 import * as Matching from "./Matching.ts"
-import { withNames } from "./Names.ts"
+import { type Named, withNames } from "./Names.ts"
 import { markText, parse, type Query } from "./Query.ts"
 import { type Group, rank, type Scored } from "./Ranking.ts"
 import {
@@ -50,21 +50,29 @@ const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
   log<SessionRow>`SELECT q.session, s.id, s.title, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
     WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(groups.map(({ session }) => session))}))`
 
-type Named = Document & { readonly tool: string; readonly model: string }
-
-/** The documents of the hits, by position. Those whose event cannot be read are absent. */
+/** The documents of hits, by position. Those whose event cannot be read are absent. */
 const readDocuments = Effect.fnUntraced(function* (
   log: SqlClient.SqlClient,
-  sessionID: SessionID,
-  hits: ReadonlyArray<Scored>
+  hits: ReadonlyArray<readonly [SessionID, Scored]>
 ) {
-  const events = yield* selectBySeq(
-    log,
-    sessionID,
-    hits.map(({ seq }) => seq)
+  const positions = JSON.stringify(hits.map(([, { position }]) => position))
+  const rows = yield* selectEvents(log, log`WHERE e.position IN (SELECT value FROM json_each(${positions}))`)
+  const events = Arr.filterMap(rows, (row) => Option.flatMap(toEvent(row), Either.getRight))
+  const stored = new Set(events.map(({ position }) => position))
+  const pruned = Arr.groupBy(
+    hits.filter(([, { position }]) => !stored.has(position)),
+    ([sessionID]) => sessionID
   )
-  const documents = Arr.filterMap([...events.values()], (event) => Option.flatMap(Either.getRight(event), documentOf))
-  return new Map((yield* withNames(log, documents)).map((document) => [document.position, document]))
+  const kept = yield* Effect.forEach(Object.values(pruned), (some) =>
+    selectBySeq(
+      log,
+      some[0][0],
+      some.map(([, { seq }]) => seq)
+    )
+  )
+  const blocks = kept.flatMap((each) => Arr.filterMap([...each.values()], Either.getRight))
+  const documents = yield* withNames(log, Arr.filterMap([...events, ...blocks], documentOf))
+  return new Map(documents.map((document) => [document.position, document]))
 })
 
 const toHit = (scored: Scored, document: Named, shown: Snippets.Snippet): SearchHit => ({
@@ -84,36 +92,30 @@ interface Connections extends Indexing.Places {
 /** The sessions of a page with their hits. */
 const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups: ReadonlyArray<Group>, query: Query) {
   const sessions = new Map((yield* selectShown(log, groups)).map((row) => [row.session, row]))
-  const mark = markText(query)
-  return yield* Effect.forEach(groups, ({ members, session }) =>
-    Effect.gen(function* () {
-      const row = sessions.get(session)
-      if (row === undefined) return []
-      const sessionID = SessionID.make(row.id, { disableValidation: true })
-      const documents = yield* readDocuments(log, sessionID, members.slice(0, hitLimit))
-      const found = members.flatMap((scored) => {
-        const document = documents.get(scored.position)
-        return document === undefined ? [] : [{ scored, document }]
-      })
-      const snippets = yield* Snippets.snippets(
-        shown,
-        found.map(({ document }) => document.text),
-        mark
-      )
-      const hits = found.map(({ document, scored }, at) =>
-        toHit(scored, document, snippets[at] ?? { snippet: "", marks: [] })
-      )
-      const { directory, title } = row
-      const item: SearchedSession = {
-        sessionID,
-        ...(title === null ? {} : { title }),
-        directory,
-        matches: members.length,
-        hits
-      }
-      return [item]
-    })
-  ).pipe(Effect.map(Arr.flatten))
+  // A session without a row was removed after it was indexed.
+  const found = groups.flatMap(({ members, session }) => {
+    const row = sessions.get(session)
+    if (row === undefined) return []
+    return [{ row, members, sessionID: SessionID.make(row.id, { disableValidation: true }) }]
+  })
+  const best = found.flatMap(({ members, sessionID }) =>
+    members.slice(0, hitLimit).map((scored) => [sessionID, scored] as const)
+  )
+  const documents = yield* readDocuments(log, best)
+  const texts = best.map(([, { position }]) => documents.get(position)?.text ?? "")
+  const snippets = yield* Snippets.snippets(shown, texts, markText(query))
+  const hits = new Map<number, SearchHit>()
+  best.forEach(([, scored], at) => {
+    const [document, snippet] = [documents.get(scored.position), snippets[at]]
+    if (document !== undefined && snippet !== undefined) hits.set(scored.position, toHit(scored, document, snippet))
+  })
+  return found.map(({ members, row: { directory, title }, sessionID }): SearchedSession => ({
+    sessionID,
+    ...(title === null ? {} : { title }),
+    directory,
+    matches: members.length,
+    hits: Arr.filterMap(members.slice(0, hitLimit), ({ position }) => Option.fromNullable(hits.get(position)))
+  }))
 })
 
 const run = Effect.fnUntraced(function* (
