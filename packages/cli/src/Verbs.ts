@@ -9,10 +9,12 @@ import { budget } from "./commands/budget.ts"
 import { compact } from "./commands/compact.ts"
 import { context } from "./commands/context.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
+import { continueLast } from "./commands/continue.ts"
 import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
 import { exportVerb } from "./commands/export.ts"
 import { files } from "./commands/files.ts"
+import { history } from "./commands/history.ts"
 import { importVerb } from "./commands/import.ts"
 import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
@@ -30,9 +32,11 @@ import { trust } from "./commands/trust.ts"
 /** The verbs, as help lists them. */
 export const verbs: ReadonlyArray<Verb> = [
   prompt,
+  continueLast,
   events,
   sessions,
   search,
+  history,
   messages,
   show,
   tree,
@@ -65,9 +69,11 @@ export const verbs: ReadonlyArray<Verb> = [
 const root = Command.make("daybook").pipe(
   Command.withSubcommands([
     prompt.command,
+    continueLast.command,
     events.command,
     sessions.command,
     search.command,
+    history.command,
     messages.command,
     show.command,
     tree.command,

@@ -16,6 +16,7 @@ import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Projector } from "@daybook/log/log/Appends"
 import { EventLog } from "@daybook/log/log/EventLog"
 import * as Policy from "@daybook/log/retention/Policy"
+import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
 import { deepestFamily } from "@daybook/log/store/Family"
@@ -124,6 +125,8 @@ export interface Options<Extra = never> {
    * search stay as they are; readers that are further behind get `CursorExpired`.
    */
   readonly retention?: Policy.Policy
+  /** Whether to keep the index of `Search` current in the background (SE-9). Default: false; a search then updates it. */
+  readonly search?: boolean
   /** Read models of other packages, written in each append's transaction. */
   readonly projectors?: ReadonlyArray<Projector>
   /** The user's folder, with `AGENTS.md` and `skills/`. By default no user files are read. */
@@ -339,6 +342,7 @@ export const layer = <Extra = never>(
     Layer.provide(SqlPermissionStore.layer, store),
     Layer.provide(SessionApprovals.layer, store),
     options.retention === undefined ? Layer.empty : Layer.provide(Policy.layer(options.retention), store),
+    options.search === true ? Layer.provide(SqlSearch.layerFollowing, store) : Layer.empty,
     options.permissionAsker ?? layerHeadless,
     outputs(options)
   )

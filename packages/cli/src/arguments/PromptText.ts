@@ -41,12 +41,12 @@ const stdin = Effect.gen(function* () {
   return yield* decode(bytes)
 })
 
+/** The text, unless there is nothing in it. */
+export const notEmpty = (text: string): Effect.Effect<string, UsageError> =>
+  text.trim() === "" ? refuse('the prompt is empty; say what to do: daybook prompt "..."') : Effect.succeed(text)
+
 /** The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. Never empty. */
 export const read = (words: ReadonlyArray<string>): Effect.Effect<string, UsageError> => {
   const fromStdin = words.length === 0 ? process.stdin.isTTY !== true : words.length === 1 && words[0] === "-"
-  return Effect.filterOrFail(
-    fromStdin ? stdin : Effect.succeed(words.join(" ")),
-    (text) => text.trim() !== "",
-    () => refuse('the prompt is empty; say what to do: daybook prompt "..."')
-  )
+  return Effect.flatMap(fromStdin ? stdin : Effect.succeed(words.join(" ")), notEmpty)
 }

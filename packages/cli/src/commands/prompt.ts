@@ -27,7 +27,10 @@ import {
 } from "../host/Runtime.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import { Output } from "../terminal/Output.ts"
+import * as PromptLine from "../terminal/PromptLine.ts"
+import * as Question from "../terminal/Question.ts"
 
 const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
 const delivery = Flags.choice(
@@ -66,7 +69,6 @@ interface Options {
   readonly session: SessionReference.Reference | undefined
   /** The canonical folder. */
   readonly directory: string
-  /** Whether `--cwd` names it. */
   /** Whether `--cwd` names it. */
   readonly inFolder: boolean
   readonly delivery: "steer" | "queue" | undefined
@@ -178,12 +180,14 @@ const run = Effect.fn("Command.prompt")(function* (options: Options) {
   }
   if (options.noRun) {
     const input = yield* Effect.tapError(sessions.prompt({ ...prompt, resume: false }), () => undo)
+    yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
     yield* output.write(
       options.json ? `${jsonLine(input, output.terminal)}\n` : `${input.id} admitted to ${session.id}\n`
     )
     return
   }
   yield* output.note(announce(session, isNew))
+  yield* Breadcrumb.leave({ directory: options.directory, sessionID: session.id })
   const RunFollower = yield* runFollower
   yield* RunFollower.follow({
     sessionID: session.id,
@@ -216,13 +220,88 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
+/** The options of every verb that prompts. */
+export const promptFlags = [
+  delivery,
+  model,
+  agent,
+  attach,
+  system,
+  tools,
+  outputSchema,
+  noRun,
+  Flags.trust,
+  Flags.noReasoning,
+  Flags.json
+]
+
+/** Their parsers, and that of the text. */
+export const promptOptions = {
+  words: Args.repeated(Args.text({ name: "TEXT" })),
+  delivery: delivery.options,
+  model: model.options,
+  agent: agent.options,
+  attach: attach.options,
+  system: system.options,
+  tools: tools.options,
+  outputSchema: outputSchema.options,
+  noRun: noRun.options,
+  trust: Flags.trust.options,
+  noReasoning: Flags.noReasoning.options,
+  json: Flags.json.options
+}
+
+type Given = Command.Command.ParseConfig<typeof promptOptions>
+
+/** Which session the prompt is for. */
+interface Target<E, R> {
+  readonly cwd: string | undefined
+  readonly reference: Effect.Effect<SessionReference.Reference | undefined, E, R>
+  readonly id: MessageID | undefined
+}
+
+/** The text of the words or of stdin; without words, a person at the terminal types it. */
+const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>) {
+  if (words.length > 0 || !Question.canAsk()) return yield* PromptText.read(words)
+  const { recalled } = yield* Effect.promise(() => import("../host/SearchWork.ts"))
+  const earlier = (yield* DatabasePath.exists) ? yield* recalled(yield* DatabasePath.existing) : []
+  return yield* PromptText.notEmpty((yield* PromptLine.read(earlier)) ?? "")
+})
+
+/** Admits the prompt that was given, and runs it. */
+export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) =>
+  // Checks that need no database come before it is created.
+  Effect.gen(function* () {
+    const schema = Option.getOrUndefined(given.outputSchema)
+    const directory = yield* Folder.given(cwd, "--cwd")
+    const agent = Option.getOrUndefined(given.agent)
+    const options: Options = {
+      session: yield* reference,
+      directory,
+      inFolder: cwd !== undefined,
+      text: yield* textOf(given.words),
+      delivery: Option.getOrUndefined(given.delivery),
+      attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
+      system: Option.getOrUndefined(given.system),
+      tools: given.tools,
+      output: schema === undefined ? undefined : yield* PromptExtras.readSchema(schema),
+      model: yield* wantedModel(Option.getOrUndefined(given.model), agent, directory),
+      agent,
+      id,
+      noRun: given.noRun,
+      noReasoning: given.noReasoning,
+      json: given.json
+    }
+    return yield* withNewSessions(run(options))
+  }).pipe(told(given.trust))
+
 export const prompt = {
   name: "prompt",
   summary: "admit a prompt, run it and stream the answer",
   words: "TEXT...",
   details: [
-    "The text is the words. It is stdin if there are no words and stdin is not a terminal, or if the only word is a dash. " +
-      "The answer goes to stdout, progress to stderr; with --json, the durable events go to stdout instead.",
+    "The text is the words. Without words it is stdin; on a terminal, one line is asked for, and up-arrow recalls earlier " +
+      "prompts. A dash as the only word means stdin. The answer goes to stdout, progress to stderr; with --json, the durable events go to stdout instead.",
     "Without --session it creates a session in the folder. A NAME is searched in the folder first, then everywhere.",
     "@NAME in the text shows the model a file (with @NAME#L10-20 some of its lines), a folder, or a configured reference, " +
       "agent or MCP resource of that name; /NAME at the start inserts a template. Both are read once, now.",
@@ -230,22 +309,7 @@ export const prompt = {
       "On a terminal you are asked before a tool does anything that is not allowed yet, and you get the model's questions. " +
       "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer)."
   ],
-  flags: [
-    session,
-    delivery,
-    model,
-    agent,
-    cwd,
-    attach,
-    system,
-    tools,
-    outputSchema,
-    id,
-    noRun,
-    Flags.trust,
-    Flags.noReasoning,
-    Flags.json
-  ],
+  flags: [session, cwd, id, ...promptFlags],
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
@@ -259,49 +323,11 @@ export const prompt = {
   ],
   command: Command.make(
     "prompt",
-    {
-      words: Args.repeated(Args.text({ name: "TEXT" })),
-      session: session.options,
-      delivery: delivery.options,
-      model: model.options,
-      agent: agent.options,
-      cwd: cwd.options,
-      attach: attach.options,
-      system: system.options,
-      tools: tools.options,
-      outputSchema: outputSchema.options,
-      id: id.options,
-      noRun: noRun.options,
-      trust: Flags.trust.options,
-      noReasoning: Flags.noReasoning.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      // Checks that need no database come before it is created.
-      Effect.gen(function* () {
-        const cwd = Option.getOrUndefined(given.cwd)
-        const session = Option.getOrUndefined(given.session)
-        const schema = Option.getOrUndefined(given.outputSchema)
-        const directory = yield* Folder.given(cwd, "--cwd")
-        const agent = Option.getOrUndefined(given.agent)
-        const options: Options = {
-          session: session === undefined ? undefined : yield* SessionReference.parse(session),
-          directory,
-          inFolder: cwd !== undefined,
-          text: yield* PromptText.read(given.words),
-          delivery: Option.getOrUndefined(given.delivery),
-          attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
-          system: Option.getOrUndefined(given.system),
-          tools: given.tools,
-          output: schema === undefined ? undefined : yield* PromptExtras.readSchema(schema),
-          model: yield* wantedModel(Option.getOrUndefined(given.model), agent, directory),
-          agent,
-          id: Option.getOrUndefined(given.id),
-          noRun: given.noRun,
-          noReasoning: given.noReasoning,
-          json: given.json
-        }
-        return yield* withNewSessions(run(options))
-      }).pipe(told(given.trust))
+    { ...promptOptions, session: session.options, cwd: cwd.options, id: id.options },
+    (given) => {
+      const [cwd, session] = [Option.getOrUndefined(given.cwd), Option.getOrUndefined(given.session)]
+      const reference = session === undefined ? Effect.succeed(undefined) : SessionReference.parse(session)
+      return admit(given, { cwd, reference, id: Option.getOrUndefined(given.id) })
+    }
   )
 } satisfies Verb

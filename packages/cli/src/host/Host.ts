@@ -84,15 +84,15 @@ export const layer = (
   filename: string,
   {
     asker = PermissionPrompt.layer,
-    retention = false,
+    background = false,
     root,
     servers,
     worlds
   }: {
     readonly servers: boolean
     readonly asker?: Layer.Layer<PermissionAsker>
-    /** Applies the configured retention in the background. */
-    readonly retention?: boolean
+    /** Applies the configured retention, and keeps the search index current, in the background. */
+    readonly background?: boolean
     readonly root?: string
     readonly worlds?: ReadonlyArray<string>
   }
@@ -101,7 +101,12 @@ export const layer = (
     Effect.map(
       Effect.all([configured(servers, asker, root, worlds), Configuration.load]),
       ([options, { retention: policy }]) =>
-        Daybook.layer({ filename, ...options, ...(retention && policy !== undefined ? { retention: policy } : {}) })
+        Daybook.layer({
+          filename,
+          ...options,
+          search: background,
+          ...(background && policy !== undefined ? { retention: policy } : {})
+        })
     )
   ).pipe(Layer.provideMerge(Models.layer))
 

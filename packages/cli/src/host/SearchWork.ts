@@ -1,10 +1,10 @@
-/** Runs `daybook search`: brings the index up to date, and searches. Spec: CL-250..CL-253. */
+/** Runs `daybook search` and `daybook history`: brings the index up to date, and reads it. Spec: CL-250..CL-253, CL-263. */
 import { Effect, Layer } from "effect"
-import { Search, type SearchProgress, type SearchPage } from "@daybook/log/search/Search"
+import { type PromptsPage, Search, type SearchPage, type SearchProgress } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
-import { jsonLine } from "../render/Plain.ts"
+import { dateTime, jsonLine, oneLine } from "../render/Plain.ts"
 import { searchedText } from "../render/SearchText.ts"
 import { plain, styleOf } from "../render/Style.ts"
 import { many } from "../support/Amounts.ts"
@@ -66,8 +66,52 @@ const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, q
   }
 })
 
+const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provideMerge(Store.layerReading({ filename })))
+
 /** Searches the database. */
 export const run = (filename: string, request: Request) =>
-  Effect.scoped(searched(request)).pipe(
-    Effect.provide(SqlSearch.layer.pipe(Layer.provideMerge(Store.layerReading({ filename }))))
+  Effect.provide(Effect.scoped(searched(request)), searching(filename))
+
+export interface HistoryRequest {
+  readonly words: string
+  readonly directory: string | undefined
+  readonly limit: number
+  readonly json: boolean
+}
+
+const listed = Effect.fn("Command.history")(function* ({ directory, json, limit, words }: HistoryRequest) {
+  const output = yield* Output
+  const search = yield* Search
+  yield* search.update({ onProgress: yield* reported })
+  let [left, cursor]: [number, string | undefined] = [limit, undefined]
+  do {
+    const page: PromptsPage = yield* search.prompts({ words, directory, limit: Math.min(left, 1_000), cursor })
+    for (const prompt of page.items) {
+      const line = json
+        ? jsonLine(prompt, output.terminal)
+        : `${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}`
+      yield* output.write(`${line}\n`)
+    }
+    left -= page.items.length
+    cursor = page.cursor
+  } while (cursor !== undefined && left > 0)
+})
+
+/** Lists earlier prompts. */
+export const history = (filename: string, request: HistoryRequest) =>
+  Effect.provide(Effect.scoped(listed(request)), searching(filename))
+
+/** How long recall waits for the index: prompts that it does not know yet are missing. */
+const patience = "500 millis"
+
+/** The prompts for recall at a terminal, the newest first. None if the index cannot be used. */
+export const recalled = (filename: string): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    const search = yield* Search
+    yield* Effect.timeoutOption(search.update(), patience)
+    const { items } = yield* search.prompts({ limit: 500 })
+    return items.map(({ text }) => text)
+  }).pipe(
+    Effect.provide(searching(filename)),
+    Effect.catchAll((error) => Effect.as(Effect.logDebug("earlier prompts cannot be recalled", error), []))
   )

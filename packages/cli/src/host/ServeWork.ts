@@ -139,7 +139,7 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()
-  const host = { servers: true, retention: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
+  const host = { servers: true, background: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
       Effect.zipRight(Watchdog.begin(), until({ request, root, models, asks }, signal)).pipe(

@@ -7,6 +7,7 @@ import { link, realpath, rm, stat } from "node:fs/promises"
 import Sqlite from "better-sqlite3"
 import { Clock, Effect, type Scope, Stream } from "effect"
 import * as Database from "../storage/Database.ts"
+import { discard, searchPath } from "../storage/SearchFile.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import {
   attempt,
@@ -162,6 +163,8 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
       Effect.gen(function* () {
         yield* alone(database)
         yield* keepAside(database, aside)
+        // It holds words of the replaced database; the next search builds it again.
+        yield* discard(searchPath(database))
         yield* publish(path, database, true)
       })
     )

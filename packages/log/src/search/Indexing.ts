@@ -27,7 +27,7 @@ export interface Places {
 }
 
 /** What a step reads at most: positions, events, and bytes of payloads; one event may be longer. */
-const [span, most, mostBytes] = [4_096, 256, 64 * 1024]
+const [span, most, mostBytes] = [4_096, 128, 32 * 1024]
 
 const dayLength = 86_400_000
 

@@ -204,3 +204,7 @@ export const phraseText = ({ terms }: Query): string | undefined =>
 /** A query for the words alone, any of them: for marking them in a text. */
 export const markText = ({ terms }: Query): string | undefined =>
   terms.length === 0 ? undefined : terms.map(({ prefix, text }) => `${quoted(text)}${prefix ? " *" : ""}`).join(" OR ")
+
+/** Prompts with words that begin with each of the given ones. */
+export const promptText = (words: ReadonlyArray<string>): string =>
+  [`tag : "${roleTag("user")}"`, ...words.filter(hasWord).map((text) => termText({ text, prefix: true }))].join(" AND ")

@@ -70,6 +70,35 @@ export const SearchPage = Schema.Struct({
 })
 export type SearchPage = typeof SearchPage.Type
 
+/** Which prompts to list. */
+export const PromptsOptions = Schema.Struct({
+  /** Words that the prompts' words begin with; all must match. Default: every prompt. */
+  words: Schema.optional(Schema.String),
+  /** Only prompts of sessions in this folder, by its canonical path. */
+  directory: Schema.optional(Schema.String),
+  /** Default: 50; maximum: 1,000. */
+  limit: Schema.optional(AnyNumber),
+  /** The cursor of the previous page. */
+  cursor: Schema.optional(Schema.String)
+})
+export type PromptsOptions = typeof PromptsOptions.Type
+
+/** A prompt that a person typed, without space around it. */
+export const PastPrompt = Schema.Struct({
+  sessionID: SessionID,
+  seq: Schema.Int,
+  /** Milliseconds since the epoch. */
+  created: Schema.Int,
+  directory: Schema.String,
+  /** At most 65,536 characters. */
+  text: Schema.String
+})
+export type PastPrompt = typeof PastPrompt.Type
+
+/** One page of prompts, the newest first. */
+export const PromptsPage = Page(PastPrompt)
+export type PromptsPage = typeof PromptsPage.Type
+
 /** How far the index is. */
 export const SearchProgress = Schema.Struct({
   /** Events up to this position are indexed. */
@@ -87,10 +116,6 @@ export interface UpdateOptions {
   readonly onProgress?: (progress: SearchProgress) => Effect.Effect<void>
 }
 
-/** One problem of the index. */
-export const SearchFinding = Schema.Struct({ what: Schema.String })
-export type SearchFinding = typeof SearchFinding.Type
-
 export class Search extends Context.Tag("@daybook/log/Search")<
   Search,
   {
@@ -99,6 +124,8 @@ export class Search extends Context.Tag("@daybook/log/Search")<
      * the query or the cursor; `LogUnavailable`: the log or the index cannot be read.
      */
     readonly search: (options: SearchOptions) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable>
+    /** The prompts of people, the newest first, without repetitions in a row (SE-50). */
+    readonly prompts: (options?: PromptsOptions) => Effect.Effect<PromptsPage, InvalidInput | LogUnavailable>
     /** Indexes what the log has and the index has not (SE-3). Several processes may do so at once. */
     readonly update: (options?: UpdateOptions) => Effect.Effect<SearchProgress, LogUnavailable>
     /** Empties the index and builds it again from the log (SE-5). */

@@ -1,21 +1,22 @@
 /** Implements search on the log's database and the index beside it. Contract: `Search.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
-import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
+import { unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, ReadSql, retryBusy } from "../storage/Database.ts"
 import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
-import { selectBySeq } from "../store/EventsBySeq.ts"
 import { clamp } from "../support/Clamp.ts"
 import { withSpan } from "../support/Spans.ts"
-import { documentOf, Role } from "./Document.ts"
+import { Role } from "./Document.ts"
+import { readDocuments } from "./Documents.ts"
 import * as Indexing from "./Indexing.ts"
 import * as Matching from "./Matching.ts"
 import { type Named, withNames } from "./Names.ts"
 import { markText, parse, type Query } from "./Query.ts"
+import { prompts } from "./Prompts.ts"
 import { type Group, rank, type Scored } from "./Ranking.ts"
 import {
   Search,
@@ -50,31 +51,6 @@ const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
   log<SessionRow>`SELECT q.session, s.id, s.title, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
     WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(groups.map(({ session }) => session))}))`
 
-/** The documents of hits, by position. Those whose event cannot be read are absent. */
-const readDocuments = Effect.fnUntraced(function* (
-  log: SqlClient.SqlClient,
-  hits: ReadonlyArray<readonly [SessionID, Scored]>
-) {
-  const positions = JSON.stringify(hits.map(([, { position }]) => position))
-  const rows = yield* selectEvents(log, log`WHERE e.position IN (SELECT value FROM json_each(${positions}))`)
-  const events = Arr.filterMap(rows, (row) => Option.flatMap(toEvent(row), Either.getRight))
-  const stored = new Set(events.map(({ position }) => position))
-  const pruned = Arr.groupBy(
-    hits.filter(([, { position }]) => !stored.has(position)),
-    ([sessionID]) => sessionID
-  )
-  const kept = yield* Effect.forEach(Object.values(pruned), (some) =>
-    selectBySeq(
-      log,
-      some[0][0],
-      some.map(([, { seq }]) => seq)
-    )
-  )
-  const blocks = kept.flatMap((each) => Arr.filterMap([...each.values()], Either.getRight))
-  const documents = yield* withNames(log, Arr.filterMap([...events, ...blocks], documentOf))
-  return new Map(documents.map((document) => [document.position, document]))
-})
-
 const toHit = (scored: Scored, document: Named, shown: Snippets.Snippet): SearchHit => ({
   seq: scored.seq,
   role: Role.literals[scored.role] ?? "tool",
@@ -99,13 +75,14 @@ const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups
     return [{ row, members, sessionID: SessionID.make(row.id, { disableValidation: true }) }]
   })
   const best = found.flatMap(({ members, sessionID }) =>
-    members.slice(0, hitLimit).map((scored) => [sessionID, scored] as const)
+    members.slice(0, hitLimit).map((scored) => ({ ...scored, sessionID }))
   )
-  const documents = yield* readDocuments(log, best)
-  const texts = best.map(([, { position }]) => documents.get(position)?.text ?? "")
+  const read = yield* withNames(log, [...(yield* readDocuments(log, best)).values()])
+  const documents = new Map(read.map((document) => [document.position, document]))
+  const texts = best.map(({ position }) => documents.get(position)?.text ?? "")
   const snippets = yield* Snippets.snippets(shown, texts, markText(query))
   const hits = new Map<number, SearchHit>()
-  best.forEach(([, scored], at) => {
+  best.forEach((scored, at) => {
     const [document, snippet] = [documents.get(scored.position), snippets[at]]
     if (document !== undefined && snippet !== undefined) hits.set(scored.position, toHit(scored, document, snippet))
   })
@@ -165,6 +142,7 @@ const make = Effect.gen(function* () {
 
   return Search.of({
     search: (options) => withSpan("Search.search")(reading(run(places, options))),
+    prompts: (options = {}) => withSpan("Search.prompts")(reading(prompts(places, options))),
     update: (options) => withSpan("Search.update")(alone(update(options))),
     rebuild: (options) => withSpan("Search.rebuild")(alone(Effect.zipRight(reading(reset(index)), update(options)))),
     progress: reading(Indexing.progress(places))
@@ -177,17 +155,25 @@ export const layer: Layer.Layer<Search, DatabaseError, SqlClient.SqlClient | Rea
 /** How long new events wait for others, so that they are indexed together. */
 const linger = "1 second"
 
-/** Keeps the index current in the background until the scope closes. A failed run is logged, and the next event tries again. */
-export const layerFollowing: Layer.Layer<never, never, Search | EventLog> = Layer.scopedDiscard(
-  Effect.gen(function* () {
-    const [search, log] = [yield* Search, yield* EventLog]
-    const changed = yield* log.changes()
-    yield* search.update({ gently: true }).pipe(
-      Effect.catchAllCause((cause) => Effect.logWarning("the search index was not updated; it is tried again", cause)),
-      Effect.zipRight(changed),
-      Effect.zipRight(Effect.sleep(linger)),
-      Effect.forever,
-      Effect.forkScoped
-    )
-  })
+const following = Effect.gen(function* () {
+  const [search, log] = [yield* Search, yield* EventLog]
+  const changed = yield* log.changes()
+  yield* search.update({ gently: true }).pipe(
+    Effect.catchAllCause((cause) => Effect.logWarning("the search index was not updated; it is tried again", cause)),
+    Effect.zipRight(changed),
+    Effect.zipRight(Effect.sleep(linger)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+})
+
+/**
+ * Keeps the index current in the background until the scope closes. A failed run is logged, and the next event tries again.
+ * Without a usable index it logs a warning and does nothing.
+ */
+export const layerFollowing: Layer.Layer<never, never, EventLog | SqlClient.SqlClient | ReadSql> = Layer.scopedDiscard(
+  following
+).pipe(
+  Layer.provide(layer),
+  Layer.catchAll((error) => Layer.effectDiscard(Effect.logWarning(`search is not kept current: ${error.message}`)))
 )

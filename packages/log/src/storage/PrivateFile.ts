@@ -42,7 +42,9 @@ const modeOf = (path: string, isWanted: (stats: Stats) => boolean): Promise<Wide
 export const wide = async (database: string, folders: ReadonlyArray<string>): Promise<ReadonlyArray<Wide>> => {
   const real = await realpath(database).catch(() => database)
   const found = await Promise.all([
-    ...["", "-wal", "-shm", "-journal"].map((suffix) => modeOf(`${real}${suffix}`, (stats) => stats.isFile())),
+    ...["", "-wal", "-shm", "-journal", ".search", ".search-wal", ".search-shm"].map((suffix) =>
+      modeOf(`${real}${suffix}`, (stats) => stats.isFile())
+    ),
     ...folders.map((folder) => modeOf(folder, (stats) => stats.isDirectory()))
   ])
   return found.filter(({ mode }) => (mode & 0o077) !== 0)

@@ -1,0 +1,57 @@
+/**
+ * Lets a person type a prompt at the terminal, with line editing and earlier prompts. Pasted lines become one prompt. Spec:
+ * CL-264, CL-265.
+ */
+import { createInterface } from "node:readline"
+import { Effect } from "effect"
+import { visible } from "../render/Visible.ts"
+import * as Terminal from "./Terminal.ts"
+
+/** Earlier prompts that are recalled, at most, and the longest of them, in characters. */
+export const [recallLimit, recallLength] = [500, 2_000]
+
+/** Prompts of one line that the terminal shows as they are. */
+export const recallable = (prompts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  prompts.filter((text) => text.length <= recallLength && !text.includes("\n") && visible(text) === text)
+
+/** Lines that arrive closer together were pasted, in milliseconds. */
+const pasteGap = 30
+
+/** Asks for a prompt; `earlier` is recalled with up-arrow, the newest first. `undefined` if the input ends. */
+export const read = (earlier: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
+  Terminal.alone(
+    Effect.async<string | undefined>((resume) => {
+      const typed: Array<string> = []
+      let timer: NodeJS.Timeout | undefined
+      const editor = createInterface({
+        input: process.stdin,
+        output: process.stderr,
+        terminal: true,
+        prompt: "> ",
+        history: [...recallable(earlier)],
+        historySize: recallLimit,
+        removeHistoryDuplicates: true
+      })
+      const end = (text: string | undefined) => {
+        clearTimeout(timer)
+        editor.close()
+        resume(Effect.succeed(text))
+      }
+      editor
+        .on("line", (line) => {
+          typed.push(line)
+          clearTimeout(timer)
+          // The rest of a paste stays in the editor: its own line end submits everything.
+          timer = setTimeout(() => {
+            if (editor.line === "") end(typed.join("\n"))
+          }, pasteGap)
+        })
+        .on("SIGINT", () => process.kill(process.pid, "SIGINT"))
+        .on("close", () => end(typed.length === 0 ? undefined : typed.join("\n")))
+      editor.prompt()
+      return Effect.sync(() => {
+        clearTimeout(timer)
+        editor.removeAllListeners("close").close()
+      })
+    })
+  )

@@ -1,0 +1,160 @@
+/** The index: kept current by several processes, rebuilt, and never older or newer than its log. */
+import { copyFileSync, existsSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { assert, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
+import { Effect } from "effect"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { Search } from "../../packages/log/src/search/Search.ts"
+import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
+import { logAt, temporaryDatabase } from "../support/Database.ts"
+import { admitted, created, message, session } from "../support/Logs.ts"
+import { memorySearch, places, searchAt } from "./support/Searching.ts"
+
+const said = (text: string) =>
+  Effect.gen(function* () {
+    const [log, id] = [yield* EventLog, session()]
+    yield* log.append(id, [created, admitted(message(), text)])
+    return id
+  })
+
+/** Every row of the index, without the blocks of its segments, which depend on the steps. */
+const rowsOf = (filename: string) => {
+  const db = new Sqlite(searchPath(filename), { readonly: true })
+  const rows = ["document", "session", "day", "state"].map((table) => db.prepare(`SELECT * FROM ${table}`).all())
+  db.close()
+  return rows
+}
+
+it.scoped("SE-1, SE-2: the index is a private file beside the database, and holds no text", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.provide(Effect.zipRight(said("a heron in the meadow"), places("heron")), searchAt(filename))
+    const path = searchPath(filename)
+    assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+    const db = new Sqlite(path, { readonly: true })
+    const text = db.prepare("SELECT text FROM terms").pluck().all()
+    assert.deepStrictEqual(text, [null])
+  })
+)
+
+it.scoped("SE-4: two that update at the same time index every text once", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const expected = yield* Effect.gen(function* () {
+      for (let index = 0; index < 300; index++) yield* said(`heron ${index}`)
+      const search = yield* Search
+      yield* search.update()
+      return rowsOf(filename)
+    }).pipe(Effect.provide(searchAt(filename)))
+    rmSync(searchPath(filename))
+    const one = Effect.provide(
+      Effect.flatMap(Search, (search) => search.update()),
+      searchAt(filename)
+    )
+    yield* Effect.all([one, one, one], { concurrency: "unbounded" })
+    assert.deepStrictEqual(rowsOf(filename), expected)
+    yield* Effect.provide(
+      Effect.map(places("heron"), ({ length }) => assert.strictEqual(length, 10)),
+      searchAt(filename)
+    )
+  })
+)
+
+it.scoped(
+  "SE-5: a rebuilt index equals the first one; a deleted, damaged or foreign one is built again or refused",
+  () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryDatabase
+      const path = searchPath(filename)
+      const search = Effect.provide(places("heron"), searchAt(filename))
+      yield* Effect.provide(said("a heron"), searchAt(filename))
+      const first = yield* search
+      const rows = rowsOf(filename)
+      yield* Effect.provide(
+        Effect.flatMap(Search, (found) => found.rebuild()),
+        searchAt(filename)
+      )
+      assert.deepStrictEqual(rowsOf(filename), rows)
+      for (const damage of [() => rmSync(path), () => writeFileSync(path, "not a database".repeat(1_000))]) {
+        damage()
+        assert.deepStrictEqual(yield* search, first)
+      }
+      const db = new Sqlite(path)
+      db.pragma("user_version = 99")
+      db.close()
+      assert.deepStrictEqual(yield* search, first)
+      rmSync(path)
+      const other = new Sqlite(path)
+      other.exec("CREATE TABLE theirs (x)")
+      other.close()
+      const refused = yield* Effect.flip(search)
+      assert.strictEqual(refused._tag, "DatabaseError")
+      assert.include(refused.message, "is not a search index of Daybook")
+    })
+)
+
+it.scoped("SE-7: an index of another log, or of a past that a copy replaced, is emptied before it is used", () =>
+  Effect.gen(function* () {
+    const [filename, other] = [yield* temporaryDatabase, yield* temporaryDatabase]
+    const at = <A, E>(file: string, effect: Effect.Effect<A, E, EventLog | Search>) =>
+      Effect.provide(effect, searchAt(file))
+    yield* at(filename, said("a heron"))
+    copyFileSync(filename, `${filename}.copy`)
+    yield* at(filename, Effect.zipRight(said("a stork"), places("stork")))
+    // The copy comes back, and gives the stork's positions to a crane.
+    for (const suffix of ["-wal", "-shm"]) rmSync(`${filename}${suffix}`, { force: true })
+    copyFileSync(`${filename}.copy`, filename)
+    yield* at(filename, said("a crane"))
+    assert.strictEqual((yield* at(filename, places("crane"))).length, 1)
+    assert.strictEqual((yield* at(filename, places("stork"))).length, 0)
+    assert.strictEqual((yield* at(filename, places("heron"))).length, 1)
+    yield* at(other, said("a gull"))
+    copyFileSync(searchPath(filename), searchPath(other))
+    assert.strictEqual((yield* at(other, places("heron"))).length, 0)
+    assert.strictEqual((yield* at(other, places("gull"))).length, 1)
+  })
+)
+
+it.effect("SE-8: an event that cannot be read has no document, and the others are found", () =>
+  Effect.gen(function* () {
+    yield* said("a heron")
+    const { SqlClient } = yield* Effect.promise(() => import("@effect/sql"))
+    const sql = yield* SqlClient.SqlClient
+    yield* said("a stork")
+    yield* sql`UPDATE event SET checksum = checksum + 1 WHERE position = 2`
+    assert.deepStrictEqual(yield* places("heron"), [])
+    assert.strictEqual((yield* places("stork")).length, 1)
+  }).pipe(Effect.provide(memorySearch))
+)
+
+it.effect("SE-3: a search sees what update has indexed, and says how far the index is behind", () =>
+  Effect.gen(function* () {
+    const search = yield* Search
+    yield* said("a heron")
+    const before = yield* search.search({ query: "heron" })
+    assert.deepStrictEqual([before.items, before.behind], [[], 2])
+    const seen: Array<number> = []
+    const { head, position } = yield* search.update({
+      onProgress: (each) => Effect.sync(() => void seen.push(each.position))
+    })
+    assert.deepStrictEqual([head, position, seen], [2, 2, [2]])
+    assert.strictEqual((yield* search.search({ query: "heron" })).behind, 0)
+  }).pipe(Effect.provide(memorySearch))
+)
+
+it.scoped("SE-20: events after a removal are indexed although positions are missing", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    const id = yield* Effect.provide(said("a heron"), logAt(filename))
+    yield* Effect.gen(function* () {
+      const log = yield* EventLog
+      yield* said("a stork")
+      yield* log.remove(id)
+      yield* log.append(yield* said("a crane"), [draft("session.next.renamed", { title: "Birds" })])
+      assert.strictEqual((yield* places("a -title")).length, 2)
+      assert.deepStrictEqual((yield* places("title:bird")).length, 1)
+    }).pipe(Effect.provide(searchAt(filename)))
+    assert.isTrue(existsSync(searchPath(filename)))
+  })
+)
