@@ -349,6 +349,24 @@ describe("EntryReader", () => {
     })
   )
 
+  it.effect("FM-18: many records with one id take time in proportion to their number", () =>
+    Effect.gen(function* () {
+      const pieces = yield* read(header, ...chain(...Array.from({ length: 30_000 }, () => ({ type: "x", id: "same" }))))
+      assert.strictEqual(new Set(links(pieces).map(([key]) => key)).size, 30_000)
+      assert.strictEqual(links(pieces).at(-1)?.join(" "), "same~30000 same~29999")
+    })
+  )
+
+  it.effect("FM-29: a record without a valid time has that of the record before it and is reported", () =>
+    Effect.gen(function* () {
+      const wrong = { ...user("b"), timestamp: "yesterday" }
+      const pieces = yield* read(header, ...chain(user("a"), wrong, { ...user("c"), timestamp: 7 }))
+      const times = items(pieces).map(({ time }) => time - Date.parse(startedAt))
+      assert.deepStrictEqual(times, [0, 0, 7 - Date.parse(startedAt)])
+      assert.deepStrictEqual(kinds(pieces), ["missing-time 3"])
+    })
+  )
+
   it.effect("FM-28: a compaction that holds its kept messages is reported and keeps from its first kept record", () =>
     Effect.gen(function* () {
       const tail = { retainedTail: [{ role: "user", content: "tail" }] }

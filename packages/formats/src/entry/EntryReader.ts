@@ -9,7 +9,7 @@ import type { JsonRecord } from "@daybook/log/domain/Json"
 import type * as Conversation from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { bodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
+import { bodyOf, type BodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
 import { dialectOf } from "./EntryDialect.ts"
 import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryErrors.ts"
 import { itemOf } from "./EntryItem.ts"
@@ -46,6 +46,8 @@ const makeIndex = () => {
   const keys: Array<string> = []
   const parents: Array<number> = []
   const ordinals = new Map<string, number>()
+  /** How often an id occurred, if more than once: counting copies anew would make many duplicates quadratic. */
+  const copies = new Map<string, number>()
   const ordinalOf = (id: string): number => ordinals.get(id) ?? -1
   return {
     keyOf: (id: string): string | null => keys[ordinalOf(id)] ?? null,
@@ -60,7 +62,10 @@ const makeIndex = () => {
     /** Adds a record and returns its key, which is its id unless a record before it has the same. */
     add: (id: string, parentId: string | null): string => {
       let key = id
-      for (let copy = 2; ordinals.has(key); copy++) key = `${id}~${copy}`
+      for (let copy = copies.get(id) ?? 1; ordinals.has(key);) {
+        key = `${id}~${++copy}`
+        copies.set(id, copy)
+      }
       parents.push(parentId === null ? -1 : ordinalOf(parentId))
       keys.push(key)
       ordinals.set(key, keys.length - 1)
@@ -83,6 +88,9 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
     else found("missing-parent", "No record before this one has its parent's id; it begins a tree.")
     return null
   }
+
+  const keepsNothing = ({ firstKeptEntryId }: BodyOf<"compaction">, parent: string | null): boolean =>
+    Predicate.isString(firstKeptEntryId) && index.onPath(parent, firstKeptEntryId) === null
 
   return (read: JsonLines.LogRecord, emit: (piece: Conversation.Piece) => void): void => {
     const { place } = read
@@ -107,12 +115,8 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
     const stamp = own ?? timeOf(record["timestamp"])
     if (stamp === undefined) found("missing-time", "The record has no valid time; it has that of the record before it.")
     time = stamp ?? time
-    const isKept = body?.type === "compaction" && Predicate.isString(body.firstKeptEntryId)
-    if (keptNothing === true || (isKept && index.onPath(parent, body.firstKeptEntryId ?? "") === null)) {
-      found(
-        "nothing-kept",
-        "The first kept record of this compaction is not on its branch; nothing before it is shown."
-      )
+    if (keptNothing === true || (body?.type === "compaction" && keepsNothing(body, parent))) {
+      found("nothing-kept", "The first kept record of this compaction is not on its branch; it keeps nothing.")
     }
     if (body?.type === "compaction" && Predicate.isNotNullable(body.retainedTail)) {
       found(
