@@ -6,13 +6,16 @@
  * Spec: FM-130, FM-131, FM-145 in specs/formats.md.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
+import { FastCheck as fc, Schema } from "effect"
 import * as ClaudeReader from "../../packages/formats/src/claude/ClaudeReader.ts"
 import * as CodexReader from "../../packages/formats/src/codex/CodexReader.ts"
+import { Piece } from "../../packages/formats/src/conversation/Conversation.ts"
 import { cases } from "../support/Cases.ts"
-import { bytes, type Json, session, text, user, uuid } from "./support/ClaudeLogs.ts"
-import { bareRollout, rollout } from "./support/CodexLogs.ts"
+import { assistant, bytes, call, type Json, result, session, text, user, uuid } from "./support/ClaudeLogs.ts"
+import { bareRollout, call as codexCall, clock, output, rollout } from "./support/CodexLogs.ts"
 import { assertTree, briefs, headOf, itemsOf, kindsOf, pathBriefs, piecesOf } from "./support/Pieces.ts"
+
+const isPiece = Schema.is(Piece)
 
 const dialects = [
   { name: "Claude Code", read: ClaudeReader.read(), log: [...session(3, 40)] },
@@ -84,6 +87,7 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
         }
         const pieces = piecesOf(read, records)
         assertTree(pieces)
+        for (const piece of pieces) assert.isTrue(isPiece(JSON.parse(JSON.stringify(piece))), JSON.stringify(piece))
         const texts = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
         if (headOf(pieces) !== undefined) for (const record of records) assert.include(texts, JSON.stringify(record))
       }),
@@ -148,8 +152,50 @@ describe("records of Claude Code that do not fit together", () => {
     )
   })
 
+  it("FM-130: a record with 20,000 blocks is read in one pass over them", () => {
+    const ids = Array.from({ length: 20_000 }, (_, index) => `t${index}`)
+    const blocks = ids.map((id) => call(id, "Read", {}))
+    const pieces = read([
+      user(1, null, "go"),
+      assistant(2, 1, "m", blocks),
+      assistant(3, 2, "m", blocks),
+      user(4, 3, [...ids.map((id) => result(id, "x")), text("and now")])
+    ])
+    assertTree(pieces)
+    assert.strictEqual(itemsOf(pieces).length, 20_004)
+    assert.strictEqual(pathBriefs(pieces).at(-1), "User: and now")
+    assert.strictEqual(itemsOf(pieces).at(-1)?.key.length, uuid(4).length + "#20001".length)
+  })
+
+  it("FM-131: own fields named after those of prototypes, and absurd counts, do no harm", () => {
+    const odd = JSON.parse('{"__proto__":{"type":"user"},"constructor":{"name":"x"},"toString":1}') as Json
+    const usage = { input_tokens: 1e308, output_tokens: -1, cache_read_input_tokens: "9" }
+    const pieces = read([
+      user(1, null, "go", odd),
+      { ...assistant(2, 1, "m", [call("t", "__proto__", odd)]), ...odd },
+      { ...user(3, 2, []), type: "assistant", message: { id: "n", content: [text("x")], usage } }
+    ])
+    assert.deepStrictEqual(briefs(pieces), ["User: go", `Answer: __proto__(${JSON.stringify(odd)})`, "Answer: text x"])
+    assert.isUndefined(itemsOf(pieces).find((item) => item._tag === "Answer" && item.spent !== undefined))
+    for (const piece of pieces) assert.isTrue(isPiece(piece))
+  })
+
   it("FM-130: a log without a session is a problem, and an empty one too", () => {
     assert.deepStrictEqual(kindsOf(read([{ type: "summary", summary: "x", leafUuid: uuid(1) }])), ["not-a-session"])
     assert.deepStrictEqual(kindsOf(read([])), ["not-a-session"])
+  })
+})
+
+describe("rollouts with arguments that are too deep", () => {
+  it("FM-153: arguments that nest too deeply stay a text, as the limit of a line says", () => {
+    const { item, meta } = clock()
+    const deep = "[".repeat(200_000) + "]".repeat(200_000)
+    const pieces = piecesOf(CodexReader.read(), [
+      meta(),
+      item({ ...codexCall("c", "shell", {}), arguments: `{"a":${deep}}` }),
+      item(output("c", `{"output":${deep},"metadata":{"exit_code":0}}`))
+    ])
+    const [answer] = itemsOf(pieces).flatMap((found) => (found._tag === "Answer" ? [found] : []))
+    assert.deepStrictEqual(answer?.parts, [{ type: "call", id: "c", name: "shell", input: { input: `{"a":${deep}}` } }])
   })
 })

@@ -16,6 +16,8 @@ export interface Draft {
   readonly messageID: string | undefined
   readonly model: string
   readonly parts: Array<AnswerPart>
+  /** Where a part is, by what makes it the same as a part of another line. */
+  readonly known: Map<string, number>
   readonly error: string | undefined
   finish: string | undefined
   aborted: boolean
@@ -29,6 +31,19 @@ export const isSynthetic = ({ isApiErrorMessage, message }: ClaudeRecord): boole
 const textOf = (parts: ReadonlyArray<AnswerPart>): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
+const identityOf = (part: AnswerPart): string =>
+  part.type === "call" ? `call ${part.id}` : `${part.type} ${part.text}`
+
+/** Adds parts; one that is there already replaces that one. */
+const addParts = ({ known, parts }: Draft, added: ReadonlyArray<AnswerPart>): void => {
+  for (const part of added) {
+    const identity = identityOf(part)
+    const at = known.get(identity) ?? parts.length
+    known.set(identity, at)
+    parts[at] = part
+  }
+}
+
 export const draftOf = (
   base: Draft["base"],
   fields: ClaudeRecord,
@@ -36,34 +51,29 @@ export const draftOf = (
   spent: Spent
 ): Draft => {
   const failed = fields.isApiErrorMessage === true
-  return {
+  const draft: Draft = {
     base,
     messageID: fields.message?.id,
     model: fields.message?.model ?? "unknown",
-    parts: failed ? [] : [...parts],
+    parts: [],
+    known: new Map(),
     error: failed ? textOf(parts) || "The request failed." : undefined,
     finish: fields.message?.stop_reason,
     aborted: false,
     spent
   }
+  if (!failed) addParts(draft, parts)
+  return draft
 }
 
-/** Adds the blocks of a further line. A block that an earlier line has already is not added again. */
+/** Adds the blocks of a further line. */
 export const grow = (
   draft: Draft,
   parts: ReadonlyArray<AnswerPart>,
   finish: string | undefined,
   spent: Spent
 ): void => {
-  for (const part of parts) {
-    const at = draft.parts.findIndex((known) =>
-      part.type === "call"
-        ? known.type === "call" && known.id === part.id
-        : known.type === part.type && known.text === part.text
-    )
-    if (at < 0) draft.parts.push(part)
-    else draft.parts[at] = part
-  }
+  addParts(draft, parts)
   draft.finish = finish ?? draft.finish
   draft.spent = plus(draft.spent, spent)
 }

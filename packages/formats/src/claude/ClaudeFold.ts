@@ -101,19 +101,23 @@ export const make = (subagent: boolean): Fold => {
 
   const opaque = (current: Current) => extend({ _tag: "Opaque", ...current.base }, current)
 
-  /** A base for a further item of the same record. */
-  const further = (base: Base): Base => ({ ...base, key: tree.key(base.key), parent: tree.last() })
+  /** A base for a further item of the same record; `number` counts its items from 2. */
+  const further = (base: Base, number: number): Base => ({
+    ...base,
+    key: tree.key(`${base.key}#${number}`),
+    parent: tree.last()
+  })
 
-  const settle = (results: ReadonlyArray<ToolResult>, current: Current, first: Base) => {
-    let base = first
-    for (const { callID, content, failed } of results) {
+  /** Emits the results of a record; the first has the record's key, unless the record has an answer too. */
+  const settle = (results: ReadonlyArray<ToolResult>, current: Current, after: 0 | 1) => {
+    for (const [index, { callID, content, failed }] of results.entries()) {
+      const base = index + after === 0 ? current.base : further(current.base, index + after + 1)
       const tool = tools.get(callID)
       if (tool === undefined) report(base.place, "missing-call", `The call of the result ${callID} is not in the file.`)
       tools.delete(callID)
       const spent = isSubagentTool(tool ?? "") && !isNothing(beside) ? { spent: beside } : {}
       if ("spent" in spent) beside = nothing
       extend({ _tag: "Result", ...base, callID, tool: tool ?? "", content, failed, ...spent }, current)
-      if (callID !== results.at(-1)?.callID) base = further(base)
     }
   }
 
@@ -144,7 +148,7 @@ export const make = (subagent: boolean): Fold => {
       outlet.release()
       start(ClaudeAnswer.draftOf(base, fields, parts, spent), current)
     }
-    if (results.length > 0) settle(results, current, further(base))
+    settle(results, current, 1)
   }
 
   const prompt = (content: Content, current: Current) => {
@@ -197,10 +201,10 @@ export const make = (subagent: boolean): Fold => {
     const { base, fields } = current
     if (fields.message === undefined) return unreadable(current)
     const { rest, results } = blocksOf(fields.message.content, false)
-    if (results.length > 0) settle(results, current, base)
+    settle(results, current, 0)
     const content = contentOf(rest)
     if (content.length === 0) return results.length > 0 ? undefined : opaque(current)
-    const own: Current = results.length > 0 ? { ...current, base: further(base) } : current
+    const own: Current = results.length > 0 ? { ...current, base: further(base, results.length + 1) } : current
     const text = textOf(content)
     if (fields.isCompactSummary === true) return compacted(text, own)
     if (fields.isVisibleInTranscriptOnly === true) return opaque(own)

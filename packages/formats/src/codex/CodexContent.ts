@@ -2,6 +2,7 @@
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { Content } from "../conversation/Conversation.ts"
+import { isTooDeep } from "../lines/JsonLines.ts"
 import { text, word } from "../reading/Tolerant.ts"
 
 const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
@@ -46,6 +47,8 @@ const parsed = (text: string): unknown => {
 /** The input of a call: its arguments as an object, or the text that they are. */
 export const inputOf = (given: unknown): JsonRecord => {
   const value = typeof given === "string" ? parsed(given) : given
+  // Arguments are JSON within JSON: the reader of lines has not seen how deep they are.
+  if (typeof given === "string" && isTooDeep(value, given.length)) return { input: given }
   if (Predicate.isReadonlyRecord(value)) return value
   return given === undefined || given === null ? {} : { input: given }
 }

@@ -16,25 +16,15 @@ export class RedactionFailed extends Schema.TaggedError<RedactionFailed>("@daybo
   }
 }
 
-/** Any JSON value. */
-const JsonText: Schema.Schema<Json, Json> = Schema.suspend(() =>
-  Schema.Union(
-    Schema.Null,
-    Schema.Boolean,
-    Schema.Number,
-    Schema.String,
-    Schema.Array(JsonText),
-    Schema.Record({ key: Schema.String, value: JsonText })
-  )
-)
-
 const redacted = <A, I>(schema: Schema.Schema<A, I>, what: (value: A) => string) => {
   const encode = Schema.encodeSync(schema)
-  const toJson = Schema.decodeUnknownSync(Schema.parseJson(JsonText))
   const decode = Schema.decodeUnknownSync(schema)
   return (redactor: Redactor, value: A): Effect.Effect<A, RedactionFailed> =>
     Effect.try({
-      try: () => decode(redactor.value(toJson(JSON.stringify(encode(value))))),
+      try: () => {
+        const plain: Json = JSON.parse(JSON.stringify(encode(value)))
+        return decode(redactor.value(plain))
+      },
       catch: () => new RedactionFailed({ what: what(value) })
     })
 }

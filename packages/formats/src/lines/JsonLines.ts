@@ -63,7 +63,8 @@ const isDeeper = (value: unknown, levels: number): boolean => {
 }
 
 /** A line that is shorter than this cannot nest deeper. */
-const isTooDeep = (value: unknown, sizeBytes: number): boolean => sizeBytes > 2 * maxDepth && isDeeper(value, maxDepth)
+export const isTooDeep = (value: unknown, sizeBytes: number): boolean =>
+  sizeBytes > 2 * maxDepth && isDeeper(value, maxDepth)
 
 /** The problems that reading lines can find, and what the reader did. */
 const sentences = {

@@ -11,7 +11,8 @@ export const tolerant = <A, I>(schema: Schema.Schema<A, I>) =>
 export const word = tolerant(Schema.NonEmptyString)
 export const text = tolerant(Schema.String)
 export const flag = tolerant(Schema.Boolean)
-export const count = tolerant(Schema.Finite.pipe(Schema.nonNegative()))
+/** A count that sums cannot make infinite. */
+export const count = tolerant(Schema.Finite.pipe(Schema.between(0, Number.MAX_SAFE_INTEGER)))
 export const list = tolerant(Schema.Array(Schema.Unknown))
 export const any = Schema.optional(Schema.Unknown)
 
