@@ -16,6 +16,7 @@ import { exportVerb } from "./commands/export.ts"
 import { files } from "./commands/files.ts"
 import { history } from "./commands/history.ts"
 import { importVerb } from "./commands/import.ts"
+import { fork } from "./commands/fork.ts"
 import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
 import { permissions } from "./commands/permissions.ts"
@@ -45,6 +46,7 @@ export const verbs: ReadonlyArray<Verb> = [
   answer,
   interrupt,
   branch,
+  fork,
   label,
   compact,
   budget,
@@ -82,6 +84,7 @@ const root = Command.make("daybook").pipe(
     answer.command,
     interrupt.command,
     branch.command,
+    fork.command,
     label.command,
     compact.command,
     budget.command,

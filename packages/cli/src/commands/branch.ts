@@ -8,17 +8,25 @@ import * as Folder from "../arguments/Folder.ts"
 import * as MessageReference from "../arguments/MessageReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import { withSessions } from "../host/Runtime.ts"
+import { withConfigured, withSessions } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
 import { Output } from "../terminal/Output.ts"
 
-const run = Effect.fn("Command.branch")(function* (session: string, message: string, json: boolean) {
+interface Given {
+  readonly summary: boolean
+  readonly json: boolean
+}
+
+const summary = Flags.toggle("summary", "let the model summarise the branch that is left, for the new one")
+
+const run = Effect.fn("Command.branch")(function* (session: string, message: string, given: Given) {
   const output = yield* Output
   const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
   const messageID = yield* MessageReference.resolve(sessionID, message)
-  const branched = yield* (yield* Sessions).branch({ sessionID, messageID })
-  if (json) return yield* output.write(`${jsonLine({ sessionID, ...branched }, output.terminal)}\n`)
+  if (given.summary) yield* output.note("… summarising the branch that is left\n")
+  const branched = yield* (yield* Sessions).branch({ sessionID, messageID, summary: given.summary })
+  if (given.json) return yield* output.write(`${jsonLine({ sessionID, ...branched }, output.terminal)}\n`)
   const place = branched.leafID === undefined ? "before the first message" : `after ${branched.leafID}`
   yield* output.note(
     branched.moved ? `${sessionID} continues ${place}\n` : `${sessionID} continues ${place} already: nothing changed\n`
@@ -38,18 +46,26 @@ export const branch = {
       "The next prompt follows that message, and the model sees nothing of what came after it. All messages stay in the " +
       "tree. If MESSAGE is a prompt, history continues before it, and its text is printed. The session must not run."
   ],
-  flags: [Flags.json],
+  flags: [summary, Flags.json],
   examples: [
     ["daybook branch fix 01JD", "continues after the message whose id ends in 01JD"],
-    ['daybook branch fix "before the rewrite"', "continues at the message with this label"]
+    [
+      'daybook branch fix "before the rewrite" --summary',
+      "continues at a label, with a summary of what was tried since"
+    ]
   ],
   command: Command.make(
     "branch",
     {
       session: Args.text({ name: "SESSION" }),
       message: Args.text({ name: "MESSAGE" }),
+      summary: summary.options,
       json: Flags.json.options
     },
-    ({ json, message, session }) => withSessions(run(session, message, json))
+    ({ json, message, session, summary }) => {
+      const branching = run(session, message, { json, summary })
+      // Only a summary needs the configured models.
+      return summary ? withConfigured(branching) : withSessions(branching)
+    }
   )
 } satisfies Verb

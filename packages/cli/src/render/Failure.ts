@@ -95,6 +95,7 @@ const codes = new Map<string, number>([
   ["PriceUnknown", exitCode.failed],
   ["StructuredOutputFailed", exitCode.failed],
   ["ActivityFailed", exitCode.failed],
+  ["BranchNotSummarized", exitCode.failed],
   ["OutputFailed", exitCode.output],
   ["Interrupted", exitCode.interrupted],
   ["RunInterrupted", exitCode.interrupted]

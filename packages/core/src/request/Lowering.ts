@@ -161,8 +161,7 @@ const runningTask = (task: string): string =>
   "<running-task>\nThis prompt opened the work that is under way. Go on with it where the record ends; do not begin anew.\n" +
   `${task}\n</running-task>\n`
 
-const recentContext = (recent: string): string =>
-  `<recent-context>\n${unprivileged(recent)}\n</recent-context>\n`
+const recentContext = (recent: string): string => `<recent-context>\n${unprivileged(recent)}\n</recent-context>\n`
 
 const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   switch (message.type) {

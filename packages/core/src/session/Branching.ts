@@ -1,16 +1,17 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-29.
+ * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28.
  */
 import { Effect, Schema, Struct } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
-import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { validate } from "@daybook/log/domain/Validate"
 import { PromptInput } from "@daybook/log/domain/Values"
-import { draft } from "@daybook/log/events/SessionEvents"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import { type Place, SessionStore } from "@daybook/log/store/SessionStore"
+import * as BranchSummary from "./BranchSummary.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
@@ -19,7 +20,7 @@ import { type Branched, type BranchOptions, Label, type LabelOptions } from "./S
 const attempts = 100
 
 /** Where history continues: after a message, or before the first one. */
-interface Target {
+export interface Target {
   readonly messageID: MessageID | undefined
   readonly path: HistoryPath
 }
@@ -27,26 +28,40 @@ interface Target {
 const root: Target = { messageID: undefined, path: [] }
 
 /** A prompt is branched off before it, so that another one takes its place (CP-17). */
-const targetOf = ({ before, id, parentID, through, type }: Place): Target =>
+export const targetOf = ({ before, id, parentID, through, type }: Place): Target =>
   type === "user" ? { messageID: parentID, path: before } : { messageID: id, path: through }
 
 const promptFields = Struct.keys(PromptInput.fields)
+
+/** Finds messages and their prompts in a session's tree. */
+export const makePlaces = Effect.gen(function* () {
+  const store = yield* SessionStore
+  return {
+    placeOf: Effect.fnUntraced(function* (sessionID: SessionID, messageID: string) {
+      const place = Schema.is(MessageID)(messageID) ? yield* store.place(sessionID, messageID) : undefined
+      return place ?? (yield* new MessageNotFound({ sessionID, messageID }))
+    }),
+    /** The prompt of a user message, to be edited and sent again. */
+    promptOf: Effect.fnUntraced(function* (sessionID: SessionID, { id, type }: Place) {
+      const message = type === "user" ? yield* store.message(sessionID, id) : undefined
+      return message?.type === "user" ? { prompt: Struct.pick(message, ...promptFields) } : {}
+    })
+  }
+})
 
 export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const execution = yield* SessionExecution
+  const summaryOf = yield* BranchSummary.make
+  const { placeOf, promptOf } = yield* makePlaces
 
-  const placeOf = Effect.fnUntraced(function* (sessionID: SessionID, messageID: string) {
-    const place = Schema.is(MessageID)(messageID) ? yield* store.place(sessionID, messageID) : undefined
-    return place ?? (yield* new MessageNotFound({ sessionID, messageID }))
-  })
-
-  /** Moves the leaf unless it is there; whether it moved. A conflict means that an event came between: look again. */
-  const moveTo = (
+  /** Appends the move to where `find` says, unless the leaf is there. An event that came between: look again. */
+  const moveTo = <E, R>(
     sessionID: SessionID,
     owner: OwnerToken,
-    find: Effect.Effect<Target, Effect.Effect.Error<ReturnType<typeof placeOf>>>
+    find: Effect.Effect<Target, E, R>,
+    then: ReadonlyArray<Draft> = []
   ) =>
     Effect.retry(
       Effect.gen(function* () {
@@ -56,28 +71,36 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
         const moved = leaf.messageID !== messageID
         if (moved) {
           const move = draft("session.next.leaf.moved", { ...(messageID === undefined ? {} : { messageID }), path })
-          yield* log.append(sessionID, [move], { expectedSeq, owner })
+          yield* log.append(sessionID, [move, ...then], { expectedSeq, owner })
         }
         return { moved, ...(messageID === undefined ? {} : { leafID: messageID }) } satisfies Branched
       }),
-      { times: attempts, while: ({ _tag }) => _tag === "SeqConflict" }
+      {
+        times: attempts,
+        while: (error) => Schema.is(Schema.Struct({ _tag: Schema.Literal("SeqConflict") }))(error)
+      }
     )
-
-  /** The prompt of a user message, to be edited and sent again. */
-  const promptOf = Effect.fnUntraced(function* (sessionID: SessionID, { id, type }: Place) {
-    const message = type === "user" ? yield* store.message(sessionID, id) : undefined
-    return message?.type === "user" ? { prompt: Struct.pick(message, ...promptFields) } : {}
-  })
 
   const branch = Effect.fn("Sessions.branch")(function* (
     sessionID: SessionID,
-    { messageID }: Omit<BranchOptions, "sessionID">
+    { messageID, summary = false }: Omit<BranchOptions, "sessionID">
   ) {
-    const place = yield* placeOf(sessionID, messageID)
-    const prompt = yield* promptOf(sessionID, place)
+    const prompt = yield* promptOf(sessionID, yield* placeOf(sessionID, messageID))
     // The history up to a message ends before the next one, which may have come since.
     const find = Effect.map(placeOf(sessionID, messageID), targetOf)
-    const moved = yield* execution.atRest(sessionID, (owner) => moveTo(sessionID, owner, find))
+    const summarized = Effect.fnUntraced(function* (owner: OwnerToken) {
+      const [target, leaf] = [yield* find, yield* store.leaf(sessionID)]
+      if (!summary || leaf.messageID === target.messageID) return []
+      return [yield* summaryOf(sessionID, owner, leaf, target.path)]
+    })
+    const moved = yield* execution.atRest(sessionID, (owner) =>
+      Effect.flatMap(summarized(owner), (drafts) =>
+        Effect.map(moveTo(sessionID, owner, find, drafts), (moved): Branched => {
+          const [made] = drafts
+          return made === undefined ? moved : { ...moved, leafID: made.data.messageID, summaryID: made.data.messageID }
+        })
+      )
+    )
     return { ...moved, ...prompt } satisfies Branched
   })
 

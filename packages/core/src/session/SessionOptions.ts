@@ -78,7 +78,12 @@ export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.o
 export type RequestOptions = typeof RequestOptions.Type
 
 /** Selects the message of a branch. */
-export const BranchOptions = Schema.Struct({ sessionID: SessionID, messageID: Schema.String })
+export const BranchOptions = Schema.Struct({
+  sessionID: SessionID,
+  messageID: Schema.String,
+  /** Whether the session's model summarizes the branch that is left, for the branch that begins (HP-26). */
+  summary: Schema.optional(Schema.Boolean)
+})
 export type BranchOptions = typeof BranchOptions.Type
 
 /** A move of the leaf. */
@@ -87,10 +92,27 @@ export const Branched = Schema.Struct({
   moved: Schema.Boolean,
   /** The message after which history continues; absent before the first message. */
   leafID: Schema.optionalWith(MessageID, { exact: true }),
+  /** The message with the summary of the branch that was left. */
+  summaryID: Schema.optionalWith(MessageID, { exact: true }),
   /** The prompt that the branch begins before: edit it and send it again. */
   prompt: Schema.optionalWith(PromptInput, { exact: true })
 })
 export type Branched = typeof Branched.Type
+
+/** Options of a fork. */
+export const ForkOptions = Schema.Struct({
+  sessionID: SessionID,
+  /** The last message of the fork's history; for a prompt, the one before it. Default: the leaf. */
+  messageID: Schema.optional(Schema.String),
+  id: Schema.optional(Schema.String),
+  /** Default: that of the source. */
+  title: Schema.optional(Schema.String)
+})
+export type ForkOptions = typeof ForkOptions.Type
+
+/** A fork, and the prompt that it was made before. */
+export const Forked = Schema.Struct({ session: Session, prompt: Schema.optionalWith(PromptInput, { exact: true }) })
+export type Forked = typeof Forked.Type
 
 /** The label of a message: one line of at most 100 characters. */
 export const Label = Schema.NonEmptyTrimmedString.pipe(

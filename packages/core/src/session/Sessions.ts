@@ -33,12 +33,15 @@ import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Que
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
 import type { Answer, PromptUnanswered } from "./Answer.ts"
+import type { BranchNotSummarized, SummaryRefused } from "./BranchSummary.ts"
 import type {
   AnswerOptions,
   AskOptions,
   Branched,
   BranchOptions,
   CreateOptions,
+  Forked,
+  ForkOptions,
   InterruptOptions,
   LabelOptions,
   NamedOptions,
@@ -90,14 +93,28 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     /**
      * Continues the history after an earlier message, or after one of another branch; the messages that it leaves stay
      * in the tree. A prompt is branched off before it and returned, so that it can be edited and sent again. Stores
-     * nothing if history continues there already. Fails with `SessionBusy` while the session runs (HP-20 to HP-22).
+     * nothing if history continues there already. Fails with `SessionBusy` while the session runs (HP-20 to HP-22). With
+     * `summary`, the model summarizes what is left; if that fails, nothing is moved (HP-26).
      */
     readonly branch: (
       options: BranchOptions
     ) => Effect.Effect<
       Branched,
-      MessageNotFound | SessionBusy | SessionNotFound | StoreError | EventUnreadable | AppendError
+      | MessageNotFound
+      | SessionBusy
+      | SessionNotFound
+      | StoreError
+      | EventUnreadable
+      | AppendError
+      | BranchNotSummarized
+      | SummaryRefused
     >
+    /**
+     * Creates a session that begins with the history of this one, up to a message. The source does not change (HP-30).
+     */
+    readonly fork: (
+      options: ForkOptions
+    ) => Effect.Effect<Forked, InvalidInput | MessageNotFound | ReadError | StoreError | AppendError>
     /** Continues the history before the first message (HP-23). */
     readonly reset: (
       sessionID: SessionID

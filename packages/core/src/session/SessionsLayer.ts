@@ -4,6 +4,7 @@ import * as Branching from "./Branching.ts"
 import * as Changing from "./Changing.ts"
 import * as Creation from "./Creation.ts"
 import * as Existing from "./Existing.ts"
+import * as Forking from "./Forking.ts"
 import * as Locations from "./Locations.ts"
 import * as Placement from "./Placement.ts"
 import * as Reading from "./Reading.ts"
@@ -22,6 +23,7 @@ const make = Effect.gen(function* () {
     ...(yield* Switching.make(existing)),
     ...(yield* Changing.make(existing, locations, placements)),
     ...(yield* Branching.make(existing)),
+    ...(yield* Forking.make(existing)),
     addressed: placements.addressed
   })
 })

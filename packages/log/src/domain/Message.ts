@@ -62,8 +62,8 @@ export const Session = Schema.Struct({
    * one has no end (HP-1).
    */
   path: optional(Ranges),
-  /** The session is a fork: its history up to this message repeats that of another session (HP-30). */
-  forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID) })),
+  /** The session is a fork: its events before `seq` repeat the history of another session up to a message (HP-30). */
+  forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID), seq: Schema.Int })),
   /** The session's address for clients; without one, clients find it by its id. */
   address: optional(Address),
   /** The folder that its agent sees as `/`. */

@@ -130,7 +130,7 @@ export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change
 /** The repeated events were paid for in the session that they come from. */
 export const forked = (event: EventOfType<"session.next.forked">): Change =>
   updated(event, {
-    forked: json(event.data),
+    forked: json({ ...event.data, seq: event.seq }),
     cost: 0,
     tokens_input: 0,
     tokens_output: 0,

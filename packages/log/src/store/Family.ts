@@ -6,7 +6,14 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { Estimated, Usage } from "../domain/Usage.ts"
-import { CompactionEnded, CompactionFailed, Retried, StepEnded, StepFailed } from "../events/SessionEvents.ts"
+import {
+  BranchSummarized,
+  CompactionEnded,
+  CompactionFailed,
+  Retried,
+  StepEnded,
+  StepFailed
+} from "../events/SessionEvents.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 
 /** Maximum number of ancestors of a session. */
@@ -60,7 +67,8 @@ export const selectTreeEstimated = (
         SELECT json_extract(e.data, '$.cost') AS cost,
           json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output') AS tokens
         FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
-        WHERE e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
+          JOIN session s ON s.id = tree.id
+        WHERE e.seq > coalesce(s.forked ->> '$.seq', -1) AND e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
           AND json_extract(e.data, '$.estimated')
         UNION ALL
         SELECT json_extract(base, '$.estimated.cost'), json_extract(base, '$.estimated.tokens')
@@ -69,7 +77,7 @@ export const selectTreeEstimated = (
   )
 
 /** Stored types of the events that record spending. */
-const spending = [StepEnded, StepFailed, CompactionEnded, CompactionFailed, Retried].map(
+const spending = [StepEnded, StepFailed, BranchSummarized, CompactionEnded, CompactionFailed, Retried].map(
   ({ type, version }) => `${type}.${version}`
 )
 

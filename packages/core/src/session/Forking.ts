@@ -1,0 +1,177 @@
+/**
+ * Forks a session: a new session that begins with the history of another one, up to a message. Reads the source page by
+ * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34.
+ */
+import { Array as Arr, Effect, Option, Schema } from "effect"
+import * as HistoryPath from "@daybook/log/domain/HistoryPath"
+import { Identifiers, type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { Session } from "@daybook/log/domain/Message"
+import { validate } from "@daybook/log/domain/Validate"
+import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import * as Recovery from "../runner/Recovery.ts"
+import { makePlaces, targetOf } from "./Branching.ts"
+import type { Existing } from "./Existing.ts"
+import { messageOf, repeated } from "./ForkedEvents.ts"
+import type { Forked, ForkOptions } from "./SessionOptions.ts"
+
+/** The types that make a message. */
+const makes: ReadonlySet<SessionEvent["type"]> = new Set([
+  "session.next.agent.switched",
+  "session.next.model.switched",
+  "session.next.prompted",
+  "session.next.prompt.promoted",
+  "session.next.context.updated",
+  "session.next.synthetic",
+  "session.next.shell.started",
+  "session.next.step.started",
+  "session.next.compaction.ended",
+  "session.next.branch.summarized"
+])
+
+/** Events per append. */
+const portion = 256
+
+/** The message that a waiting prompt's admission will make, once it is promoted. */
+type Admission = Extract<SessionEvent, { readonly type: "session.next.prompt.admitted" }>
+
+export const make = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const identifiers = yield* Identifiers
+  const recovery = yield* Recovery.make
+  const { placeOf, promptOf } = yield* makePlaces
+
+  /** The state of a copy: what the fork has so far. */
+  const copy = Effect.fnUntraced(function* (source: Session, to: SessionID, path: HistoryPath.HistoryPath) {
+    const ids = new Map<MessageID, MessageID>()
+    const shells = new Map<string, MessageID>()
+    const labels = new Map<MessageID, string>()
+    const waiting = new Map<MessageID, Admission>()
+    /** Old and new sequence numbers of the messages, ascending. */
+    const places: Array<readonly [old: number, now: number]> = []
+    const drafts: Array<Draft> = []
+    const times: Array<number> = []
+    let next = 1
+
+    const renaming = {
+      message: (id: MessageID) => ids.get(id),
+      seq: (seq: number) => places.find(([old]) => old >= seq)?.[1]
+    }
+
+    const flush = Effect.suspend(() => {
+      const [batch, at] = [drafts.splice(0), times.splice(0)]
+      return Arr.isNonEmptyReadonlyArray(batch)
+        ? log.append(to, batch, { expectedSeq: next - batch.length - 1, times: at })
+        : Effect.void
+    })
+
+    const add = (event: SessionEvent) => {
+      const made = repeated(event, renaming)
+      if (made === undefined) return
+      drafts.push(made)
+      times.push(event.created)
+      next += 1
+    }
+
+    /** Whether the event is part of the history: by its message, or else by its own place. */
+    const isIn = (event: SessionEvent): boolean => {
+      const message = messageOf(event, shells)
+      return message === undefined ? HistoryPath.contains(path, event.seq) : ids.has(message)
+    }
+
+    const take = Effect.fnUntraced(function* (event: SessionEvent) {
+      if (event.type === "session.next.prompt.admitted") return void waiting.set(event.data.messageID, event)
+      if (event.type === "session.next.prompt.withdrawn") return void waiting.delete(event.data.messageID)
+      if (event.type === "session.next.labeled") {
+        const { label, messageID } = event.data
+        return label === undefined ? void labels.delete(messageID) : void labels.set(messageID, label)
+      }
+      const message = messageOf(event, shells)
+      const isNew =
+        message !== undefined && !ids.has(message) && HistoryPath.contains(path, event.seq) && makes.has(event.type)
+      if (isNew) {
+        ids.set(message, yield* identifiers.message)
+        if (event.type === "session.next.shell.started") shells.set(event.data.callID, message)
+        const admission = waiting.get(message)
+        if (admission !== undefined) add(admission)
+        places.push([event.seq, next])
+      }
+      if (event.type === "session.next.prompt.promoted") waiting.delete(event.data.messageID)
+      if (isIn(event)) add(event)
+      if (drafts.length >= portion) yield* flush
+    })
+
+    const head = yield* log.head(source.id)
+    let cursor = -1
+    for (let hasMore = true; hasMore && cursor < head.seq;) {
+      const page = yield* log.read({ sessionID: source.id, after: cursor, incarnation: head.incarnation })
+      for (const event of page.events) if (event.seq <= head.seq) yield* take(event)
+      cursor = page.cursor
+      hasMore = page.hasMore
+    }
+    yield* flush
+    return { ids, labels }
+  })
+
+  /** Ends the copy: what the history left open is settled, then the fork's own log begins. */
+  const conclude = Effect.fnUntraced(function* (
+    source: Session,
+    to: SessionID,
+    messageID: MessageID | undefined,
+    { ids, labels }: Effect.Effect.Success<ReturnType<typeof copy>>
+  ) {
+    const open = yield* recovery(yield* store.get(to))
+    const named = [...labels].flatMap(([id, label]) => {
+      const now = ids.get(id)
+      return now === undefined ? [] : [draft("session.next.labeled", { messageID: now, label })]
+    })
+    const budget = source.budget === undefined ? [] : [draft("session.next.budget.set", { budget: source.budget })]
+    const forked = draft("session.next.forked", {
+      from: source.id,
+      ...(messageID === undefined ? {} : { messageID })
+    })
+    yield* log.append(to, Arr.append<Draft, Draft>([...open, ...named, ...budget], forked))
+  })
+
+  /** The first event: place and family of the source now, agent and model as it was created; switches follow. */
+  const createdFrom = Effect.fnUntraced(function* (source: Session, title: string | undefined) {
+    const first = yield* store.event(source.id, 0)
+    const { agent, model } = first?.type === "session.created" ? first.data : {}
+    const name = title ?? source.title
+    return draft("session.created", {
+      location: source.location,
+      ...(agent === undefined ? {} : { agent }),
+      ...(model === undefined ? {} : { model }),
+      ...(name === undefined ? {} : { title: name }),
+      ...(source.parentID === undefined ? {} : { parentID: source.parentID })
+    })
+  })
+
+  const newID = Effect.fnUntraced(function* (given: string | undefined) {
+    if (given === undefined) return yield* identifiers.session
+    const id = yield* validate("id", SessionID, given)
+    const found = yield* Effect.option(store.get(id))
+    if (Option.isSome(found)) return yield* new InvalidInput({ field: "id", details: `${id} exists; use a new id` })
+    return id
+  })
+
+  const fork = Effect.fn("Sessions.fork")(function* ({ id, messageID, sessionID, title: given }: ForkOptions) {
+    const source = yield* store.get(sessionID)
+    const title = given === undefined ? undefined : yield* validate("title", Schema.String, given)
+    const place = messageID === undefined ? undefined : yield* placeOf(sessionID, messageID)
+    const target = place === undefined ? yield* store.leaf(sessionID) : targetOf(place)
+    const prompt = place === undefined ? {} : yield* promptOf(sessionID, place)
+    const to = yield* newID(id)
+    yield* log.append(to, [yield* createdFrom(source, title)], { expectedSeq: -1 })
+    const copied = Effect.flatMap(copy(source, to, target.path), (copied) =>
+      conclude(source, to, target.messageID, copied)
+    )
+    yield* Effect.onError(copied, () => Effect.ignoreLogged(log.remove(to)))
+    return { session: yield* store.get(to), ...prompt } satisfies Forked
+  })
+
+  return { fork: (options: ForkOptions) => unlessRemoved(options.sessionID, fork(options)) }
+})
