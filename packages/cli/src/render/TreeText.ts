@@ -30,9 +30,13 @@ const lineOf = ({ head, node }: Line): string => {
 /** The lines of a tree; `nodes` are in the order of the log. */
 export const treeLines = function* (nodes: ReadonlyArray<TreeNode>): Generator<string> {
   const children = new Map<string | undefined, Array<TreeNode>>()
+  const known = new Set<string>()
   for (const node of nodes) {
-    const siblings = children.get(node.parentID)
-    if (siblings === undefined) children.set(node.parentID, [node])
+    known.add(node.id)
+    // A parent comes first; a message without one is shown as a root.
+    const parent = node.parentID !== undefined && known.has(node.parentID) ? node.parentID : undefined
+    const siblings = children.get(parent)
+    if (siblings === undefined) children.set(parent, [node])
     else siblings.push(node)
   }
   /** The lines below a node, the last one first: its branches, then the way that goes on. */
