@@ -67,6 +67,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
     if (seen.wrong === 0) {
       yield* write({ about, verdict: "ok", says: `${path} is sound and writable` })
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
+      yield* Effect.forEach(yield* checkup.search(path), write)
     }
     seen.wide = yield* checkup.modes(path, fix)
     yield* Effect.forEach(seen.wide, write)
@@ -130,7 +131,7 @@ export const doctor = {
   words: "",
   details: [
     "Each line is ok, warning or error. It checks the database's file, settings and sessions: sequences have no gaps, every " +
-      "event can be read, and stored messages equal the events. It lists sessions that were cut off and sessions with waiting " +
+      "event can be read, and stored messages equal the events; the search index fits them. It lists sessions that were cut off and sessions with waiting " +
       "prompts. It reports whether a process keeps the session files current, and whether other users may access the " +
       "database and Daybook's own folders. Nothing is changed without --rebuild or --fix.",
     "It reads the configuration and assembles a prompt in the current folder without sending it, and reports instructions, " +

@@ -13,6 +13,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
+import { verify } from "@daybook/log/search/Verify"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import * as Store from "@daybook/log/Store"
 import { Models } from "@daybook/models"
@@ -43,6 +44,17 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     })),
     Stream.provideLayer(Store.layer({ filename }))
   )
+
+/** The faults of the search index; none if there is no index. They are warnings: it can be built again. */
+export const search = (filename: string) =>
+  Effect.map(verify, (found) =>
+    found.map((says): Check => ({
+      about: "search",
+      verdict: "warning",
+      says,
+      fix: "daybook search --rebuild builds the index again from the log"
+    }))
+  ).pipe(Effect.provide(Store.layer({ filename })))
 
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {
