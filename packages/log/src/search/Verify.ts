@@ -45,14 +45,15 @@ const countExtra = Effect.fnUntraced(function* ({ index, log }: Places) {
 /** How many events up to the index's position have a text but no document. */
 const countMissing = Effect.fnUntraced(function* ({ index, log }: Places) {
   const [state] = yield* index<Position>`SELECT position FROM state WHERE one = 1`
+  const end = state?.position ?? 0
   let [after, missing] = [0, 0]
-  while (state !== undefined) {
+  while (true) {
     const rows = yield* log<Position>`SELECT position FROM event
-      WHERE position > ${after} AND position <= ${state.position} AND type IN (
+      WHERE position > ${after} AND position <= ${end} AND type IN (
         SELECT type FROM event_type WHERE name IN (SELECT value FROM json_each(${JSON.stringify(storedNames)})))
       ORDER BY position LIMIT ${portion}`
     const last = rows.at(-1)
-    if (last === undefined) break
+    if (last === undefined) return missing
     after = last.position
     const without = yield* index<Position>`SELECT value AS position FROM json_each(${positionsOf(rows)})
       WHERE value NOT IN (SELECT position FROM document)`
@@ -63,7 +64,6 @@ const countMissing = Effect.fnUntraced(function* ({ index, log }: Places) {
       if (Option.isSome(Option.flatMap(Option.flatMap(event, Either.getRight), documentOf))) missing += 1
     }
   }
-  return missing
 })
 
 const texts = (count: number) => (count === 1 ? "1 text" : `${count} texts`)
