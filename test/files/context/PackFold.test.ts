@@ -57,6 +57,28 @@ describe("the state of a pack", () => {
     assert.deepEqual([then.step, shownLines(then), ranges(then)], [now.step, shownLines(now), []])
   })
 
+  it("FI-160: after a move of the leaf, the next step shows the lines of the path alone, with their results", () => {
+    const first = [created, ...prompt("a"), framed(["S"]), began("b"), ...said("b", "hi")]
+    const cut = stored(first).length - 1
+    const left: ReadonlyArray<Draft> = [
+      ...prompt("c"),
+      { type: "session.next.context.pruned", data: { through: 3 } },
+      began("d"),
+      ...said("d", "left"),
+      compacted("e", "of the branch that was left")
+    ]
+    const move: Draft = { type: "session.next.leaf.moved", data: { messageID: id("b"), path: [[0, cut]] } }
+    const moved = [...first, ...left, move]
+    const lines = (events: ReadonlyArray<Draft>) =>
+      Chunk.toReadonlyArray(packOf(stored(events)).shown).map(({ message }) => message)
+    // Until then the pack is that of the last step.
+    assert.deepEqual(lines(moved), lines([...first, ...left]))
+    const then = [...moved, ...prompt("f"), began("g"), ...said("g", "on")]
+    assert.deepEqual(lines(then), [id("a"), id("b"), id("f"), id("g")])
+    const state = packOf(stored(then))
+    assert.deepEqual([ranges(state), state.prunedSeq], [[], -1])
+  })
+
   it("PK-4: a checkpoint swaps out the lines before it when the next step begins, in runs without a gap", () => {
     const log = stored([
       created,

@@ -4,7 +4,9 @@
  * FI-57 in specs/files.md.
  */
 import { Chunk, Option, Schema } from "effect"
+import { nothingPruned } from "@daybook/core/request/Prune"
 import { fold as foldFrame } from "@daybook/core/request/RequestFrame"
+import * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { MessageRow } from "@daybook/transcript/row/Rows"
@@ -81,8 +83,42 @@ const compact = (state: PackState, compacted: Compacted): PackState => {
   return { ...state, shown: stays, swaps: [...state.swaps, ...runsOf(Chunk.toReadonlyArray(goes), compacted)] }
 }
 
-const stepped = (state: PackState, { data, seq }: EventOfType<"session.next.step.started">): PackState => {
-  const { pending } = state
+/**
+ * The leaf moved: what is off the path takes no effect with the next step, and results are shown again (HP-8). Lines that a
+ * checkpoint or an earlier move removed do not come back: the state holds only what is shown.
+ */
+const leafMoved = (state: PackState, { data, seq }: EventOfType<"session.next.leaf.moved">): PackState => {
+  const path = HistoryPath.moved(data.path, seq)
+  const { compacted, framed, todo } = state.pending
+  const isOn = (at: { readonly seq: number }) => HistoryPath.contains(path, at.seq)
+  return {
+    ...state,
+    pending: {
+      framed,
+      path,
+      prunedSeq: nothingPruned,
+      compacted: compacted.filter(isOn),
+      ...(todo !== undefined && isOn(todo) ? { todo } : {})
+    }
+  }
+}
+
+/** Drops what is off the path. */
+const onPath = (state: PackState, path: HistoryPath.HistoryPath | undefined): PackState => {
+  if (path === undefined) return state
+  const isOn = (at: { readonly seq: number }) => HistoryPath.contains(path, at.seq)
+  const { todo } = state
+  return {
+    ...state,
+    shown: Chunk.filter(state.shown, isOn),
+    swaps: state.swaps.filter(isOn),
+    todo: todo !== undefined && isOn(todo) ? todo : undefined
+  }
+}
+
+const stepped = (before: PackState, { data, seq }: EventOfType<"session.next.step.started">): PackState => {
+  const { pending } = before
+  const state = onPath(before, pending.path)
   const framed = pending.framed.reduce((folded, data) => foldFrame(folded, { data }), state.framed)
   return {
     ...pending.compacted.reduce(compact, { ...state, framed }),
@@ -158,6 +194,8 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
       }
       return { ...state, pending: { ...pending, compacted: [...pending.compacted, compacted] } }
     }
+    case "session.next.leaf.moved":
+      return leafMoved(state, event)
     case "session.next.step.started":
       return stepped(state, event)
     case "session.next.tool.input.started":
@@ -195,7 +233,6 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.compaction.started":
     case "session.next.compaction.requested":
     case "session.next.compaction.failed":
-    case "session.next.leaf.moved":
     case "session.next.branch.summarized":
     case "session.next.labeled":
     case "session.next.forked":

@@ -6,6 +6,7 @@
 import { Chunk, Schema } from "effect"
 import { nothingPruned } from "@daybook/core/request/Prune"
 import { type Folded, nothingFolded } from "@daybook/core/request/RequestFrame"
+import { Ranges } from "@daybook/log/domain/HistoryPath"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import { ModelRef } from "@daybook/log/domain/Values"
@@ -56,6 +57,8 @@ const Todo = Schema.Struct({ seq: Schema.Int, items: Schema.Array(TodoItem) })
 
 /** Changes that take effect with the next step. */
 const Pending = Schema.Struct({
+  /** The history path since the leaf moved. */
+  path: optional(Ranges),
   framed: Schema.Array(RequestFramed.data),
   compacted: Schema.Array(Compacted),
   prunedSeq: optional(Schema.Int),
