@@ -50,6 +50,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "child",
     "workspace",
     "picture",
+    "snapshot",
     "tool",
     "prompt",
     "request",

@@ -52,6 +52,8 @@ const handlers: Handlers = {
   },
   "session.next.labeled": Session.labeled,
   "session.next.forked": Session.forked,
+  "session.next.files.changed": ignore,
+  "session.next.files.restored": Session.restored,
   "session.next.retried": Session.retried,
   "session.next.compaction.requested": ignore,
   "session.next.compaction.started": ignore,

@@ -66,6 +66,8 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.branch.summarized":
     case "session.next.labeled":
     case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":

@@ -163,6 +163,8 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.branch.summarized":
     case "session.next.labeled":
     case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

@@ -85,6 +85,19 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   "session.next.branch.summarized": [{ messageID: "msg_s", text: "## Goal\nTo count" }],
   "session.next.labeled": [{ messageID: "msg_b", label: "good" }, { messageID: "msg_b" }],
   "session.next.forked": [{ from: "ses_old", messageID: "msg_b" }, { from: "ses_old" }],
+  "session.next.files.changed": [
+    {
+      assistantMessageID: "msg_b",
+      before: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+      after: "5b825dc642cb6eb9a060e54bf8d69288fbee4904",
+      files: ["a.ts", "b c.ts"],
+      count: 2
+    },
+    { assistantMessageID: "msg_b", files: [], count: 0, problem: "git is not installed" }
+  ],
+  "session.next.files.restored": [
+    { files: ["a.ts"], left: ["b.ts"], counts: { changed: 1, conflicts: 1 }, leafID: "msg_b" }
+  ],
   "session.next.question.answered": [{ ...call, answers: ["one", "two\nthree"] }],
   "session.next.question.dismissed": [call],
   "session.next.permission.decided": [

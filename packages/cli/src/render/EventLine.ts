@@ -81,6 +81,14 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.messageID} ${event.data.label === undefined ? "without a label" : event.data.label}`
     case "session.next.forked":
       return [event.data.from, event.data.messageID].filter(Boolean).join(" ")
+    case "session.next.files.changed":
+      return event.data.problem === undefined
+        ? `${event.data.count} ${event.data.files.join(" ")}`
+        : `no snapshot: ${event.data.problem}`
+    case "session.next.files.restored": {
+      const { changed, conflicts } = event.data.counts
+      return `${changed} restored, ${conflicts} left ${event.data.files.join(" ")}`
+    }
     case "session.next.question.answered":
       return `${event.data.callID} ${event.data.answers.join(" | ")}`
     case "session.next.question.dismissed":

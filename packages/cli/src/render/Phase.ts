@@ -64,6 +64,8 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.branch.summarized":
     case "session.next.labeled":
     case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

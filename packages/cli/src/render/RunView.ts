@@ -183,6 +183,8 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.branch.summarized":
     case "session.next.labeled":
     case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

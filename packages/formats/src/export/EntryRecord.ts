@@ -245,6 +245,8 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   "session.next.context.pruned": undefined,
   "session.next.leaf.moved": undefined,
   "session.next.forked": undefined,
+  "session.next.files.changed": undefined,
+  "session.next.files.restored": undefined,
   "session.next.question.answered": undefined,
   "session.next.question.dismissed": undefined,
   "session.next.permission.decided": undefined,

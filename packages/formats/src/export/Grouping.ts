@@ -109,6 +109,8 @@ export class Grouping {
       case "session.next.retried":
       case "session.next.context.pruned":
       case "session.next.forked":
+      case "session.next.files.changed":
+      case "session.next.files.restored":
       case "session.next.question.answered":
       case "session.next.question.dismissed":
       case "session.next.permission.decided":

@@ -37,6 +37,8 @@ const estimated = optional(Schema.Literal(true))
 /** Cost and tokens of requests. */
 const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 const textID = Schema.NonEmptyString
+/** The id of a git tree in the private store. */
+const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
 const callID = Schema.NonEmptyString
 
 /** The first event of every log: the session and its settings (LG-2). */
@@ -324,6 +326,32 @@ export const Labeled = durable("session.next.labeled", 1, {
  */
 export const Forked = durable("session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
 
+/**
+ * The tools of a turn changed files of the Location. `before` and `after` are snapshots in the private store; without
+ * them no snapshot was taken, and `problem` says why. `files` are the first of `count` changed paths, relative to the root
+ * of the work tree; `omitted` are files that the snapshots do not hold.
+ */
+export const FilesChanged = durable("session.next.files.changed", 1, {
+  assistantMessageID,
+  before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  files: paths,
+  count: Schema.NonNegativeInt,
+  omitted: optional(paths),
+  problem: optional(Schema.String)
+})
+/**
+ * An undo restored files. `before` is the snapshot of the files just before it, `leafID` the message that was the leaf.
+ * `files` are the first changed paths, `left` the first ones that stayed because others had changed them.
+ */
+export const FilesRestored = durable("session.next.files.restored", 1, {
+  before: optional(SnapshotID),
+  leafID: optional(MessageID),
+  files: paths,
+  left: paths,
+  counts: Schema.Struct({ changed: Schema.NonNegativeInt, conflicts: Schema.NonNegativeInt })
+})
+
 const question = { assistantMessageID, callID }
 /** One answer to each question of the call, in order. */
 export const QuestionAnswered = durable("session.next.question.answered", 1, {
@@ -418,6 +446,8 @@ export const durableDefinitions = [
   BranchSummarized,
   Labeled,
   Forked,
+  FilesChanged,
+  FilesRestored,
   QuestionAnswered,
   QuestionDismissed,
   PermissionDecided,

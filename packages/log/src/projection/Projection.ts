@@ -105,6 +105,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":
       return Sessions.imported(event)
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":

@@ -76,6 +76,8 @@ const effects: { readonly [Type in DurableType]: readonly [counted: Counted, by:
   "session.next.branch.summarized": undefined,
   "session.next.labeled": undefined,
   "session.next.forked": undefined,
+  "session.next.files.changed": undefined,
+  "session.next.files.restored": undefined,
   "session.next.question.answered": undefined,
   "session.next.question.dismissed": undefined,
   "session.next.permission.decided": undefined,

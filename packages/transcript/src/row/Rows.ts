@@ -160,6 +160,7 @@ export const EventRow = Schema.Union(
       "budget",
       "compaction",
       "pruned",
+      "undo",
       "leaf",
       "label",
       "fork"
