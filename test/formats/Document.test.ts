@@ -192,11 +192,15 @@ describe("documents", () => {
     )
   })
 
+  it("FM-172: a carriage return in a prompt does not end its quote", () => {
+    const tokens = new MarkdownIt("commonmark").parse(written(Document.markdown, [prompt("a\r\r## Sneaky")]), {})
+    const sneaky = tokens[tokens.findIndex(({ content }) => content === "Sneaky") - 1]
+    assert.deepInclude(sneaky, { type: "heading_open", level: 1 })
+  })
+
   it("FM-173: the end adds up cost and tokens of the answers, and says what is estimated", () => {
-    const end = "11 messages"
     const page = html(allKinds())
     const [footer] = elementsOf(page).filter(({ tagName }) => tagName === "footer")
-    assert.notInclude(page, end)
     assert.strictEqual(
       footer === undefined ? "" : wordsOf(footer).trim(),
       "2 prompts, 2 answers, 2 tool calls.\n" +
