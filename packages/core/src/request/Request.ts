@@ -49,9 +49,21 @@ export interface AssembledRequest {
   readonly tokens: number
 }
 
-/** The system texts: the agent's prompt or the base instructions of the model's family, then the baseline. */
-export const systemTexts = (agent: Agent, model: ModelRef, baseline: string): ReadonlyArray<string> =>
-  [agent.prompt ?? baseInstructions(model), baseline].filter((text) => !isBlank(text))
+/** One text: a request has at most two system texts (RQ-1). */
+const withInstructions = (prompt: string, instructions: string | undefined): string =>
+  [prompt, instructions ?? ""].filter((text) => !isBlank(text)).join("\n\n")
+
+/**
+ * The system texts: the agent's prompt or the base instructions of the model's family, followed by the session's own
+ * instructions; then the baseline.
+ */
+export const systemTexts = (
+  agent: Agent,
+  model: ModelRef,
+  instructions: string | undefined,
+  baseline: string
+): ReadonlyArray<string> =>
+  [withInstructions(agent.prompt ?? baseInstructions(model), instructions), baseline].filter((text) => !isBlank(text))
 
 const framedTools = new WeakMap<Tool.Any, FramedTool>()
 

@@ -79,7 +79,7 @@ export const make = Effect.gen(function* () {
   ): Effect.fn.Return<Prepared, ModelResolutionError | LogUnavailable> {
     const { agent, baseline, baselineSeq, info, messages, output, session, wishes } = input
     const { settings, system } = yield* hooks.onRequest(
-      { system: systemTexts(agent, info.ref, baseline), settings: agent.settings ?? {} },
+      { system: systemTexts(agent, info.ref, session.instructions, baseline), settings: agent.settings ?? {} },
       { sessionID: session.id, agent, model: info }
     )
     const model = yield* resolve(modelOf(session, agent), settings)

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
-import { type Location, ModelRef } from "@daybook/log/domain/Values"
+import { type Location, ModelRef, SessionOrigin } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { plain } from "@daybook/log/projection/Columns"
 import { deepestFamily } from "@daybook/log/store/Family"
@@ -15,6 +15,26 @@ import type { Placements } from "./Placement.ts"
 import type { CreateOptions } from "./SessionOptions.ts"
 import type { Sessions } from "./Sessions.ts"
 import * as Titles from "./Titles.ts"
+
+/** A job's session has source `cron`. */
+const originOf = Effect.fnUntraced(function* ({ cronJobID, source }: CreateOptions) {
+  if (source !== undefined) yield* validate("source", SessionOrigin.fields.source.from, source)
+  if (cronJobID === undefined) return source === undefined ? {} : { source }
+  if (source === "interactive") {
+    return yield* new InvalidInput({ field: "source", details: "a session with a cronJobID has the source cron" })
+  }
+  return { source: "cron" as const, cronJobID: yield* validate("cronJobID", Schema.NonEmptyString, cronJobID) }
+})
+
+/** UTF-16 code units: every request carries them. */
+const mostInstructions = 100_000
+
+const instructionsOf = Effect.fnUntraced(function* ({ instructions }: CreateOptions) {
+  if (instructions === undefined) return {}
+  return {
+    instructions: yield* validate("instructions", Schema.String.pipe(Schema.maxLength(mostInstructions)), instructions)
+  }
+})
 
 const makeCreated = Effect.gen(function* () {
   const store = yield* SessionStore
@@ -42,7 +62,9 @@ const makeCreated = Effect.gen(function* () {
       ...(agent === undefined ? {} : { agent }),
       ...(model === undefined ? {} : { model }),
       ...(title === undefined ? {} : { title }),
-      ...(parentID === undefined ? {} : { parentID })
+      ...(parentID === undefined ? {} : { parentID }),
+      ...(yield* originOf(options)),
+      ...(yield* instructionsOf(options))
     })
   })
 })

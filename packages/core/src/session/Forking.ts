@@ -146,7 +146,8 @@ export const make = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
       ...(agent === undefined ? {} : { agent }),
       ...(model === undefined ? {} : { model }),
       ...(name === undefined ? {} : { title: name }),
-      ...(source.parentID === undefined ? {} : { parentID: source.parentID })
+      ...(source.parentID === undefined ? {} : { parentID: source.parentID }),
+      ...(source.instructions === undefined ? {} : { instructions: source.instructions })
     })
   })
 

@@ -23,7 +23,13 @@ const creation = {
   location: Location,
   agent: Schema.optional(Schema.String),
   model: Schema.optional(ModelRef),
-  parentID: Schema.optional(SessionID)
+  parentID: Schema.optional(SessionID),
+  /** Default: `interactive`; with a `cronJobID`: `cron`. */
+  source: Schema.optional(Schema.Literal("interactive", "cron")),
+  /** The scheduled job that begins the session. */
+  cronJobID: Schema.optional(Schema.String),
+  /** Instructions of this session alone, shown to the model as a system text; at most 100,000 characters. */
+  instructions: Schema.optional(Schema.String)
 }
 
 /** Options of a new session; only `location` is required. */

@@ -15,6 +15,7 @@ import {
   Price,
   Prompt,
   ProviderMetadata,
+  SessionOrigin,
   StoredError,
   Tokens,
   ToolContent
@@ -64,6 +65,10 @@ export const Session = Schema.Struct({
   path: optional(Ranges),
   /** The session is a fork: its events before `seq` repeat the history of another session up to a message (HP-30). */
   forked: optional(Schema.Struct({ from: SessionID, messageID: optional(MessageID), seq: Schema.Int })),
+  /** What began the session; absent: a person or a program. */
+  origin: optional(SessionOrigin),
+  /** Instructions of this session alone; the model is shown them as a system text. */
+  instructions: optional(Schema.String),
   /** The session's address for clients; without one, clients find it by its id. */
   address: optional(Address),
   /** The folder that its agent sees as `/`. */

@@ -11,6 +11,14 @@ export const Location = Schema.Struct({
 })
 export type Location = typeof Location.Type
 
+/** What began a session. Without a source a person or a program did. */
+export const SessionOrigin = Schema.Struct({
+  source: Schema.optionalWith(Schema.Literal("interactive", "cron"), { exact: true }),
+  /** The scheduled job that began a session with source `cron`. */
+  cronJobID: Schema.optionalWith(Schema.NonEmptyString, { exact: true })
+})
+export type SessionOrigin = typeof SessionOrigin.Type
+
 /** A provider's model, with an optional variant (a named set of request settings). */
 export const ModelRef = Schema.Struct({
   providerID: Schema.NonEmptyString,

@@ -20,6 +20,7 @@ import {
   Price,
   Prompt,
   ProviderMetadata,
+  SessionOrigin,
   StoredError,
   Tokens,
   ToolContent
@@ -47,7 +48,9 @@ export const SessionCreated = durable("session.created", 1, {
   agent: optional(Schema.NonEmptyString),
   model: optional(ModelRef),
   title: optional(Schema.String),
-  parentID: optional(SessionID)
+  parentID: optional(SessionID),
+  ...SessionOrigin.fields,
+  instructions: optional(Schema.String)
 })
 
 /** The address under which clients find the session. `root` is the folder that the agent sees as `/`. */

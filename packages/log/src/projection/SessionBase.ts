@@ -41,6 +41,8 @@ const Row = Schema.Struct({
   imported: text,
   path: text,
   forked: text,
+  origin: text,
+  instructions: text,
   time_created: Schema.Number,
   time_updated: Schema.Number
 }) satisfies Schema.Schema<SessionRow>

@@ -7,6 +7,12 @@ import type { Change } from "./Change.ts"
 import { json, plain, plainOrNull } from "./Columns.ts"
 import type { SessionRow } from "./Tables.ts"
 
+/** The origin as JSON; null without one. */
+const originOf = ({ data: { cronJobID, source } }: EventOfType<"session.created">): string | null =>
+  source === undefined && cronJobID === undefined
+    ? null
+    : json({ ...(source === undefined ? {} : { source }), ...(cronJobID === undefined ? {} : { cronJobID }) })
+
 export const created = (event: EventOfType<"session.created">): Change => ({
   op: "insert",
   table: "session",
@@ -40,7 +46,9 @@ export const created = (event: EventOfType<"session.created">): Change => ({
     baseline_seq: null,
     imported: null,
     path: null,
-    forked: null
+    forked: null,
+    origin: originOf(event),
+    instructions: plainOrNull(event.data.instructions)
   }
 })
 

@@ -47,6 +47,9 @@ export type SessionRow = {
   readonly path: string | null
   /** The session and the message that this one is a fork of. */
   readonly forked: string | null
+  /** What began the session, as JSON; null: a person or a program. */
+  readonly origin: string | null
+  readonly instructions: string | null
   readonly time_created: number
   readonly time_updated: number
 }
@@ -181,7 +184,9 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "baseline_seq",
       "imported",
       "path",
-      "forked"
+      "forked",
+      "origin",
+      "instructions"
     ],
     key: ["id"],
     once: []

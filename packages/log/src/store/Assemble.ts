@@ -77,6 +77,8 @@ const toSession = (row: SessionRow): Either.Either<Session, string> =>
       budget: parse(row.budget),
       path: parse(row.path),
       forked: parse(row.forked),
+      origin: parse(row.origin),
+      instructions: row.instructions,
       address: row.address === null ? undefined : parseAddressKey(row.address),
       root: row.root,
       imported: parse(row.imported),

@@ -105,7 +105,9 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         baseline_seq INTEGER,
         imported TEXT,
         path TEXT,
-        forked TEXT
+        forked TEXT,
+        origin TEXT,
+        instructions TEXT
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_updated ON session (time_updated, id)`,
       sql`CREATE INDEX session_directory ON session (directory, time_updated, id)`,
