@@ -46,7 +46,7 @@ it.layer(runtime())("the origin of a session", (it) => {
       assert.strictEqual(own.frame.system[0], `${theirs.frame.system[0]}\n\nAnswer in verse.`)
       assert.strictEqual(own.frame.system.length, theirs.frame.system.length)
       const fork = yield* sessions.fork({ sessionID: id })
-      assert.strictEqual((yield* sessions.get(fork.id)).instructions, "Answer in verse.")
+      assert.strictEqual((yield* sessions.get(fork.session.id)).instructions, "Answer in verse.")
     })
   )
 })
