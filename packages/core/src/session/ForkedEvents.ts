@@ -97,6 +97,8 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
     case "session.next.leaf.moved":
     case "session.next.labeled":
     case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":
