@@ -1,7 +1,7 @@
 /** Runs `daybook export`: streams a session to stdout or to a file that appears when it is complete. Spec: CL-230..CL-239. */
 import { resolve } from "node:path"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"
-import { entryLines, type ExportReport } from "@daybook/formats/export/EntryExport"
+import { dialectOf, entryLines, type ExportReport } from "@daybook/formats/export/EntryExport"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
@@ -54,7 +54,7 @@ export const run = Effect.fn("Command.export")(function* (request: Request) {
   if (request.format !== "entries" && request.format !== "pi") {
     return yield* new UsageError({ message: `--format ${request.format} is not available yet; use entries or pi` })
   }
-  const lines = entryLines(session, request.format === "pi" ? "pi" : "xcsh", eventsOf(session), done)
+  const lines = entryLines(session, request.format === "pi" ? "pi" : dialectOf(session), eventsOf(session), done)
   const texts = request.redact ? Stream.map(lines, redacted(redactor)) : lines
   const { file } = request
   if (file === undefined) yield* Stream.runForEachChunk(texts, (chunk) => output.write(Chunk.join(chunk, "")))

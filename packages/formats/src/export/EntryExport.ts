@@ -9,7 +9,7 @@ import { type ImportedLog, isComplete } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { apply } from "../difference/Difference.ts"
-import { type EntryDialect, entryHead, entryRecord } from "./EntryRecord.ts"
+import { type EntryDialect, entryHead, entryRecord, isEntryDialect } from "./EntryRecord.ts"
 import { type Group, Grouping } from "./Grouping.ts"
 import { Ledger } from "./Ledger.ts"
 
@@ -79,10 +79,9 @@ export class EntryExport {
   constructor(session: Session, dialect: EntryDialect) {
     this.session = session
     this.imported = session.imported
-    const own = this.imported?.dialect
-    this.restores = own === dialect || (own === "omp" && dialect === "xcsh")
-    this.ledger = new Ledger(own === "omp" && dialect === "xcsh" ? "omp" : dialect)
-    this.pending = this.imported !== undefined && isEntry(this.imported.dialect) ? [] : undefined
+    this.restores = this.imported?.dialect === dialect
+    this.ledger = new Ledger(dialect)
+    this.pending = this.imported !== undefined && isEntryDialect(this.imported.dialect) ? [] : undefined
     if (this.imported !== undefined && !isComplete(this.imported)) {
       this.notes.push("the import of this session did not reach the end of its source")
     }
@@ -143,7 +142,7 @@ export class EntryExport {
     const { imported, session } = this
     const data = this.created?.type === "session.created" ? this.created.data : undefined
     return entryHead({
-      id: imported !== undefined && isEntry(imported.dialect) ? imported.id : session.id,
+      id: imported !== undefined && isEntryDialect(imported.dialect) ? imported.id : session.id,
       time: session.createdAt,
       cwd: data?.location.directory ?? session.location.directory,
       title: this.restores ? data?.title : session.title
@@ -199,8 +198,9 @@ export class EntryExport {
   }
 }
 
-const isEntry = (dialect: string): dialect is EntryDialect =>
-  dialect === "pi" || dialect === "xcsh" || dialect === "omp"
+/** The dialect of an export in the form of the session's source: that of the source if it is an entry log, else xcsh. */
+export const dialectOf = ({ imported }: Session): EntryDialect =>
+  imported !== undefined && isEntryDialect(imported.dialect) ? imported.dialect : "xcsh"
 
 /** The lines of a session. `done` gets what was left out, at the end. */
 export const entryLines = <E, R>(

@@ -10,6 +10,10 @@ import type { Json, JsonObject } from "../difference/Difference.ts"
 /** Who writes the log: the dialects differ in a few records. */
 export type EntryDialect = "pi" | "xcsh" | "omp"
 
+/** Whether logs of this dialect are entry logs. */
+export const isEntryDialect = (dialect: string): dialect is EntryDialect =>
+  dialect === "pi" || dialect === "xcsh" || dialect === "omp"
+
 /** What a record needs beside its events. */
 export interface RecordPlace {
   readonly dialect: EntryDialect

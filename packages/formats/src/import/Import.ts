@@ -16,7 +16,7 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import { type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
 import { Dialect } from "../conversation/Dialect.ts"
 import { difference, type JsonObject } from "../difference/Difference.ts"
-import { entryHead, entryRecord } from "../export/EntryRecord.ts"
+import { entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
 import { Ledger } from "../export/Ledger.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, tokensOf } from "./Drafts.ts"
@@ -93,9 +93,6 @@ const sum = (a: Added, b: Added): Added => ({
 /** A record of a log is parsed JSON. */
 const asJson = (record: object): JsonObject => record as JsonObject
 
-const isEntry = (dialect: Dialect): dialect is "pi" | "xcsh" | "omp" =>
-  dialect === "pi" || dialect === "xcsh" || dialect === "omp"
-
 /** The import of one log, from its head on. */
 class Importing {
   records = 0
@@ -112,7 +109,7 @@ class Importing {
   constructor(head: Head, sessionID: SessionID, directory: string, problem: (problem: Problem) => void) {
     this.head = head
     this.conversion = new Conversion(sessionID, head, { directory, problem })
-    this.ledger = isEntry(head.dialect) ? new Ledger(head.dialect) : undefined
+    this.ledger = isEntryDialect(head.dialect) ? new Ledger(head.dialect) : undefined
     for (const record of [...(head.before ?? []), head.record]) this.hashed(record)
     if (this.ledger === undefined) return
     const made = entryHead({
