@@ -57,7 +57,10 @@ it.effect("IM-30: any entry log, imported and exported, has the records that its
             runtime,
             Effect.gen(function* () {
               const [head, ...rest] = records
-              const source = linesOf([{ ...head, id: `0198c0de-0000-7000-8000-${String(++copy).padStart(12, "0")}` }, ...rest])
+              const source = linesOf([
+                { ...head, id: `0198c0de-0000-7000-8000-${String(++copy).padStart(12, "0")}` },
+                ...rest
+              ])
               const { dialect, sessionID } = yield* importText(source)
               const { text } = yield* exported(sessionID, isEntryDialect(dialect) ? dialect : "xcsh")
               assert.deepStrictEqual(text.split("\n"), (yield* readable(source)).split("\n"))

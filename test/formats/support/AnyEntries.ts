@@ -15,7 +15,12 @@ const callID = fc.constantFrom("call_1", "call_2", "call_3")
 const block = fc.oneof(
   fc.record({ type: fc.constant("text"), text }),
   fc.record({ type: fc.constant("thinking"), thinking: text, thinkingSignature: text }, { requiredKeys: ["type"] }),
-  fc.record({ type: fc.constant("toolCall"), id: callID, name: fc.constantFrom("bash", "read"), arguments: fc.dictionary(text, any) }),
+  fc.record({
+    type: fc.constant("toolCall"),
+    id: callID,
+    name: fc.constantFrom("bash", "read"),
+    arguments: fc.dictionary(text, any)
+  }),
   fc.record({ type: fc.constant("image"), data: fc.constant("aGVsbG8="), mimeType: fc.constantFrom("image/png", "") }),
   fc.record({ type: fc.constant("future"), value: any })
 )
@@ -46,7 +51,14 @@ const message = fc.oneof(
     { requiredKeys: ["role", "content"] }
   ),
   fc.record(
-    { role: fc.constant("toolResult"), toolCallId: callID, toolName: text, content, isError: fc.boolean(), details: any },
+    {
+      role: fc.constant("toolResult"),
+      toolCallId: callID,
+      toolName: text,
+      content,
+      isError: fc.boolean(),
+      details: any
+    },
     { requiredKeys: ["role", "toolCallId", "content"] }
   ),
   fc.record(
@@ -71,7 +83,10 @@ const body = (ids: fc.Arbitrary<string>) =>
       weight: 1,
       arbitrary: fc.oneof(
         fc.record({ type: fc.constant("model_change"), provider: text, modelId: text }),
-        fc.record({ type: fc.constant("model_change"), model: fc.constantFrom("a/b", "c"), role: text }, { requiredKeys: ["type"] }),
+        fc.record(
+          { type: fc.constant("model_change"), model: fc.constantFrom("a/b", "c"), role: text },
+          { requiredKeys: ["type"] }
+        ),
         fc.record(
           { type: fc.constant("compaction"), summary: text, firstKeptEntryId: ids, tokensBefore: count, details: any },
           { requiredKeys: ["type", "summary"] }
@@ -110,6 +125,12 @@ export const anyEntries: fc.Arbitrary<ReadonlyArray<Json>> = fc
     return fc.tuple(...Array.from({ length }, (_, n) => record(n)))
   })
   .map((records) => [
-    { type: "session", version: 3, id: "0198c0de-0000-7000-8000-000000000002", timestamp: "2026-02-16T10:20:30.000Z", cwd: "/tmp" },
+    {
+      type: "session",
+      version: 3,
+      id: "0198c0de-0000-7000-8000-000000000002",
+      timestamp: "2026-02-16T10:20:30.000Z",
+      cwd: "/tmp"
+    },
     ...records
   ])

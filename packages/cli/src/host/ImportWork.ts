@@ -1,7 +1,8 @@
 /** Runs `daybook import` on the store of a database, without anything that runs sessions. Spec: CL-220..CL-229. */
 import { existsSync } from "node:fs"
 import { homedir } from "node:os"
-import { Effect, Either, Option } from "effect"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, Either, Layer, Option } from "effect"
 import type { ImportReport } from "@daybook/formats/import/Import"
 import { importLog } from "@daybook/formats/import/Import"
 import * as LogSource from "@daybook/formats/source/LogSource"
@@ -124,7 +125,9 @@ export const run = (request: Request) =>
     ? list(request.json)
     : Effect.gen(function* () {
         const filename = request.dryRun ? yield* existingOr(":memory:") : yield* DatabasePath.writable
-        yield* untilSignal(importAll(request)).pipe(Effect.provide(Store.layer({ filename })))
+        yield* untilSignal(importAll(request)).pipe(
+          Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer))
+        )
       })
 
 /** A rehearsal creates no database. */
