@@ -23,11 +23,13 @@ await build({
   entryPoints: {
     run: join(bench, "run.ts"),
     ExportChild: join(bench, "ExportChild.ts"),
+    FormatsChild: join(bench, "FormatsChild.ts"),
     ExporterProgram: join(bench, "..", "packages", "files", "src", "ExporterProgram.ts")
   },
   outdir: cache,
   outExtension: { ".js": ".mjs" },
   bundle: true,
+  splitting: true,
   plugins: [installed],
   conditions: ["@daybook/source"],
   platform: "node",

@@ -14,6 +14,7 @@ import * as DiskUse from "./DiskUse.ts"
 import * as FanOut from "./FanOut.ts"
 import { type Figure, quantile, table, verdict } from "./Figures.ts"
 import * as FilesExport from "./FilesExport.ts"
+import * as Formats from "./Formats.ts"
 import * as Imports from "./Imports.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
@@ -34,7 +35,7 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune, search; separated by commas
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats; separated by commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
   --rounds N     rounds of each measurement (default 5, quick 2)
@@ -337,6 +338,25 @@ const search = async ({ directory, quick, rounds }: Options): Promise<ReadonlyAr
   ]
 }
 
+const formats = ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const { context, imports } = Formats.measure(directory, quick, Math.min(rounds, 3))
+  const session = `context of ${context.entries.toLocaleString("en-GB")} imported entries`
+  return Promise.resolve([
+    ...imports.flatMap(({ disk, megabytes, memory, rate, ratio }): ReadonlyArray<Figure> => {
+      const log = `import of ${megabytes.toFixed(0)} MB`
+      return [
+        { name: log, value: rate, unit: "MB/s", note: "of processor time" },
+        { name: `${log}, against JSON.parse of the lines`, value: ratio, unit: "x", note: "processor time" },
+        { name: `${log}, memory`, value: memory, unit: "MB", note: "resident, all of the process" },
+        { name: `${log}, bytes on disk a byte of the log`, value: disk, unit: "x", bar: atMost(2) }
+      ]
+    }),
+    { name: session, value: context.ms, unit: "ms", note: "database opened" },
+    { name: `${session}, parsing and walking the log against it`, value: context.ratio, unit: "x", bar: atLeast(20) },
+    { name: `${session}, memory`, value: context.memory, unit: "MB", note: "resident", bar: atMost(80) }
+  ])
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -353,7 +373,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   memory,
   served,
   prune,
-  search
+  search,
+  formats
 }
 
 /** Runs turns, for the count of their system calls. */

@@ -43,8 +43,8 @@ const stoppedAfter = (text: string, batches: number) => {
   let left = batches
   return importLog(piecesOf(text), {
     directory: "/tmp",
-    progress: () => Effect.suspend(() => (--left > 0 ? Effect.void : Effect.fail("stopped" as const)))
-  }).pipe(Effect.either)
+    progress: () => Effect.suspend(() => (--left > 0 ? Effect.void : Effect.interrupt))
+  }).pipe(Effect.exit)
 }
 
 it.effect(

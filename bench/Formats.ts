@@ -1,0 +1,106 @@
+/**
+ * Measures imports of entry logs, and the context of an imported session, each in a process of its own, against parsing the
+ * same file whole. Memory is the peak resident size of the process. The parsing reader keeps the records, indexes them by
+ * id, walks from the leaf to the root and applies the last compaction, as the tools that write such logs do.
+ */
+import { execFileSync } from "node:child_process"
+import { rmSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Schema } from "effect"
+import { median } from "./Figures.ts"
+import * as FormatLogs from "./FormatLogs.ts"
+import type { Work } from "./FormatsChild.ts"
+import { freshFile, removeFile } from "./Stores.ts"
+
+const Done = Schema.parseJson(
+  Schema.Struct({
+    ms: Schema.Number,
+    cpuMs: Schema.Number,
+    /** Peak resident megabytes. */
+    memory: Schema.Number,
+    /** The session, or how many messages were shown. */
+    result: Schema.String
+  })
+)
+type Done = typeof Done.Type
+
+const run = (name: Work, subject: string, filename = ""): Done => {
+  const child = fileURLToPath(new URL("./FormatsChild.mjs", import.meta.url))
+  return Schema.decodeSync(Done)(execFileSync(process.execPath, [child, name, subject, filename], { encoding: "utf8" }))
+}
+
+export interface Import {
+  readonly megabytes: number
+  /** Megabytes of the log per second of processor time. */
+  readonly rate: number
+  /** The processor time against that of parsing the file. */
+  readonly ratio: number
+  readonly memory: number
+  readonly disk: number
+}
+
+export interface Result {
+  readonly imports: ReadonlyArray<Import>
+  readonly context: {
+    readonly entries: number
+    readonly ms: number
+    /** Parsing everything and walking, against it. */
+    readonly ratio: number
+    readonly memory: number
+  }
+}
+
+/** Imports a log of so many entries, and opens the session if it is the largest. */
+const measureOne = (directory: string, entries: number, rounds: number) => {
+  const path = join(directory, `entries-${entries}.jsonl`)
+  FormatLogs.write(path, entries)
+  const megabytes = statSync(path).size / 1e6
+  const imports: Array<Import> = []
+  const contexts: Array<Omit<Result["context"], "entries">> = []
+  for (let round = 0; round < rounds; round++) {
+    const filename = freshFile(directory)
+    const parsed = run("parse", path)
+    const imported = run("import", path, filename)
+    const disk = statSync(filename).size / 1e6
+    imports.push({
+      megabytes,
+      rate: megabytes / (imported.cpuMs / 1000),
+      ratio: imported.cpuMs / parsed.cpuMs,
+      memory: imported.memory,
+      disk: disk / megabytes
+    })
+    const whole = run("walk", path)
+    const opened = run("context", imported.result, filename)
+    if (opened.result !== whole.result)
+      throw new Error(`the session shows ${opened.result} messages, and the log ${whole.result}`)
+    contexts.push({ ms: opened.ms, ratio: whole.ms / opened.ms, memory: opened.memory })
+    removeFile(filename)
+  }
+  rmSync(path)
+  const of = (figure: (one: Import) => number) => median(imports.map(figure))
+  return {
+    import: {
+      megabytes,
+      rate: of(({ rate }) => rate),
+      ratio: of(({ ratio }) => ratio),
+      memory: Math.max(...imports.map(({ memory }) => memory)),
+      disk: of(({ disk }) => disk)
+    },
+    context: {
+      entries,
+      ms: median(contexts.map(({ ms }) => ms)),
+      ratio: median(contexts.map(({ ratio }) => ratio)),
+      memory: Math.max(...contexts.map(({ memory }) => memory))
+    }
+  }
+}
+
+/** Entries of logs of 2, 24 and 120 MB. */
+const sizes = [800, 10_000, 50_000] as const
+
+export const measure = (directory: string, quick: boolean, rounds: number): Result => {
+  const found = (quick ? sizes.slice(0, 2) : sizes).map((entries) => measureOne(directory, entries, rounds))
+  const context = found.at(-1)?.context ?? { entries: 0, ms: 0, ratio: 0, memory: 0 }
+  return { imports: found.map((one) => one.import), context }
+}

@@ -1,0 +1,4 @@
+/** What only the importing process of `FormatsChild.ts` loads. */
+export * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+export { importLog } from "../packages/formats/src/import/Import.ts"
+export * as LogSource from "../packages/formats/src/source/LogSource.ts"
