@@ -76,8 +76,8 @@ export interface ImportOptions {
 }
 
 /** A batch ends with the record that reaches one of these. */
-const batchEvents = 256
-const batchChars = 512 * 1024
+const batchEvents = 1024
+const batchChars = 2 * 1024 * 1024
 
 type Added = Readonly<Record<keyof typeof nothingSpent, number>>
 
