@@ -1,19 +1,24 @@
 /** Runs `daybook export`: streams a session to stdout or to a file that appears when it is complete. Spec: CL-230..CL-239. */
-import { resolve } from "node:path"
+import { mkdir } from "node:fs/promises"
+import { join, resolve } from "node:path"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"
+import * as Document from "@daybook/formats/document/Document"
 import { dialectOf, entryLines, type ExportReport } from "@daybook/formats/export/EntryExport"
-import type { Session } from "@daybook/log/domain/Message"
+import { threadLines } from "@daybook/formats/export/ThreadExport"
+import type { Message, Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Redaction from "@daybook/log/support/Redaction"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { reportText } from "../render/ExportText.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { UsageError } from "../support/Errors.ts"
-import * as WholeFile from "./WholeFile.ts"
+import { FileProblem } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import { withReader } from "./Runtime.ts"
+import * as WholeFile from "./WholeFile.ts"
 
 export interface Request {
   readonly session: string
@@ -38,32 +43,89 @@ const eventsOf = ({ id: sessionID }: Session): Stream.Stream<SessionEvent, ReadE
     )
   )
 
-const decodeLine = Schema.decodeUnknownSync(Schema.parseJson())
+/** The messages of the session's history path. */
+const messagesOf = ({ id: sessionID }: Session): Stream.Stream<Message, StoreError, SessionStore> =>
+  Stream.unwrap(
+    Effect.map(SessionStore, (store) =>
+      Stream.paginateChunkEffect(undefined, (cursor: number | undefined) =>
+        Effect.map(store.messages({ sessionID, cursor, limit: 100 }), (page) => [
+          Chunk.unsafeFromArray(page.items.slice()),
+          page.cursor === undefined ? Option.none<number>() : Option.some(page.cursor)
+        ])
+      )
+    )
+  )
 
-/** Lines without secrets. A line that cannot be checked is a defect: nothing of it is written. */
-const redacted = (redactor: Redaction.Redactor) => (line: string) =>
-  `${JSON.stringify(redactor.value(decodeLine(line) as Redaction.Json))}\n`
+const parseLine = Schema.decodeUnknownSync(Schema.parseJson())
+
+/** A line without secrets. A line that cannot be checked is a defect: nothing of it is written. */
+const lineWithout = (redactor: Redaction.Redactor | undefined) => (line: string) =>
+  redactor === undefined ? line : `${JSON.stringify(redactor.value(parseLine(line) as Redaction.Json))}\n`
+
+/** Writes the texts to stdout or to a file. */
+const send = <E, R>(texts: Stream.Stream<string, E, R>, file: string | undefined, force: boolean) =>
+  Effect.flatMap(Output, (output) =>
+    file === undefined
+      ? Stream.runForEachChunk(texts, (chunk) => output.write(Chunk.join(chunk, "")))
+      : WholeFile.write(resolve(file), texts, { force })
+  )
+
+/** Writes a thread's folder, or its lines to stdout. */
+const sendThread = Effect.fnUntraced(function* (
+  session: Session,
+  { file, force }: Request,
+  redactor: Redaction.Redactor | undefined
+) {
+  let found: { readonly metadata: object; readonly report: ExportReport } | undefined
+  const lines = Stream.map(
+    threadLines(session, eventsOf(session), (files) => void (found = files)),
+    lineWithout(redactor)
+  )
+  if (file === undefined) yield* send(lines, undefined, force)
+  else {
+    const folder = resolve(file)
+    yield* Effect.tryPromise({
+      try: () => mkdir(folder, { recursive: true, mode: 0o700 }),
+      catch: () => new FileProblem({ message: `${folder}: the folder cannot be made` })
+    })
+    yield* send(lines, join(folder, "session.jsonl"), force)
+    const metadata = lineWithout(redactor)(`${JSON.stringify(found?.metadata ?? {})}\n`)
+    yield* send(Stream.make(metadata), join(folder, "metadata.json"), force)
+  }
+  return found?.report
+})
+
+const sendEntries = Effect.fnUntraced(function* (
+  session: Session,
+  { file, force, format }: Request,
+  redactor: Redaction.Redactor | undefined
+) {
+  let report: ExportReport | undefined
+  const dialect = format === "pi" ? "pi" : dialectOf(session)
+  const lines = entryLines(session, dialect, eventsOf(session), (made) => void (report = made))
+  yield* send(Stream.map(lines, lineWithout(redactor)), file, force)
+  return report
+})
+
+const write = (session: Session, request: Request, redactor: Redaction.Redactor | undefined) => {
+  const { file, force, format } = request
+  if (format === "entries" || format === "pi") return sendEntries(session, request, redactor)
+  if (format === "thread") return sendThread(session, request, redactor)
+  return Effect.as(send(Document[format](session, messagesOf(session), { redactor }), file, force), undefined)
+}
 
 /** Exports one session. */
 export const run = Effect.fn("Command.export")(function* (request: Request) {
   const output = yield* Output
   const session = yield* SessionReference.resolve(request.session, yield* Folder.current)
-  const redactor = Redaction.make(Redaction.secretsOf(process.env))
-  let report: ExportReport | undefined
-  const done = (made: ExportReport) => void (report = made)
-  if (request.format !== "entries" && request.format !== "pi") {
-    return yield* new UsageError({ message: `--format ${request.format} is not available yet; use entries or pi` })
-  }
-  const lines = entryLines(session, request.format === "pi" ? "pi" : dialectOf(session), eventsOf(session), done)
-  const texts = request.redact ? Stream.map(lines, redacted(redactor)) : lines
-  const { file } = request
-  if (file === undefined) yield* Stream.runForEachChunk(texts, (chunk) => output.write(Chunk.join(chunk, "")))
-  else yield* WholeFile.write(resolve(file), texts, request)
-  const secrets = request.redact ? Object.fromEntries(redactor.counts) : undefined
-  const told = { sessionID: session.id, format: request.format, ...(file === undefined ? {} : { file }) }
+  const redactor = request.redact ? Redaction.make(Redaction.secretsOf(process.env)) : undefined
+  const { file, format, json } = request
+  const report = yield* write(session, request, redactor)
+  const secrets = redactor === undefined ? undefined : Object.fromEntries(redactor.counts)
+  const told = { sessionID: session.id, format, ...(file === undefined ? {} : { file }), ...report }
   yield* output.note(
-    request.json
-      ? `${jsonLine({ ...told, ...report, ...(secrets === undefined ? {} : { secrets }) }, false)}\n`
-      : reportText(request.file, report, secrets)
+    json
+      ? `${jsonLine({ ...told, ...(secrets === undefined ? {} : { secrets }) }, false)}\n`
+      : reportText(file, report, secrets)
   )
 }, withReader)

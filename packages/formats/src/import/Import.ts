@@ -9,7 +9,7 @@ import { Array as Arr, Effect, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ImportedLog, isComplete } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
-import { draft } from "@daybook/log/events/SessionEvents"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
@@ -17,7 +17,11 @@ import { type Head, type Item, type Piece, Problem } from "../conversation/Conve
 import { Dialect } from "../conversation/Dialect.ts"
 import { difference, type JsonObject } from "../difference/Difference.ts"
 import { entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
+import { eventItem } from "../export/EventItem.ts"
 import { Ledger } from "../export/Ledger.ts"
+import { threadLedger, threadRecord } from "../export/ThreadExport.ts"
+import * as ThreadID from "../thread/ThreadID.ts"
+import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, tokensOf } from "./Drafts.ts"
 import { NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
@@ -93,6 +97,20 @@ const sum = (a: Added, b: Added): Added => ({
 /** A record of a log is parsed JSON. */
 const asJson = (record: object): JsonObject => record as JsonObject
 
+/** The record of a thread that an export makes of these events. */
+type Threads = (key: string, events: ReadonlyArray<Draft>, time: number, seq: number) => JsonObject
+
+const makeThreads = (head: Head): Threads => {
+  // An export begins with another head and another id: neither is in a record.
+  const writer = ThreadWriter.make(ThreadID.ThreadID.make("0".repeat(26)), head)
+  const ledger = threadLedger()
+  return (key, events, time, seq) => {
+    const item = eventItem(events, ledger.place(key, time))
+    ledger.add(key, events, seq)
+    return threadRecord(writer.add(item))
+  }
+}
+
 /** The import of one log, from its head on. */
 class Importing {
   records = 0
@@ -102,6 +120,7 @@ class Importing {
   private ends: ReadonlyArray<number> = []
   private readonly hash = createHash("sha256")
   private readonly ledger: Ledger | undefined
+  private readonly writer: Threads | undefined
   readonly conversion: Conversion
 
   readonly head: Head
@@ -110,7 +129,8 @@ class Importing {
     this.head = head
     this.conversion = new Conversion(sessionID, head, { directory, problem })
     this.ledger = isEntryDialect(head.dialect) ? new Ledger(head.dialect) : undefined
-    for (const record of [...(head.before ?? []), head.record]) this.hashed(record)
+    this.writer = head.dialect === "thread" ? makeThreads(head) : undefined
+    if (this.writer !== undefined) this.imported({ record: this.recordOf(undefined, {}, head.record) })
     if (this.ledger === undefined) return
     const made = entryHead({
       id: head.id,
@@ -153,6 +173,9 @@ class Importing {
       const events = conversion.since(before)
       const made = entryRecord(events, ledger.place(item.key, conversion.time))
       ledger.add(item.key, events, conversion.seq)
+      this.imported({ record: this.recordOf(item.key, made, item.record), ...charged })
+    } else if (this.writer !== undefined) {
+      const made = this.writer(item.key, conversion.since(before), conversion.time, conversion.seq)
       this.imported({ record: this.recordOf(item.key, made, item.record), ...charged })
     } else if (spent !== undefined && item._tag === "Result") this.imported(charged)
   }

@@ -23,7 +23,7 @@ export const ImportedLog = Schema.Struct({
   version: optional(Schema.Int),
   /** Imported records, without the head. */
   records: Schema.NonNegativeInt,
-  /** SHA-256 of the head and these records. */
+  /** SHA-256 of these records. A head may change, for example its title. */
   digest: Schema.NonEmptyString,
   /** The numbers of records at the ends of complete imports, ascending: the log may have grown in between. */
   ends: Schema.Array(Schema.NonNegativeInt)

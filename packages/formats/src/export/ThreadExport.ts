@@ -1,0 +1,142 @@
+/**
+ * Writes a session's history path as a thread. Records of an imported thread get back what the session's events do not hold;
+ * the rest is written from events (`../thread/ThreadWriter.ts`), which says what a thread cannot hold. Streams: it holds the
+ * events of one record. Spec: IM-34, IM-35.
+ */
+import { createHash } from "node:crypto"
+import { Chunk, Effect, Either, Option, Schema, Stream } from "effect"
+import { contains, linear } from "@daybook/log/domain/HistoryPath"
+import type { Session } from "@daybook/log/domain/Message"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { Head } from "../conversation/Conversation.ts"
+import { apply, type JsonObject } from "../difference/Difference.ts"
+import * as ThreadID from "../thread/ThreadID.ts"
+import type { ThreadMetadata } from "../thread/ThreadRecord.ts"
+import * as ThreadWriter from "../thread/ThreadWriter.ts"
+import { DifferenceUnreadable, type ExportReport } from "./EntryExport.ts"
+import { eventItem } from "./EventItem.ts"
+import { Grouping } from "./Grouping.ts"
+import { Ledger } from "./Ledger.ts"
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+/** The thread's id: that of the imported thread, the session's if it ends in a ULID, else one made of the session's id. */
+export const threadIDOf = ({ createdAt, id, imported }: Session): ThreadID.ThreadID => {
+  const own = imported?.dialect === "thread" ? imported.id : id.slice("ses_".length).toUpperCase()
+  return Option.getOrElse(Schema.decodeUnknownOption(ThreadID.ThreadID)(own), () => {
+    let time = ""
+    for (let left = createdAt, n = 0; n < 10; n++, left = Math.floor(left / 32))
+      time = (alphabet[left % 32] ?? "0") + time
+    const hash = createHash("sha256").update(id).digest()
+    return ThreadID.ThreadID.make(time + [...hash.subarray(0, 16)].map((byte) => alphabet[byte % 32]).join(""))
+  })
+}
+
+const headOf = ({ createdAt, id, title }: Session): Head => ({
+  _tag: "Head",
+  dialect: "thread",
+  id,
+  ...(title === undefined ? {} : { title }),
+  createdAt,
+  record: {}
+})
+
+/** The record of the item; an empty one if the writer makes none. */
+export const threadRecord = (lines: ReadonlyArray<string>): JsonObject =>
+  lines[0] === undefined ? {} : (JSON.parse(lines[0]) as JsonObject)
+
+/** What the writer of an import and of an export begin with: nothing that differs between the two. */
+export const threadLedger = () => new Ledger("pi")
+
+/** A thread as its two files. */
+export interface ThreadFiles {
+  readonly metadata: JsonObject | ThreadMetadata
+  readonly report: ExportReport
+}
+
+/** The lines of `session.jsonl`; `done` gets the metadata and what was left out, at the end. */
+export const threadLines = <E, R>(
+  session: Session,
+  events: Stream.Stream<SessionEvent, E, R>,
+  done: (files: ThreadFiles) => void
+): Stream.Stream<string, E | DifferenceUnreadable, R> =>
+  Stream.suspend(() => {
+    const restores = session.imported?.dialect === "thread"
+    const path = session.path ?? linear
+    const writer = ThreadWriter.make(threadIDOf(session), headOf(session))
+    const ledger = threadLedger()
+    const grouping = new Grouping()
+    let pending: Array<SessionEvent> | undefined = restores ? [] : undefined
+    let metadata: JsonObject | undefined
+    let [lines, native] = [0, 0]
+
+    const written = (text: string): string => {
+      lines += 1
+      return `${text}\n`
+    }
+    const make = (key: string, own: ReadonlyArray<SessionEvent>, time: number, seq: number) => {
+      const item = eventItem(own, ledger.place(key, time))
+      ledger.add(key, own, seq)
+      return writer.add(item)
+    }
+    const restored = (event: Extract<SessionEvent, { readonly type: "session.next.imported" }>) => {
+      const { log, record } = event.data
+      const own = pending ?? []
+      pending = []
+      if (
+        log !== undefined &&
+        log.records === session.imported?.records &&
+        log.ends.length === session.imported.ends.length
+      )
+        pending = undefined
+      if (record === undefined) return Either.right([])
+      const made = record.key === undefined ? {} : threadRecord(make(record.key, own, event.created, event.seq - 1))
+      return Either.mapBoth(
+        record.difference === undefined ? Either.right<unknown>(made) : apply(made, record.difference),
+        {
+          onLeft: (details) => new DifferenceUnreadable({ sessionID: session.id, seq: event.seq, details }),
+          onRight: (value) => {
+            if (record.key !== undefined) return [written(JSON.stringify(value))]
+            metadata = value as JsonObject
+            return []
+          }
+        }
+      )
+    }
+    const next = (event: SessionEvent): Either.Either<ReadonlyArray<string>, DifferenceUnreadable> => {
+      if (pending !== undefined) {
+        if (event.type === "session.next.imported") return restored(event)
+        pending.push(event)
+        return Either.right([])
+      }
+      if (!contains(path, event.seq)) return Either.right([])
+      const made = grouping.next(event).flatMap(({ events: own, seq, time }) => make(`${seq}`, own, time, seq))
+      native += made.length
+      return Either.right(made.map(written))
+    }
+    const body = Stream.mapChunksEffect(events, (chunk) =>
+      Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map(next)), (all) => Chunk.unsafeFromArray(all.flat()))
+    )
+    const tail = Stream.suspend(() => {
+      const last = grouping.end().flatMap(({ events: own, seq, time }) => make(`${seq}`, own, time, seq))
+      const texts = last.map(written)
+      const end = writer.end()
+      const { lastMessageAt, messageCount, nextSeq } = end.metadata
+      const kept =
+        metadata === undefined || native + last.length === 0
+          ? metadata
+          : { ...metadata, lastMessageAt, messageCount, nextSeq: nextSeq ?? 0 }
+      done({
+        metadata: kept ?? end.metadata,
+        report: {
+          lines,
+          dropped: { ...Object.fromEntries(grouping.dropped), ...(restores ? {} : end.dropped) },
+          records: 0,
+          notes:
+            session.path === undefined ? [] : ["a thread has one branch: the session's other branches are left out"]
+        }
+      })
+      return Stream.fromIterable(texts)
+    })
+    return Stream.concat(body, tail)
+  })
