@@ -15,7 +15,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { reportText } from "../render/ExportText.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { FileProblem } from "../support/Errors.ts"
+import { FileProblem, type OutputClosed, type OutputFailed } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import { withReader } from "./Runtime.ts"
 import * as WholeFile from "./WholeFile.ts"
@@ -63,12 +63,16 @@ const lineWithout = (redactor: Redaction.Redactor | undefined) => (line: string)
   redactor === undefined ? line : `${JSON.stringify(redactor.value(parseLine(line) as Redaction.Json))}\n`
 
 /** Writes the texts to stdout or to a file. */
-const send = <E, R>(texts: Stream.Stream<string, E, R>, file: string | undefined, force: boolean) =>
-  Effect.flatMap(Output, (output) =>
-    file === undefined
-      ? Stream.runForEachChunk(texts, (chunk) => output.write(Chunk.join(chunk, "")))
-      : WholeFile.write(resolve(file), texts, { force })
-  )
+const send = <E, R>(
+  texts: Stream.Stream<string, E, R>,
+  file: string | undefined,
+  force: boolean
+): Effect.Effect<void, E | FileProblem | OutputClosed | OutputFailed, R | Output> =>
+  Effect.gen(function* () {
+    const output = yield* Output
+    if (file !== undefined) return yield* WholeFile.write(resolve(file), texts, { force })
+    yield* Stream.runForEachChunk(texts, (chunk) => output.write(Chunk.join(chunk, "")))
+  })
 
 /** Writes a thread's folder, or its lines to stdout. */
 const sendThread = Effect.fnUntraced(function* (

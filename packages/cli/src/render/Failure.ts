@@ -80,6 +80,7 @@ const codes = new Map<string, number>([
   ["PruneIncomplete", exitCode.failed],
   ["ImportIncomplete", exitCode.failed],
   ["FileProblem", exitCode.failed],
+  ["RedactionFailed", exitCode.failed],
   ["NotASession", exitCode.failed],
   ["NoHead", exitCode.failed],
   ["UnknownDialect", exitCode.failed],
