@@ -12,7 +12,9 @@ import { waitingFor } from "./Waiting.ts"
 const here = fileURLToPath(new URL(".", import.meta.url))
 
 /** A child's program as JavaScript, in a folder that is removed with the scope. */
-export const childProgram = (source: "logChild.ts" | "consumerChild.ts" | "backupChild.ts" = "logChild.ts") =>
+export const childProgram = (
+  source: "logChild.ts" | "consumerChild.ts" | "backupChild.ts" | "importChild.ts" = "logChild.ts"
+) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))

@@ -7,32 +7,10 @@ import { layerStore } from "../../../packages/log/src/Store.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import { memoryLog } from "../../support/Database.ts"
-import { linesOf, piRecords } from "../support/EntryTexts.ts"
+import { linesOf, longRecords, piRecords } from "../support/EntryTexts.ts"
 import { eventsOf, exported, importText, piecesOf } from "../support/RoundTrips.ts"
 
 const store = () => Effect.provide(Layer.provideMerge(layerStore, memoryLog))
-
-/** A log of many batches: the hand-made one, then exchanges that follow its last record. */
-const longRecords = (exchanges: number): ReadonlyArray<object> => {
-  const first = piRecords("/tmp")
-  const more = Array.from({ length: exchanges * 2 }, (_, n) => ({
-    type: "message",
-    id: `x${n}`,
-    parentId: n === 0 ? "i1" : `x${n - 1}`,
-    timestamp: new Date(1_760_000_100_000 + n * 1000).toISOString(),
-    message:
-      n % 2 === 0
-        ? { role: "user", content: `ask ${n}` }
-        : {
-            role: "assistant",
-            content: [{ type: "text", text: `answer ${n}` }],
-            provider: "p",
-            model: "m",
-            stopReason: "stop"
-          }
-  }))
-  return [...first, ...more]
-}
 
 /** Events without what a database assigns. */
 const contents = (id: string) =>

@@ -97,10 +97,11 @@ it.effect("IM-35: another session is written as a thread of its history path, an
   Effect.gen(function* () {
     const { sessionID } = yield* importText(linesOf(piRecords("/tmp")))
     const { files, text } = yield* exported(sessionID)
+    const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
     const lines = text
       .trimEnd()
       .split("\n")
-      .map(Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ seq: Schema.Int }))))
+      .map((line) => decode(line))
     assert.deepStrictEqual(
       lines.map(({ seq }) => seq),
       lines.map((_, n) => n + 1)

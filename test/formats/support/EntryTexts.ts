@@ -212,3 +212,25 @@ export const piRecords = (cwd: string): ReadonlyArray<Readonly<Record<string, un
 /** The lines of records. */
 export const linesOf = (records: ReadonlyArray<object>): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join("")
+
+/** A log of many batches: the hand-made one, then exchanges that follow its last record. */
+export const longRecords = (exchanges: number): ReadonlyArray<object> => {
+  const first = piRecords("/tmp")
+  const more = Array.from({ length: exchanges * 2 }, (_, n) => ({
+    type: "message",
+    id: `x${n}`,
+    parentId: n === 0 ? "i1" : `x${n - 1}`,
+    timestamp: new Date(1_760_000_100_000 + n * 1000).toISOString(),
+    message:
+      n % 2 === 0
+        ? { role: "user", content: `ask ${n}` }
+        : {
+            role: "assistant",
+            content: [{ type: "text", text: `answer ${n}` }],
+            provider: "p",
+            model: "m",
+            stopReason: "stop"
+          }
+  }))
+  return [...first, ...more]
+}
