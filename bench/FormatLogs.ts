@@ -32,8 +32,7 @@ export const write = (path: string, entries: number): void => {
   const message = (fields: object) => add("message", { message: { ...fields, timestamp: start + count * 1000 } })
   const answer = { api: "anthropic-messages", provider: "anthropic", model: "claude-sonnet-4-5", usage }
   line({ type: "session", version: 3, id: `bench-${entries}`, timestamp: new Date(start).toISOString(), cwd: "/tmp" })
-  while (count < entries) {
-    const n = count
+  for (let n = count; n < entries; n = count) {
     message({ role: "user", content: [{ type: "text", text: `${n} ${text}` }] })
     message({
       role: "assistant",

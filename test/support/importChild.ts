@@ -21,7 +21,7 @@ const count = (statement: object, name: string): void => {
   const method: Method = Reflect.get(statement, name)
   Reflect.set(statement, name, function (this: unknown, ...given: ReadonlyArray<unknown>) {
     if (left-- <= 0) process.kill(process.pid, "SIGKILL")
-    return method.apply(this, given)
+    return Reflect.apply(method, this, given)
   })
 }
 

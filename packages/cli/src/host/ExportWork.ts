@@ -111,11 +111,13 @@ const sendEntries = Effect.fnUntraced(function* (
   return report
 })
 
+const documents = { jsonl: Document.jsonl, markdown: Document.markdown, html: Document.html }
+
 const write = (session: Session, request: Request, redactor: Redaction.Redactor | undefined) => {
   const { file, force, format } = request
   if (format === "entries" || format === "pi") return sendEntries(session, request, redactor)
   if (format === "thread") return sendThread(session, request, redactor)
-  return Effect.as(send(Document[format](session, messagesOf(session), { redactor }), file, force), undefined)
+  return Effect.as(send(documents[format](session, messagesOf(session), { redactor }), file, force), undefined)
 }
 
 /** Exports one session. */
