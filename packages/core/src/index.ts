@@ -6,6 +6,7 @@
 export * as Agent from "./domain/Agent.ts"
 export * as Agents from "./agent/Agents.ts"
 export * as Answer from "./session/Answer.ts"
+export * as BranchSummary from "./session/BranchSummary.ts"
 export * as BaseInstructions from "./agent/BaseInstructions.ts"
 export * as BuiltinAgents from "./agent/BuiltinAgents.ts"
 export * as CompactionLimits from "./compaction/Limits.ts"
