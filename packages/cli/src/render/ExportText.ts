@@ -17,7 +17,9 @@ export const reportText = (
   const left = Object.entries(dropped).map(([type, count]) => `${count} ${shortName(type)}`)
   const replaced = Object.values(secrets ?? {}).reduce((sum, count) => sum + count, 0)
   const all = [
-    ...(file === undefined ? [] : [`${oneLine(file, 400)}: ${many(lines, "line")}`]),
+    ...(file === undefined
+      ? []
+      : [report === undefined ? oneLine(file, 400) : `${oneLine(file, 400)}: ${many(lines, "line")}`]),
     ...(left.length === 0 ? [] : [`the format cannot hold these events: ${left.join(", ")}`]),
     ...(records === 0
       ? []

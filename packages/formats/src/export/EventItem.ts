@@ -160,6 +160,8 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
     case "session.next.imported":
       return undefined
     default:
