@@ -1,9 +1,10 @@
-/** `daybook prune` around the real command. Spec: CL-200..CL-205. */
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs"
+/** `daybook prune` around the real command. Spec: CL-200..CL-208. */
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, watch } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import * as Store from "../../packages/log/src/Store.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { contents, session } from "../support/Logs.ts"
 import { begun } from "../support/Pruning.ts"
 import { build } from "./support/Bundle.ts"
@@ -77,7 +78,6 @@ it.scopedLive("CL-202, CL-205: --yes archives and prunes; --restore puts the arc
     for (const file of files) assert.strictEqual(statSync(file).mode & 0o777, 0o600)
     const expired = yield* here.run(["events", first])
     assert.strictEqual(expired.code, 3)
-    assert.include(expired.stderr, "are no longer kept; the oldest cursor is")
     const messages = yield* here.run(["messages", first, "--limit", "5"])
     assert.include(messages.stdout, "answer 0")
     for (const file of files) {
@@ -88,6 +88,71 @@ it.scopedLive("CL-202, CL-205: --yes archives and prunes; --restore puts the arc
     const again = yield* here.run(["prune", "--restore", files[0] ?? ""])
     assert.strictEqual(again.code, 1)
     assert.include(again.stderr, "are in the log already")
+  })
+)
+
+it.scopedLive("CL-208: events below the floor name the --after with which the remaining ones are shown", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    assert.strictEqual((yield* here.run(["prune", first, "--to", "30", "--yes"])).code, 0)
+    const { code, stderr, stdout } = yield* here.run(["events", first, "--json"])
+    assert.deepStrictEqual([code, stdout], [3, ""])
+    const [, floor = ""] = /up to (\d+) were pruned: give --after \1 /.exec(stderr) ?? []
+    const remaining = yield* here.run(["events", first, "--after", floor, "--json"])
+    assert.strictEqual(remaining.code, 0, remaining.stderr)
+    assert.deepInclude(jsonLines(remaining.stdout)[0], { seq: Number(floor) + 1 })
+  })
+)
+
+/** Completes when a file with such a name appears in the folder. */
+const appears = (folder: string, name: RegExp) =>
+  Effect.async<void>((resume) => {
+    const watcher = watch(folder, (_, found) => {
+      if (name.test(found ?? "")) resume(Effect.void)
+    })
+    return Effect.sync(() => watcher.close())
+  })
+
+it.scopedLive("CL-204: the first signal stops a prune, which reports exactly what is pruned; a later one ends it", () =>
+  Effect.gen(function* () {
+    const here = yield* stored
+    const store = Store.layer({ filename: here.database })
+    // Its copying takes many steps.
+    const last = session("last")
+    yield* Effect.provide(begun(last, 150, 1), store)
+    const floors = Effect.provide(
+      Effect.map(
+        Effect.forEach([first, second, last], (id) =>
+          SessionStore.pipe(Effect.flatMap(({ snapshot }) => snapshot(id)))
+        ),
+        (found) => found.map(({ floor }) => floor)
+      ),
+      store
+    )
+    const archives = join(here.root, "archives")
+    mkdirSync(archives, { mode: 0o700 })
+    const begins = yield* Effect.fork(appears(archives, /^ses_last\..*\.part$/))
+    yield* Effect.yieldNow()
+    const running = yield* here.startAlone(["prune", "--to", "100000", "--archive", archives, "--yes"])
+    yield* Fiber.join(begins)
+    // No step that writes can end before the signal has arrived.
+    const release = yield* here.lock
+    yield* running.signal("SIGINT")
+    yield* release
+    const { code, stderr, stdout } = yield* running.ended
+    assert.deepStrictEqual([code, stdout], [130, ""])
+    const [one = -1, two = -1, three] = yield* floors
+    assert.isAbove(one, 0)
+    assert.isAbove(two, 0)
+    assert.strictEqual(three, -1)
+    assert.include(stderr, `stopped: 2 sessions, ${one + two + 2} events pruned`)
+    assert.deepStrictEqual(
+      readdirSync(archives).map((name) => name.split(".")[0]),
+      [first, second]
+    )
+    const later = yield* here.run(["prune", "--to", "100000", "--yes"])
+    assert.match(later.stdout, /^1 session, \d+ events pruned; /)
+    assert.notInclude(yield* floors, -1)
   })
 )
 

@@ -2,17 +2,20 @@
  * Session files and retention. Method: sessions are exported and pruned with an archive; putting the archive back gives
  * the whole log again, with which the files must agree. Spec: specs/files.md.
  */
-import { appendFileSync } from "node:fs"
+import { appendFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Stream } from "effect"
 import { verify } from "../../packages/files/src/verify/Verify.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import type { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Restore.ts"
 import { created, session } from "../support/Logs.ts"
 import { begun, fill, pruned, turns } from "../support/Pruning.ts"
 import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
+import { told } from "./support/Told.ts"
 
 const uid = 7
 const house = "home/7/agent/build/session"
@@ -32,6 +35,7 @@ const exported = <A, E, R>(use: (root: string, folder: string) => Effect.Effect<
   withStore((root, folder) =>
     Effect.gen(function* () {
       yield* begun(one, 3)
+      yield* fill(one, [told("a picture")])
       yield* begun(two, 2)
       yield* exportAll({ root, uid })
       yield* pruned(one)
@@ -107,6 +111,53 @@ it.scoped("FI-122: a log of a pruned session that others changed keeps its lines
     })
   )
 )
+
+/** What others change, or a session's next event; it gets only what is not pruned. */
+const harms: Readonly<Record<string, (root: string) => Effect.Effect<unknown, unknown, EventLog>>> = {
+  "a missing log": (root) => Effect.sync(() => rmSync(join(root, house, one, "messages.jsonl"))),
+  "a missing blob": (root) => Effect.sync(() => rmSync(join(root, blobOf(root)))),
+  "a changed blob": (root) => Effect.sync(() => appendFileSync(join(root, blobOf(root)), "x")),
+  "another address": () =>
+    fill(one, [
+      [
+        draft("session.next.addressed", {
+          address: { scope: "private", uid, kind: "agent", name: "coder", session: "x" }
+        })
+      ]
+    ]),
+  "a lost record": (root) =>
+    Effect.zipRight(
+      Effect.sync(() => rmSync(join(root, ".daybook"), { recursive: true })),
+      fill(one, turns(1))
+    )
+}
+
+const blobOf = (root: string): string =>
+  Object.keys(tree(root)).find((path) => path.startsWith(`${house}/${one}/context/dedup/blob/sha256-`)) ?? "none"
+
+for (const [what, harm] of Object.entries(harms)) {
+  it.scoped(`FI-122: after ${what} the files of a pruned session stay as they are, and it is reported once`, () =>
+    exported((root) =>
+      Effect.gen(function* () {
+        yield* harm(root)
+        const ofOne = (root: string) =>
+          Object.entries(tree(root)).filter(([path]) => path.startsWith(`${house}/${one}`))
+        const before = ofOne(root)
+        assert.isAbove(before.length, 3)
+        const found = yield* reported(root, ({ catchUp }) => Effect.zipRight(catchUp, catchUp))
+        assert.deepStrictEqual(
+          found.filter((finding) => finding.startsWith("pruned")),
+          [`pruned ${one}`]
+        )
+        assert.deepStrictEqual(ofOne(root), before)
+        // The other session is exported all the same.
+        yield* fill(two, turns(1))
+        yield* exportAll({ root, uid })
+        assert.include(tree(root)[`${house}/${two}/latest.md`], "answer 0")
+      })
+    )
+  )
+}
 
 it.scoped("FI-123: a new root gets the sessions that are whole, and the others are reported", () =>
   exported((_, folder) =>

@@ -3,14 +3,14 @@ import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck as fc } from "effect"
+import { Effect } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Restore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { contents, readAll, session } from "../support/Logs.ts"
-import { begun, fill, pruned } from "../support/Pruning.ts"
+import { begun, fill, pruned, share } from "../support/Pruning.ts"
 import { turnLog } from "../support/TurnLogs.ts"
 
 const putBack = (path: string) => restore(path, { pace: atOnce })
@@ -31,14 +31,14 @@ it.scoped("RT-20: an archive is readable by its owner alone, and named by sessio
 
 it.scoped.prop(
   "RT-24: archives put back in reverse order give the database as it was, row for row",
-  [turnLog, fc.double({ min: 0, max: 1, noNaN: true })],
-  ([appends, share]) =>
+  [turnLog, share],
+  ([appends, part]) =>
     Effect.gen(function* () {
       const [folder, id] = [yield* temporaryFolder, session()]
       yield* fill(id, appends)
       const all = yield* readAll(id)
       const before = yield* contents
-      const first = yield* pruned(id, { to: Math.floor(share * all.length) }, folder)
+      const first = yield* pruned(id, { to: Math.floor(part * all.length) }, folder)
       const between = yield* contents
       const second = yield* pruned(id, {}, folder)
       if (second.path !== undefined) {

@@ -1,13 +1,13 @@
 /** Pruned sessions are rebuilt from the state at their floor, byte for byte. Spec: specs/retention.md. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck as fc } from "effect"
+import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog } from "../support/Database.ts"
 import { contents, readAll, session } from "../support/Logs.ts"
-import { begun, fill, pruned } from "../support/Pruning.ts"
+import { begun, fill, pruned, share } from "../support/Pruning.ts"
 import { turnLog } from "../support/TurnLogs.ts"
 
 /** Damages every row that the events above the floor make, and loses some. */
@@ -24,14 +24,14 @@ const damage = Effect.fnUntraced(function* (id: SessionID, floor: number) {
 
 it.effect.prop(
   "RT-15: a session that was pruned once, and again, is rebuilt byte for byte, whatever its rows above the floor became",
-  [turnLog, fc.double({ min: 0, max: 1, noNaN: true })],
-  ([appends, share]) =>
+  [turnLog, share],
+  ([appends, part]) =>
     Effect.gen(function* () {
       const [id, other] = [session(), session()]
       yield* fill(id, appends)
       yield* begun(other, 1)
       const { length } = yield* readAll(id)
-      for (const bounds of [{ to: Math.floor(share * length) }, {}]) {
+      for (const bounds of [{ to: Math.floor(part * length) }, {}]) {
         const { cut } = yield* pruned(id, bounds)
         const live = yield* contents
         yield* damage(id, cut.to)

@@ -1,6 +1,6 @@
 /** Cuts and prunes sessions of a log in a test. */
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Effect, FastCheck as fc } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Draft } from "../../packages/log/src/events/SessionEvents.ts"
@@ -27,6 +27,9 @@ export const turns = (count: number, length = 40): ReadonlyArray<ReadonlyArray<D
       outputs: index % 2 === 0 ? [] : [`output ${index} `.repeat(length), undefined]
     })
   )
+
+/** A part of a log, in steps of a hundredth: a generated double would nearly always be next to 0 or 1. */
+export const share: fc.Arbitrary<number> = fc.integer({ min: 0, max: 100 }).map((hundredths) => hundredths / 100)
 
 /** A session of settled turns. */
 export const begun = (sessionID: SessionID, count: number, length?: number) =>

@@ -1,4 +1,4 @@
-/** `daybook events`: replays durable events after a cursor, and follows. Spec: CL-12, CL-13, CL-50..CL-52. */
+/** `daybook events`: replays durable events after a cursor, and follows. Spec: CL-12, CL-13, CL-50..CL-52, CL-208. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { type Chunk, type Context, Effect, Option, Stream } from "effect"
@@ -10,6 +10,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import { withReader } from "../host/Runtime.ts"
 import { eventJson, eventLine } from "../render/EventLine.ts"
+import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
 const after = Flags.integer("after", "N", "only events with a sequence number above N (-1: all events)", -1)
@@ -35,6 +36,10 @@ const writeLines = Effect.fnUntraced(function* (
   yield* output.write(waiting)
 })
 
+const prunedText = (id: string, floor: number): string =>
+  `the events of ${id} up to ${floor} were pruned: give --after ${floor} for those that remain, or put the others back ` +
+  "with daybook prune --restore FILE"
+
 const run = Effect.fn("Command.events")(function* (options: {
   readonly session: string | undefined
   readonly after: number | undefined
@@ -47,7 +52,8 @@ const run = Effect.fn("Command.events")(function* (options: {
   const line = options.json ? (event: SessionEvent) => eventJson(event, output.terminal) : eventLine
   const items = log.tailMarked({ sessionID: session.id, after: options.after })
   yield* (options.follow ? Stream.filter(items, isEvent) : Stream.takeWhile(items, isEvent)).pipe(
-    Stream.runForEachChunk((events) => writeLines(output, events, line))
+    Stream.runForEachChunk((events) => writeLines(output, events, line)),
+    Effect.catchTag("CursorExpired", ({ floor }) => new NotFound({ message: prunedText(session.id, floor) }))
   )
 })
 

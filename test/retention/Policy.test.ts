@@ -1,0 +1,153 @@
+/** Pruning in the background: when it runs, how gently, and what it reports. Time is the test's own. Spec: RT-31, RT-40, RT-41. */
+import { SqlClient } from "@effect/sql"
+import { assert, it } from "@effect/vitest"
+import { Chunk, Clock, Duration, Effect, Fiber, Layer, Logger, Metric, Queue, TestClock } from "effect"
+import * as Consumer from "../../packages/log/src/consumer/Consumer.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { atOnce, brisk } from "../../packages/log/src/retention/Pace.ts"
+import * as Policy from "../../packages/log/src/retention/Policy.ts"
+import * as Space from "../../packages/log/src/retention/Space.ts"
+import * as Store from "../../packages/log/src/Store.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
+import { memoryLog } from "../support/Database.ts"
+import { readAll, session, unique } from "../support/Logs.ts"
+import { begun, fill, turns } from "../support/Pruning.ts"
+
+const memory = Layer.provideMerge(Store.layerStore, memoryLog)
+const day = Duration.toMillis("1 day")
+
+/** Offers each line of the log, with its level. */
+const loggedTo = (lines: Queue.Enqueue<string>) =>
+  Logger.replace(
+    Logger.defaultLogger,
+    Logger.make(({ logLevel, message }) => void lines.unsafeOffer(`${logLevel.label} ${String(message)}`))
+  )
+
+/** Applies a policy once, and returns the lines that it logs. */
+const linesOf = (policy: Policy.Policy) =>
+  Effect.gen(function* () {
+    const lines = yield* Queue.unbounded<string>()
+    yield* Effect.provide(Policy.apply({ ...policy, pace: atOnce }), loggedTo(lines))
+    return Chunk.toReadonlyArray(yield* Queue.takeAll(lines))
+  })
+
+const floorOf = (id: SessionID) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{
+      readonly floor: number
+    }>`SELECT floor FROM event_sequence WHERE session_id = ${id}`
+    return row?.floor
+  })
+
+/** Applies a policy once, and returns how many milliseconds it took: its pauses alone, as the test's time stands still. */
+const applied = Effect.fnUntraced(function* (policy: Policy.Policy) {
+  const start = yield* Clock.currentTimeMillis
+  const fiber = yield* Effect.fork(Effect.zipRight(Policy.apply(policy), Clock.currentTimeMillis))
+  yield* TestClock.adjust("10 minutes")
+  return (yield* Fiber.join(fiber)) - start
+})
+
+it.scoped("RT-40: a policy prunes at its start, and again an hour later", () =>
+  Effect.gen(function* () {
+    const [id, lines] = [session(), yield* Queue.unbounded<string>()]
+    yield* begun(id, 2)
+    const first = (yield* readAll(id)).length - 1
+    yield* TestClock.adjust("1 day")
+    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce })
+    yield* Layer.build(Layer.provide(policy, loggedTo(lines)))
+    // A run ends with its line in the log.
+    yield* Queue.take(lines)
+    assert.strictEqual(yield* floorOf(id), first)
+    yield* fill(id, turns(1))
+    const second = (yield* readAll(id, first)).length + first
+    yield* TestClock.adjust("59 minutes")
+    assert.strictEqual(yield* floorOf(id), first)
+    yield* TestClock.adjust("1 minute")
+    yield* Queue.take(lines)
+    assert.strictEqual(yield* floorOf(id), second)
+  }).pipe(Effect.provide(memory))
+)
+
+it.effect("RT-40, RT-41: it prunes by age, then by size, and reports each run and a size that was not reached", () =>
+  Effect.gen(function* () {
+    const [old, used] = [session(), session()]
+    yield* begun(old, 2)
+    yield* TestClock.adjust("3 days")
+    yield* begun(used, 3)
+    yield* TestClock.adjust("1 second")
+    const [first, second] = [(yield* readAll(old)).length, (yield* readAll(used)).length]
+    const before = (yield* Metric.value(Metrics.pruned)).count
+    const [byAge = "", bySize = "", warning = "", ...rest] = yield* linesOf({ keep: day, maxSize: 1 })
+    const pruned = (events: number) =>
+      new RegExp(`^INFO retention: ${events} events of 1 sessions pruned; \\d+ bytes are \\d+ now$`)
+    assert.match(byAge, pruned(first))
+    assert.match(bySize, pruned(second))
+    assert.match(warning, /^WARN retention: the database has \d+ bytes, more than 1; nothing else may go$/)
+    assert.deepStrictEqual(rest, [])
+    assert.strictEqual((yield* Metric.value(Metrics.pruned)).count - before, first + second)
+    const { pageSize, pages } = yield* Space.measure(yield* SqlClient.SqlClient)
+    assert.strictEqual((yield* Metric.value(Metrics.databaseBytes)).value, pages * pageSize)
+  }).pipe(Effect.provide(memory))
+)
+
+it.scoped("RT-40: a registered consumer holds the floor back from a policy until it is removed", () =>
+  Effect.gen(function* () {
+    const [id, name] = [session(), unique()]
+    yield* begun(id, 2)
+    const last = (yield* readAll(id)).length - 1
+    yield* TestClock.adjust("1 day")
+    const { claim } = yield* Consumer.ConsumerStore
+    yield* Effect.scoped(claim({ name, sessionID: id, start: "beginning" }))
+    yield* linesOf({ keep: 0 })
+    assert.strictEqual(yield* floorOf(id), -1)
+    assert.isTrue(yield* Consumer.remove(name))
+    yield* linesOf({ keep: 0 })
+    assert.strictEqual(yield* floorOf(id), last)
+  }).pipe(Effect.provide(memory))
+)
+
+it.effect("RT-41: a session that cannot be pruned is a warning with the reason, and the others are pruned", () =>
+  Effect.gen(function* () {
+    const [sql, damaged, sound] = [yield* SqlClient.SqlClient, session(), session()]
+    yield* begun(damaged, 2)
+    yield* begun(sound, 2)
+    yield* sql`UPDATE event SET data = replace(data, 'question 0', 'question 9')
+      WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${damaged}) AND seq = 1`
+    yield* TestClock.adjust("1 day")
+    const warnings = (yield* linesOf({ keep: 0 })).filter((line) => line.startsWith("WARN"))
+    assert.strictEqual(yield* floorOf(damaged), -1)
+    assert.isAbove((yield* floorOf(sound)) ?? -1, 0)
+    assert.strictEqual(warnings.length, 1)
+    assert.match(warnings[0] ?? "", new RegExp(`^WARN retention: ${damaged} keeps its events: .*checksum`))
+  }).pipe(Effect.provide(memory))
+)
+
+it.scoped("RT-41: a failed run is a warning, and the next one prunes", () =>
+  Effect.gen(function* () {
+    const [sql, id, lines] = [yield* SqlClient.SqlClient, session(), yield* Queue.unbounded<string>()]
+    yield* begun(id, 2)
+    yield* TestClock.adjust("1 day")
+    yield* sql`ALTER TABLE session_floor RENAME TO elsewhere`
+    yield* Layer.build(Layer.provide(Policy.layer({ keep: 0, pace: atOnce }), loggedTo(lines)))
+    assert.match(yield* Queue.take(lines), /^WARN retention failed; it is tried again/)
+    yield* sql`ALTER TABLE elsewhere RENAME TO session_floor`
+    yield* TestClock.adjust("1 hour")
+    assert.match(yield* Queue.take(lines), /^INFO retention: \d+ events of 1 sessions pruned/)
+    assert.isAbove((yield* floorOf(id)) ?? -1, 0)
+  }).pipe(Effect.provide(memory))
+)
+
+it.effect("RT-31: a policy pauses ten times as long as a command between the same steps", () =>
+  Effect.gen(function* () {
+    const pauses = (pace: Pick<Policy.Policy, "pace">) =>
+      Effect.gen(function* () {
+        yield* begun(session("one"), 4)
+        yield* TestClock.adjust("1 day")
+        return yield* applied({ keep: 0, ...pace })
+      }).pipe(Effect.provide(Layer.fresh(memory)))
+    const command = yield* pauses({ pace: brisk })
+    assert.isAbove(command, 3)
+    assert.strictEqual(yield* pauses({}), command * 10)
+  })
+)
