@@ -163,8 +163,6 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.files.changed":
     case "session.next.files.restored":
     case "session.next.imported":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
       return undefined
     default:
       return event satisfies never
