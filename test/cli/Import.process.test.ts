@@ -1,0 +1,157 @@
+/** `daybook import` and `daybook export`, with small entry logs. */
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, beforeAll, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { build } from "./support/Bundle.ts"
+import { jsonLines, place, type Place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+const at = (second: number) => new Date(1_770_000_000_000 + second * 1000).toISOString()
+const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+
+/** The records of a pi log in which a question has two answers, each on a branch of its own. */
+const records = (cwd: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+  const answer = (id: string, text: string, second: number) => ({
+    type: "message",
+    id,
+    parentId: "aaaa0001",
+    timestamp: at(second),
+    message: {
+      role: "assistant",
+      content: [{ type: "text", text }],
+      provider: "anthropic",
+      model: "claude-sonnet-4-5",
+      usage: { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, cost: { total: 0.25, input: 0.125, output: 0.125 } },
+      stopReason: "stop",
+      timestamp: 1_770_000_000_000 + second * 1000
+    }
+  })
+  return [
+    { type: "session", version: 3, id: "0b6f6c1e-0000-4000-8000-000000000001", timestamp: at(0), cwd },
+    {
+      type: "message",
+      id: "aaaa0001",
+      parentId: null,
+      timestamp: at(1),
+      message: { role: "user", content: [{ type: "text", text: `Use ${token}` }], timestamp: 1_770_000_001_000 }
+    },
+    answer("aaaa0002", "The first answer.", 2),
+    answer("aaaa0003", "The second answer.", 3),
+    { type: "unknown_extension", id: "aaaa0004", parentId: "aaaa0003", timestamp: at(4), data: { z: [1], a: null } }
+  ]
+}
+
+/** Writes the log into a folder of the place, and returns its path and text. */
+const written = (here: Place, tail = "") => {
+  const [folder, path] = [join(here.root, "logs"), join(here.root, "logs", "one.jsonl")]
+  const lines = records(here.cwd)
+    .map((record) => `${JSON.stringify(record)}\n`)
+    .join("")
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path, lines + tail)
+  return { folder, path, lines }
+}
+
+const idOf = (stdout: string): string => /ses_[0-9a-f]+/.exec(stdout)?.[0] ?? "none"
+
+it.scopedLive("CL-220: import prints the session, its records by kind, usage, and each problem with its place", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { folder, lines, path } = written(here, '{"type":"mess')
+    const before = readFileSync(path)
+    const { code, stdout } = yield* here.run(["import", folder])
+    assert.strictEqual(code, 0)
+    assert.match(
+      stdout,
+      /imported ses_[0-9a-f]+ from pi: 4 records \(1 prompt, 2 answers, .*20 tokens in, 10 out, \$0\.50/
+    )
+    assert.include(stdout, `line 6, byte ${lines.length}`)
+    assert.isTrue(before.equals(readFileSync(path)))
+    const listed = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
+    assert.deepInclude(listed[0], { id: idOf(stdout), cost: 0.5 })
+  })
+)
+
+it.scopedLive("CL-220: a log that cannot be imported does not stop the others, and the exit code is 1", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { folder } = written(here)
+    writeFileSync(join(folder, "another.jsonl"), '{"not":"a session"}\n')
+    const { code, stdout } = yield* here.run(["import", folder, "--json"])
+    assert.strictEqual(code, 1)
+    assert.strictEqual(jsonLines((yield* here.run(["sessions", "--json"])).stdout).length, 1)
+    assert.include(stdout, "another.jsonl")
+  })
+)
+
+it.scopedLive("CL-221: a path that names nothing is exit code 3, before anything is imported", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { path } = written(here)
+    const { code, stderr } = yield* here.run(["import", path, join(here.root, "missing.jsonl")])
+    assert.strictEqual(code, 3)
+    assert.include(stderr, "missing.jsonl")
+    assert.deepStrictEqual(jsonLines((yield* here.run(["sessions", "--json"])).stdout), [])
+  })
+)
+
+it.scopedLive("CL-223: a dry run reports the same and creates no database", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { path } = written(here)
+    const dry = yield* here.run(["import", "--dry-run", path])
+    assert.strictEqual(dry.code, 0)
+    assert.isFalse(existsSync(here.database))
+    const real = yield* here.run(["import", path])
+    assert.strictEqual(idOf(dry.stdout), idOf(real.stdout))
+    assert.strictEqual(/\(.*\).*/.exec(dry.stdout)?.[0], /\(.*\).*/.exec(real.stdout)?.[0])
+  })
+)
+
+it.scopedLive(
+  "CL-231, IM-30: the log of an imported session is written as it was, with fields that Daybook does not know",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { lines, path } = written(here)
+      const session = idOf((yield* here.run(["import", path])).stdout)
+      assert.strictEqual((yield* here.run(["export", session, "--format", "pi"])).stdout, lines)
+      assert.include((yield* here.run(["import", path])).stdout, `unchanged ${session}`)
+      assert.strictEqual((yield* here.run(["export", session, "--format", "entries"])).stdout, lines)
+    })
+)
+
+it.scopedLive("CL-233: an export appears whole and private, and replaces a file only with --force", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const session = idOf((yield* here.run(["import", written(here).path])).stdout)
+    const file = join(here.root, "out.md")
+    const words = ["export", session, "--format", "markdown", "--out", file]
+    assert.strictEqual((yield* here.run(words)).code, 0)
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    const first = readFileSync(file, "utf8")
+    assert.include(first, "The second answer.")
+    writeFileSync(file, "mine")
+    assert.strictEqual((yield* here.run(words)).code, 1)
+    assert.strictEqual(readFileSync(file, "utf8"), "mine")
+    assert.strictEqual((yield* here.run([...words, "--force"])).code, 0)
+    assert.strictEqual(readFileSync(file, "utf8"), first)
+  })
+)
+
+for (const format of ["entries", "pi", "thread", "jsonl", "markdown", "html"] as const) {
+  it.scopedLive(`CL-234: --redact leaves no secret in ${format}, and counts what it replaced`, () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const session = idOf((yield* here.run(["import", written(here).path])).stdout)
+      const plain = yield* here.run(["export", session, "--format", format])
+      assert.include(plain.stdout, token)
+      const { code, stderr, stdout } = yield* here.run(["export", session, "--format", format, "--redact"])
+      assert.strictEqual(code, 0)
+      assert.notInclude(stdout, token)
+      assert.match(stderr, /\b[1-9]\d* /)
+    })
+  )
+}
