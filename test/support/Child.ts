@@ -2,7 +2,7 @@
 import { fork, type ChildProcess } from "node:child_process"
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Queue } from "effect"
 import { build } from "esbuild"
@@ -12,16 +12,14 @@ import { waitingFor } from "./Waiting.ts"
 const here = fileURLToPath(new URL(".", import.meta.url))
 
 /** A child's program as JavaScript, in a folder that is removed with the scope. */
-export const childProgram = (
-  source: "logChild.ts" | "consumerChild.ts" | "backupChild.ts" | "importChild.ts" = "logChild.ts"
-) =>
+export const childProgram = (source = "logChild.ts") =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
       symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
       const outfile = join(folder, "child.mjs")
       await build({
-        entryPoints: [join(here, source)],
+        entryPoints: [resolve(here, source)],
         outfile,
         bundle: true,
         platform: "node",

@@ -29,6 +29,7 @@ import { sessions } from "./commands/sessions.ts"
 import { stats } from "./commands/stats.ts"
 import { label, tree } from "./commands/tree.ts"
 import { trust } from "./commands/trust.ts"
+import { undo } from "./commands/undo.ts"
 
 /** The verbs, as help lists them. */
 export const verbs: ReadonlyArray<Verb> = [
@@ -45,6 +46,7 @@ export const verbs: ReadonlyArray<Verb> = [
   resume,
   answer,
   interrupt,
+  undo,
   branch,
   fork,
   label,
@@ -83,6 +85,7 @@ const root = Command.make("daybook").pipe(
     resume.command,
     answer.command,
     interrupt.command,
+    undo.command,
     branch.command,
     fork.command,
     label.command,

@@ -58,6 +58,7 @@ import * as SessionsLayer from "./session/SessionsLayer.ts"
 import * as SessionTools from "./session/tools/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
+import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, type Trust, trustAll } from "./trust/ProjectTrust.ts"
 import * as References from "./workspace/References.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
@@ -109,6 +110,13 @@ export interface Options<Extra = never> {
    * folder. False: they are not kept, and the truncated output says so.
    */
   readonly toolOutputs?: string | false
+  /**
+   * The folder for snapshots of files, which `Sessions.undo` restores. Default: beside the database; for `:memory:`,
+   * none. False: no snapshots are taken.
+   */
+  readonly snapshots?: string | false
+  /** Folders whose files are snapshotted, besides git work trees. */
+  readonly snapshotFolders?: ReadonlyArray<string>
   /**
    * What to do at startup with work of dead processes. `manual` (default): nothing, so that nothing is spent unasked;
    * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: continues interrupted activities and runs every
@@ -210,11 +218,29 @@ const outputs = (options: Options) => {
     : ToolOutputStore.layer({ root })
 }
 
+/** The folder for snapshots; undefined if none are taken. */
+const snapshotsFolder = ({ filename, snapshots }: Options): string | undefined => {
+  if (snapshots === false) return undefined
+  return snapshots ?? (filename === ":memory:" ? undefined : join(dirname(filename), "snapshots"))
+}
+
+/** The files of the database. */
+const databaseFiles = ({ filename }: Options) =>
+  filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+
+const snapshots = (options: Options) => {
+  const folder = snapshotsFolder(options)
+  if (folder === undefined) return Snapshots.layerNothing
+  const outputs = outputsFolder(options)
+  const hidden = [...databaseFiles(options), ...(outputs === undefined ? [] : [outputs])]
+  return Snapshots.layer({ folder, hidden, folders: options.snapshotFolders ?? [] })
+}
+
 /** The sandbox of child processes; it hides this runtime's files from them. */
 const sandbox = (options: Options) => {
-  const { filename, sandbox: settings = {}, userFolder } = options
-  const own = filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
-  const folders = [outputsFolder(options), userFolder]
+  const { sandbox: settings = {}, userFolder } = options
+  const own = databaseFiles(options)
+  const folders = [outputsFolder(options), snapshotsFolder(options), userFolder]
   const hidden = [...own, ...folders.flatMap((name) => (name === undefined ? [] : [resolve(name)]))]
   return Sandbox.layer({ ...settings, hidden: [...hidden, ...(settings.hidden ?? [])] })
 }
@@ -344,7 +370,8 @@ export const layer = <Extra = never>(
     options.retention === undefined ? Layer.empty : Layer.provide(Policy.layer(options.retention), store),
     options.search === true ? Layer.provide(SqlSearch.layerFollowing, store) : Layer.empty,
     options.permissionAsker ?? layerHeadless,
-    outputs(options)
+    outputs(options),
+    snapshots(options)
   )
   const sessions = ChildSessions.attached.pipe(
     Layer.provideMerge(SessionsLayer.layer),

@@ -38,6 +38,7 @@ export const makeGlob = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission
   return define(GlobTool, {
+    readOnly: true,
     handler: Effect.fn("Tool.glob")(function* ({ includeIgnored = false, path: name = ".", pattern }, call) {
       yield* checkGlob(pattern)
       const target = yield* files.resolve(call.sessionID, name)

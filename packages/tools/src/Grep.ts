@@ -88,6 +88,7 @@ export const makeGrep = Effect.gen(function* () {
   const files = yield* LocationFiles
   const permission = yield* Permission
   return define(GrepTool, {
+    readOnly: true,
     handler: Effect.fn("Tool.grep")(function* (
       { ignoreCase = false, include = "**/*", includeIgnored = false, path: name = ".", pattern },
       call

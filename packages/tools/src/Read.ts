@@ -140,6 +140,7 @@ export const makeRead = Effect.gen(function* () {
   // Without instruction discovery, reads are not reported.
   const discovery = yield* Effect.serviceOption(InstructionDiscovery)
   return define(ReadTool, {
+    readOnly: true,
     render,
     handler: Effect.fn("Tool.read")(function* ({ limit = pageLimits.lines, offset = 1, path: name }, call) {
       const target = yield* files.resolve(call.sessionID, name)

@@ -25,6 +25,7 @@ export const makeSkill = Effect.gen(function* () {
   const skills = yield* Skills
   const permission = yield* Permission
   return define(SkillTool, {
+    readOnly: true,
     permission: skillPermission,
     handler: Effect.fn("Tool.skill")(function* ({ name }, call) {
       const all = yield* skills.list

@@ -40,6 +40,12 @@ export class PruneIncomplete extends Schema.TaggedError<PruneIncomplete>("@daybo
   { message: Schema.String }
 ) {}
 
+/** `daybook undo` left files as they are. */
+export class UndoIncomplete extends Schema.TaggedError<UndoIncomplete>("@daybook/cli/UndoIncomplete")(
+  "UndoIncomplete",
+  { message: Schema.String }
+) {}
+
 /** A file that the command writes cannot be written. */
 export class FileProblem extends Schema.TaggedError<FileProblem>("@daybook/cli/FileProblem")("FileProblem", {
   message: Schema.String

@@ -99,6 +99,7 @@ export const outputAttempts = 2
 /** Builds the tool that takes the answer and records the result in `state`. */
 export const definition = (format: OutputFormat, state: OutputState): ToolDefinition =>
   fromJsonSchema({
+    readOnly: true,
     name: outputTool,
     description:
       "Gives your final answer. Call it once, when you have everything that the answer needs; nothing is asked of you " +

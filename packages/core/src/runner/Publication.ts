@@ -60,6 +60,13 @@ const commit = (publication: Publication, step: TurnState.Step, ending?: Ending)
     Effect.uninterruptible
   )
 
+/** The message of the turn. */
+export const messageID = ({ state }: Publication) => Effect.map(Ref.get(state), ({ answer }) => answer.messageID)
+
+/** Stores events beside the answer. */
+export const note = (publication: Publication, drafts: ReadonlyArray<Draft>): Effect.Effect<unknown, AppendError> =>
+  publication.inOrder(append(publication, drafts))
+
 /** Notes that the request is sent. */
 export const sent = ({ state }: Publication): Effect.Effect<void> =>
   Ref.update(state, (now) => ({ ...now, charged: true }))

@@ -10,6 +10,7 @@ import type { ToolCall } from "../tool/ToolDefinition.ts"
 import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import { boundedProgress } from "./Progress.ts"
 import * as Publication from "./Publication.ts"
+import type { TurnFiles } from "./TurnFiles.ts"
 import type { LocalCall } from "./TurnRecorder.ts"
 
 /** Why a tool ends the turn. */
@@ -18,6 +19,7 @@ export type Abort = ToolDeclined | ToolStorageError | AppendError
 export interface ToolFibersInput {
   readonly publication: Publication.Publication
   readonly tools: MaterializedTools
+  readonly files: TurnFiles
   /** What every call of the turn is given. */
   readonly call: Omit<ToolCall, "callID" | "progress">
 }
@@ -65,6 +67,7 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 const settle = Effect.fn("SessionRunner.tool")((fibers: ToolFibers, call: LocalCall) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
+      if (!fibers.tools.isReadOnly(call.name)) yield* restore(fibers.files.before)
       const started = yield* Clock.currentTimeMillis
       const settled = yield* outcomeOf(fibers, call, restore)
       const time = (yield* Clock.currentTimeMillis) - started

@@ -15,10 +15,12 @@ import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
 import type { ToolChoice } from "../request/Request.ts"
 import { firstOf } from "../support/Race.ts"
+import type { Snapshots } from "../snapshot/Snapshots.ts"
 import type { MaterializedTools } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
 import type { Repeats } from "./Repeats.ts"
 import * as ToolFibers from "./ToolFibers.ts"
+import * as TurnFiles from "./TurnFiles.ts"
 import * as Recorder from "./TurnRecorder.ts"
 import type { Reasons } from "./TurnState.ts"
 import { unknownToolParts } from "./UnknownTool.ts"
@@ -50,6 +52,7 @@ export interface TurnInput<E> {
   readonly model: ResolvedModel
   readonly prompt: Provider.ModelPrompt
   readonly tools: MaterializedTools
+  readonly snapshots: Snapshots["Type"]
   readonly toolChoice: ToolChoice
   /** Estimated tokens of the request. */
   readonly inputEstimate: number
@@ -162,15 +165,18 @@ const end = Effect.fnUntraced(function* (
 
 /** Runs the turn. On `ProviderFailed`, the step is settled as failed in the log. */
 export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: TurnInput<E>) {
-  const { agent, ending, inputEstimate, location, messageID, model, owner, repeats, sessionID, tools } = input
+  const { agent, ending, inputEstimate, location, messageID, model, owner, repeats, sessionID, snapshots, tools } =
+    input
   const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
   const publication = yield* Publication.make({ sessionID, owner, begun, repeats, ending })
-  const fibers = yield* ToolFibers.make({ publication, tools, call: { sessionID, messageID, agent, location } })
+  const { directory } = location
+  const files = yield* TurnFiles.make({ publication, snapshots, sessionID, directory })
+  const fibers = yield* ToolFibers.make({ publication, tools, files, call: { sessionID, messageID, agent, location } })
   const turn: Turn = { ...input, publication, fibers }
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.zipRight(
       input.open,
-      Effect.onExit(restore(run(turn)), (exit) => end(turn, exit))
+      Effect.onExit(restore(run(turn)), (exit) => Effect.zipRight(end(turn, exit), files.after))
     )
   )
 }, Effect.scoped)

@@ -11,6 +11,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
 import { promptOf } from "../request/Request.ts"
+import { Snapshots } from "../snapshot/Snapshots.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import * as Activity from "./Activity.ts"
 import type { Approach, Ready, Smaller } from "./Boundary.ts"
@@ -59,6 +60,7 @@ const makeSend = Effect.gen(function* () {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
   const location = yield* CurrentLocation
+  const snapshots = yield* Snapshots
   const frameChange = RequestFrames.make()
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready, ending: Ending) {
@@ -81,6 +83,7 @@ const makeSend = Effect.gen(function* () {
       model,
       prompt: promptOf(request),
       tools,
+      snapshots,
       repeats: Repeats.make(messages),
       ending,
       inputEstimate,

@@ -12,6 +12,7 @@ import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { AdmissionGate } from "../coordination/AdmissionGate.ts"
+import { Snapshots } from "../snapshot/Snapshots.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import * as Ask from "./Ask.ts"
 import type { Existing } from "./Existing.ts"
@@ -32,6 +33,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const identifiers = yield* Identifiers
   const gate = yield* AdmissionGate
   const outputs = yield* ToolOutputStore
+  const snapshots = yield* Snapshots
 
   const admit: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
     const admitted = inputs.admit(options)
@@ -77,6 +79,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
     yield* execution.interrupt(sessionID)
     if (!(yield* log.remove(sessionID))) return yield* new SessionNotFound({ sessionID })
     yield* outputs.forget(new Set([sessionID]))
+    yield* snapshots.forget(sessionID)
   })
 
   return {

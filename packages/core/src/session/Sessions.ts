@@ -30,6 +30,7 @@ import type {
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "@daybook/log/store/Pages"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Question.ts"
+import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
 import type { Answer, PromptUnanswered } from "./Answer.ts"
@@ -51,6 +52,9 @@ import type {
   RequestOptions,
   SessionUsage
 } from "./SessionOptions.ts"
+
+import type { Undone, UndoOptions } from "./UndoOptions.ts"
+import type { NothingToUndo } from "./Undoing.ts"
 
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
@@ -115,6 +119,25 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly fork: (
       options: ForkOptions
     ) => Effect.Effect<Forked, InvalidInput | MessageNotFound | ReadError | StoreError | AppendError>
+    /**
+     * Takes back the last prompt of the history: the files that its turns changed, where they were snapshotted, then the
+     * history. Returns an exact account, and the prompt, so that it can be edited and sent again. Files that changed
+     * since are left, unless `force`. Fails with `SessionBusy` while the session runs, with `SnapshotUnavailable` if the
+     * files could not be restored, which leaves the history; running it again finishes it (UN-26 to UN-30).
+     */
+    readonly undo: (
+      options: UndoOptions
+    ) => Effect.Effect<
+      Undone,
+      | NothingToUndo
+      | SnapshotUnavailable
+      | SessionBusy
+      | SessionNotFound
+      | StoreError
+      | EventUnreadable
+      | LogUnavailable
+      | AppendError
+    >
     /** Continues the history before the first message (HP-23). */
     readonly reset: (
       sessionID: SessionID

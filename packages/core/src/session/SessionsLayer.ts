@@ -11,6 +11,7 @@ import * as Reading from "./Reading.ts"
 import * as Running from "./Running.ts"
 import { Sessions } from "./Sessions.ts"
 import * as Switching from "./Switching.ts"
+import * as Undoing from "./Undoing.ts"
 
 const make = Effect.gen(function* () {
   const existing = yield* Existing.make
@@ -24,6 +25,7 @@ const make = Effect.gen(function* () {
     ...(yield* Changing.make(existing, locations, placements)),
     ...(yield* Branching.make(existing)),
     ...(yield* Forking.make(existing)),
+    ...(yield* Undoing.make(existing)),
     addressed: placements.addressed
   })
 })

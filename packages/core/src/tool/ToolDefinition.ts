@@ -64,6 +64,8 @@ export interface ToolDefinition<out R = never> {
   readonly tool: Tool.Any
   /** The permission that decides whether the tool is offered; the tool's name by default. */
   readonly permission: string
+  /** The tool changes no files: a turn that calls only such tools takes no snapshots (UN-10). */
+  readonly readOnly?: true
   /**
    * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so
    * cannot request it themselves (TO-16). A failure here refuses the call without a question.
@@ -93,6 +95,8 @@ export interface ToolOptions<Params, Success, Failure, R> {
    * `structured`.
    */
   readonly render?: (success: Success) => ToolOutput
+  /** The tool changes no files. */
+  readonly readOnly?: true
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string
 }
@@ -172,6 +176,7 @@ const implement = <Params, Success, Failure, R, RSchema>(
   return {
     tool,
     permission: options.permission ?? name,
+    ...(options.readOnly === undefined ? {} : { readOnly: options.readOnly }),
     execute: (input, call) => guarded(name, call, () => run(input, call))
   }
 }
@@ -268,6 +273,8 @@ export interface JsonSchemaToolOptions {
   readonly parameters: JsonRecord
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string
+  /** The tool changes no files. */
+  readonly readOnly?: true
   /** What each call needs permission for. Absent: an offered tool needs no further permission (TO-16). */
   readonly authorize?: (input: JsonRecord) => ToolAuthorization
   /** Runs one call. A defect is reported to the model as `tool.execution` and logged. Interruption ends the call. */
@@ -289,6 +296,7 @@ export const fromJsonSchema = (options: JsonSchemaToolOptions): ToolDefinition =
   return {
     tool: jsonSchemaTool(options),
     permission: options.permission ?? name,
+    ...(options.readOnly === undefined ? {} : { readOnly: options.readOnly }),
     ...(authorize === undefined ? {} : { authorize: (input) => Effect.map(record(input), authorize) }),
     execute: (input, call) => guarded(name, call, () => Effect.flatMap(record(input), (given) => execute(given, call)))
   }

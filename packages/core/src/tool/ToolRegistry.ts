@@ -32,6 +32,8 @@ export const Settled = Data.taggedEnum<Settled>()
 export interface MaterializedTools {
   /** The tools for the provider request, sorted by name. They accept any input: `settle` checks it. */
   readonly definitions: ReadonlyArray<Tool.Any>
+  /** Whether a call of this name changes no files: the tool only reads, or there is no such tool. */
+  readonly isReadOnly: (name: string) => boolean
   /**
    * Runs a call to its end. A tool that was not offered, or was replaced since, results in a `Failure`. Fails with
    * `ToolDeclined` if a person stops the run (TO-5), with `ToolStorageError` if the drain must fail (TO-6).
@@ -160,7 +162,11 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
         })
       )
     })
-    return { definitions: [...offered.values()].map(({ wire }) => wire), settle }
+    const isReadOnly = (name: string) => {
+      const entry = offered.get(name)
+      return entry === undefined || entry.definition.readOnly === true
+    }
+    return { definitions: [...offered.values()].map(({ wire }) => wire), isReadOnly, settle }
   }
 
   return ToolRegistry.of({

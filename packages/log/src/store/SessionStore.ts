@@ -21,6 +21,7 @@ import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { Leaf, Place } from "./TreeRows.ts"
+import type { Undoable } from "./UndoRows.ts"
 import type { UnsettledTool } from "./UnsettledRows.ts"
 
 export type { Leaf, Place } from "./TreeRows.ts"
@@ -114,6 +115,8 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
       sessionID: SessionID,
       seq: number
     ) => Effect.Effect<SessionEvent | undefined, EventUnreadable | LogUnavailable>
+    /** The last prompt of the history and what its turns changed; undefined if there is no prompt. */
+    readonly undoable: (sessionID: SessionID) => Effect.Effect<Undoable | undefined, EventUnreadable | LogUnavailable>
     /** The session's todo list. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }

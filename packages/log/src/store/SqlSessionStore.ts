@@ -17,6 +17,7 @@ import * as Snapshots from "./Snapshots.ts"
 import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as TreeRows from "./TreeRows.ts"
+import * as UndoRows from "./UndoRows.ts"
 import * as UnsettledRows from "./UnsettledRows.ts"
 
 const make = Effect.gen(function* () {
@@ -48,6 +49,7 @@ const make = Effect.gen(function* () {
     treeUsage: (sessionID) => reading(selectTreeUsage(sql, sessionID)),
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
     event,
+    undoable: UndoRows.undoable(sql),
     todos: (sessionID) => reading(selectTodos(sql, sessionID)),
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),

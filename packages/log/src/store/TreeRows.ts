@@ -50,7 +50,7 @@ const selectPrevious = (sql: SqlClient.SqlClient, sessionID: SessionID, before: 
 
 type PlaceRow = Pick<MessageRow, "id" | "seq" | "type"> & { readonly next: number }
 
-const selectPlace = (sql: SqlClient.SqlClient, sessionID: SessionID, id: MessageID) =>
+export const selectPlace = (sql: SqlClient.SqlClient, sessionID: SessionID, id: MessageID) =>
   Effect.gen(function* () {
     const [row] = yield* sql<PlaceRow>`SELECT m.id, m.seq, m.type, min(q.seq + 1,
         coalesce((SELECT min(n.seq) FROM session_message n WHERE n.session = m.session AND n.seq > m.seq), q.seq + 1),
@@ -76,7 +76,7 @@ export const place = (sql: SqlClient.SqlClient) =>
     readingTogether(sql)(selectPlace(sql, sessionID, id))
   )
 
-const selectLeaf = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+export const selectLeaf = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   Effect.gen(function* () {
     const [session] = yield* sql<{ readonly path: string | null }>`SELECT path FROM session WHERE id = ${sessionID}`
     const last = yield* selectPrevious(sql, sessionID, HistoryPath.open)

@@ -20,6 +20,7 @@ const QuestionTool = Tool.make(questionTool, {
 /** `question`, for hosts where a person can answer. */
 export const makeQuestion = Effect.map(Questions, (waiting) =>
   define(QuestionTool, {
+    readOnly: true,
     handler: Effect.fn("Tool.question")(function* ({ questions }, call) {
       const { callID, messageID, sessionID } = call
       const outcome = yield* Effect.mapError(

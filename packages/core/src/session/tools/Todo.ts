@@ -30,6 +30,7 @@ const counted = (items: ReadonlyArray<TodoItem>): string => {
 /** `todo`, for the list of the call's session. */
 export const makeTodo = Effect.map(SessionStore, (store) =>
   define(TodoTool, {
+    readOnly: true,
     handler: Effect.fn("Tool.todo")(function* ({ items }, { sessionID }) {
       if (items !== undefined) {
         const size = Buffer.byteLength(JSON.stringify(items))

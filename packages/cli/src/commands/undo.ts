@@ -1,0 +1,83 @@
+/** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-279. */
+import * as Args from "@effect/cli/Args"
+import * as Command from "@effect/cli/Command"
+import { Effect, Option } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import type { Verb } from "../arguments/Verb.ts"
+import { withSessions } from "../host/Runtime.ts"
+import { jsonLine } from "../render/Plain.ts"
+import { fileLines, undoNote } from "../render/UndoText.ts"
+import { visible } from "../render/Visible.ts"
+import { NotFound, UndoIncomplete } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
+
+const dryRun = Flags.toggle("dry-run", "say what would happen, and change nothing")
+const force = Flags.toggle("force", "also restore files that changed since")
+
+/** The named session, else the last used one of this folder. */
+const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {
+  const directory = yield* Folder.current
+  if (session !== undefined) return (yield* SessionReference.resolve(session, directory)).id
+  const [last] = (yield* (yield* SessionStore).list({ directory, limit: 1 })).items
+  return (
+    last?.id ?? (yield* new NotFound({ message: "this folder has no session; name one: daybook sessions lists them" }))
+  )
+})
+
+const run = Effect.fn("Command.undo")(function* (options: {
+  readonly session: string | undefined
+  readonly dryRun: boolean
+  readonly force: boolean
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessionID = yield* sessionOf(options.session)
+  const account = yield* (yield* Sessions).undo({ sessionID, dryRun: options.dryRun, force: options.force })
+  if (options.json) yield* output.write(`${jsonLine({ sessionID, ...account }, output.terminal)}\n`)
+  else {
+    yield* output.note(fileLines(account))
+    yield* output.note(undoNote(sessionID, account))
+    if (account.undone && account.prompt !== undefined) {
+      const { text } = account.prompt
+      yield* output.note("the prompt that was taken back, to be edited and sent again:\n")
+      yield* output.write(`${output.terminal ? visible(text) : text}\n`)
+    }
+  }
+  if (account.counts.conflicts > 0) {
+    const advice = account.undone ? "compare them yourself" : "--force restores those that changed since"
+    return yield* new UndoIncomplete({
+      message: `${account.counts.conflicts} files ${account.undone ? "were" : "would be"} left as they are: ${advice}`
+    })
+  }
+})
+
+export const undo = {
+  name: "undo",
+  summary: "take back the last prompt of a session, files included",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title; without it, the last used session of this folder. Files that the prompt's turns changed " +
+      "get their earlier content, and history continues before the prompt, whose text is printed. Running it again goes " +
+      "further back. Files are snapshotted where the session works in a git work tree; ignored files are not.",
+    "A file that changed since is left and named, and the exit code is 1; --force restores it too. The session must not run."
+  ],
+  flags: [dryRun, force, Flags.json],
+  examples: [
+    ["daybook undo --dry-run", "shows what the last prompt of this folder's session changed"],
+    ["daybook undo fix", "takes back the last prompt of this session"]
+  ],
+  command: Command.make(
+    "undo",
+    {
+      session: Args.text({ name: "SESSION" }).pipe(Args.optional),
+      dryRun: dryRun.options,
+      force: force.options,
+      json: Flags.json.options
+    },
+    ({ session, ...options }) => withSessions(run({ session: Option.getOrUndefined(session), ...options }))
+  )
+} satisfies Verb
