@@ -155,8 +155,6 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.leaf.moved":
     case "session.next.labeled":
     case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
     case "session.next.question.answered":
     case "session.next.question.dismissed":
     case "session.next.permission.decided":
