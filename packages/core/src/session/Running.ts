@@ -77,9 +77,10 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
 
   const remove = Effect.fn("Sessions.remove")(function* (sessionID: SessionID) {
     yield* execution.interrupt(sessionID)
+    // First: a kill in between leaves a session without snapshots, not snapshots without a session.
+    yield* snapshots.forget(sessionID)
     if (!(yield* log.remove(sessionID))) return yield* new SessionNotFound({ sessionID })
     yield* outputs.forget(new Set([sessionID]))
-    yield* snapshots.forget(sessionID)
   })
 
   return {
