@@ -101,7 +101,8 @@ const values: Readonly<Record<string, string>> = {
   "core.RunError": "RunError",
   "core.SessionOptions":
     "AnswerOptions AskOptions CreateOptions InterruptOptions NamedOptions NamedSession Placement PromptOptions RequestOptions SessionUsage",
-  "core.ToolOutput": "ToolOutput"
+  "core.ToolOutput": "ToolOutput",
+  "core.UndoOptions": "NothingToUndo Undone UndoneFile UndoOptions"
 }
 
 it("AR-7: the values of the facade and of the log are schemas", () => {

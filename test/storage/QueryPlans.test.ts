@@ -205,6 +205,8 @@ it.scopedLive(
         yield* store.messages({ sessionID: branched, order: "desc" })
         yield* store.tree({ sessionID: branched })
         yield* store.place(branched, leaf)
+        yield* store.undoable(branched)
+        yield* store.undoable(id)
         yield* store.find(branched, "here")
         yield* store.find(branched, leaf)
         yield* store.find(branched, "msg_")

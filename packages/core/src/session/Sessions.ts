@@ -53,8 +53,7 @@ import type {
   SessionUsage
 } from "./SessionOptions.ts"
 
-import type { Undone, UndoOptions } from "./UndoOptions.ts"
-import type { NothingToUndo } from "./Undoing.ts"
+import type { NothingToUndo, Undone, UndoOptions } from "./UndoOptions.ts"
 
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<

@@ -49,3 +49,12 @@ export const Undone = Schema.Struct({
   problems: Schema.Array(Schema.String)
 })
 export type Undone = typeof Undone.Type
+
+/** The history holds no prompt, so there is nothing to undo. */
+export class NothingToUndo extends Schema.TaggedError<NothingToUndo>("@daybook/core/NothingToUndo")("NothingToUndo", {
+  sessionID: SessionID
+}) {
+  override get message() {
+    return `${this.sessionID} has no prompt to undo`
+  }
+}

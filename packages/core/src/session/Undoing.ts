@@ -2,8 +2,8 @@
  * Takes back the last prompt of a session: the files that its turns changed, then the history, under the session's
  * ownership while nothing runs. Spec: specs/undo.md UN-13, UN-26..UN-30.
  */
-import { Effect, Schema, Struct } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Effect, Struct } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { PromptInput } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
@@ -12,16 +12,7 @@ import type { Undoable } from "@daybook/log/store/UndoRows"
 import { type Restored, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
-import { Undone, type UndoOptions } from "./UndoOptions.ts"
-
-/** The history holds no prompt, so there is nothing to undo. */
-export class NothingToUndo extends Schema.TaggedError<NothingToUndo>("@daybook/core/NothingToUndo")("NothingToUndo", {
-  sessionID: SessionID
-}) {
-  override get message() {
-    return `${this.sessionID} has no prompt to undo`
-  }
-}
+import { NothingToUndo, type Undone, type UndoOptions } from "./UndoOptions.ts"
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
