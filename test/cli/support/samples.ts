@@ -85,6 +85,19 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   "session.next.branch.summarized": [{ messageID: "msg_s", text: "## Goal\nTo count" }],
   "session.next.labeled": [{ messageID: "msg_b", label: "good" }, { messageID: "msg_b" }],
   "session.next.forked": [{ from: "ses_old", messageID: "msg_b" }, { from: "ses_old" }],
+  "session.next.imported": [
+    { record: { key: "a1b2c3d4", difference: { set: { usage: 1 } } } },
+    {
+      log: {
+        dialect: "pi",
+        id: "1f9d2a6b9c0d1234",
+        version: 3,
+        records: 12,
+        digest: "0000000000000000000000000000000000000000000000000000000000000000",
+        ends: [12]
+      }
+    }
+  ],
   "session.next.files.changed": [
     {
       assistantMessageID: "msg_b",
