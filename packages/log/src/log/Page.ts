@@ -53,8 +53,11 @@ const toPage = (rows: ReadonlyArray<PageRow.PageRow>, limit: number, of?: PageRo
   // The statement wrote the number, the space and the JSON.
   const [type, json] = typeof kind === "string" ? PageRow.split(kind) : [undefined, undefined]
   const [latest, incarnation, identity, names, floor] = Option.getOrElse(decodeShared()(json), () => nothingShared)
-  const decoded = PageRow.decode(rows, { firstType: type ?? kind, names: namesOf(names), identity, of, limit })
-  return { ...decoded, found: rows.length, follows: type !== undefined, latest, incarnation, floor: floor ?? 0 }
+  const follows = type !== undefined
+  // Behind a gap the numbers of the rows are not known: the reader finds out what the gap is.
+  const known = follows || of === undefined ? rows : []
+  const decoded = PageRow.decode(known, { firstType: type ?? kind, names: namesOf(names), identity, of, limit })
+  return { ...decoded, found: rows.length, follows, latest, incarnation, floor: floor ?? 0 }
 }
 
 /**
