@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: processes are started in two places with an environment of this module, and in a third with a path alone", () => {
+  it("EN-4: two modules start processes with an environment of this module, two others with nothing of the host's but its path", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -102,10 +102,14 @@ describe("the environment of children", () => {
     assert.deepStrictEqual(starts.sort(), [
       "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
+      "core/src/snapshot/Git.ts",
       "mcp/src/Transports.ts"
     ])
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
     assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')
+    const git = readFileSync(join(packages, "core/src/snapshot/Git.ts"), "utf8")
+    assert.deepStrictEqual(new Set(git.match(/process\.env[^,\s;)]*/g)), new Set(['process.env["PATH"]']))
+    assert.include(git, "env: { ...environment(home), ...env }")
   })
 })
