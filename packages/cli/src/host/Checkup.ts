@@ -45,7 +45,7 @@ export const database = (filename: string): Stream.Stream<Check, Failures> =>
     Stream.provideLayer(Store.layer({ filename }))
   )
 
-/** The faults of the search index; none if there is no index. They are warnings: it can be built again. */
+/** The faults of the search index; none if there is no index. They are warnings: the index can be rebuilt. */
 export const search = (filename: string) =>
   Effect.map(verify, (found) =>
     found.map((says): Check => ({
