@@ -29,9 +29,7 @@ interface Early {
 }
 
 export interface State {
-  /** No delta is missed of a text that starts after this sequence number. */
-  readonly heardAfter: number
-  /** Open texts whose beginning was not given. */
+  /** Texts that were open when listening began and whose beginning was not given. */
   readonly unheard: ReadonlySet<string>
   /** Whether the run has started and not ended. */
   readonly open: boolean
@@ -50,35 +48,43 @@ export type TextEvent =
   | Extract<LiveEvent, { readonly type: "session.next.text.delta" }>
 
 /** The state before anything was emitted. */
-export const make = (heardAfter: number): State => ({
-  heardAfter,
+export const initial: State = {
   unheard: new Set(),
   open: false,
   texts: new Map(),
   early: undefined,
   missed: new Set(),
   last: undefined
-})
+}
 
 /** Code units of early deltas that are kept; they precede their durable start, or belong to another run. */
 const earlyLimit = 256 * 1024
 
 export type Step = readonly [State, string]
 
-/** Hears deltas from now on: of texts that start after this sequence number, and of open texts that `soFar` begins. */
-export const hearing = (state: State, heardAfter: number, soFar: ReadonlyArray<Omit<OpenText, "type">>): Step =>
+/**
+ * Hears deltas from now on. `soFar` holds all texts with earlier deltas; of any other text, the first delta is still to
+ * come, even if the log already holds its start.
+ */
+export const hearing = (state: State, soFar: ReadonlyArray<Omit<OpenText, "type">>): Step =>
   soFar.reduce<Step>(
     ([before, told], { id, said }) => {
       const text = before.texts.get(id)
       const first = text === undefined ? before.early === undefined : frontOf(before) === id
       // Of several open texts, the first is emitted as it comes, the others at their ends.
-      if (said === undefined || !first) return [{ ...before, unheard: new Set([...before.unheard, id]) }, told]
+      if (said === undefined || !first) return [unhear(before, id), told]
       if (text === undefined) return [{ ...before, early: { id, text: said, given: said.length } }, told]
       const [next, more] = tell(before, id, { ...text, heard: true }, said, false)
       return [next, told + more]
     },
-    [{ ...state, heardAfter }, ""]
+    [state, ""]
   )
+
+const unhear = (state: State, id: string): State => {
+  const unheard = { ...state, unheard: new Set([...state.unheard, id]) }
+  const text = state.texts.get(id)
+  return text === undefined ? unheard : withText(unheard, id, { ...text, heard: false })
+}
 
 /** Starts the run. Early deltas are kept; they count if their text belongs to the run. */
 export const begin = (state: State): State => ({ ...state, open: true, texts: new Map(), last: undefined })
@@ -92,7 +98,7 @@ export const step = (state: State, event: TextEvent): Step => {
     case "session.next.text.delta":
       return onDelta(state, event.data.textID, event.data.delta)
     case "session.next.text.started":
-      return state.open ? onStarted(state, event.data.textID, event.data.assistantMessageID, event.seq) : [state, ""]
+      return state.open ? onStarted(state, event.data.textID, event.data.assistantMessageID) : [state, ""]
     case "session.next.text.ended":
       return state.open
         ? onEnded(state, event.data.textID, event.data.assistantMessageID, event.data.text)
@@ -136,9 +142,9 @@ const early = (state: State, id: string, delta: string): State => {
   }
 }
 
-const onStarted = (state: State, id: string, message: string, seq: number): Step => {
+const onStarted = (state: State, id: string, message: string): Step => {
   const given = state.early?.id === id && state.early.given !== undefined
-  const heard = given || (seq > state.heardAfter && !state.missed.has(id) && !state.unheard.has(id))
+  const heard = given || !(state.missed.has(id) || state.unheard.has(id))
   const text: Text = { message, heard, told: 0, half: "", whole: undefined }
   const started = withText(state, id, text)
   if (state.early?.id !== id) return [started, ""]

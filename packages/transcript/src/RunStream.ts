@@ -51,22 +51,18 @@ export type Step = readonly [State, ReadonlyArray<Item>]
 /** Starts at a sequence number at which no run is open, from the session's state there. */
 export const make = (fold: Fold.State, followed?: Followed): State => ({
   fold,
-  deltas: Deltas.make(Number.MAX_SAFE_INTEGER),
-  reasoning: Deltas.make(Number.MAX_SAFE_INTEGER),
+  deltas: Deltas.initial,
+  reasoning: Deltas.initial,
   followed,
   current: undefined,
   said: nothing
 })
 
 /** Hears deltas from now on, and emits the given beginnings of open texts (`Deltas.hearing`). */
-export const hearing = (
-  state: State,
-  heardAfter: number,
-  soFar: ReadonlyArray<OpenText>
-): readonly [State, ReadonlyArray<TextItem>] => {
+export const hearing = (state: State, soFar: ReadonlyArray<OpenText>): readonly [State, ReadonlyArray<TextItem>] => {
   const of = (type: OpenText["type"]) => soFar.filter((text) => text.type === type)
-  const [deltas, text] = Deltas.hearing(state.deltas, heardAfter, of("text"))
-  const [reasoning, thought] = Deltas.hearing(state.reasoning, heardAfter, of("reasoning"))
+  const [deltas, text] = Deltas.hearing(state.deltas, of("text"))
+  const [reasoning, thought] = Deltas.hearing(state.reasoning, of("reasoning"))
   return telling({ ...state, deltas, reasoning }, text, thought)
 }
 

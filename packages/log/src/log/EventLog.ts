@@ -353,9 +353,9 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
       readonly capacity?: number | undefined
     }) => Stream.Stream<LiveEvent, SubscriberOverflow>
     /**
-     * `live`, already registered when this returns and until the scope closes. Except after an overflow, no delta is
-     * missing from a text that starts in the log after that. For a text that this process has in progress, `soFar`
-     * holds the earlier deltas.
+     * `live`, already registered when this returns and until the scope closes. `soFar` holds the earlier deltas of each
+     * text that this process has in progress. Except after an overflow, no delta of any other text is missing, even if
+     * the log already holds the text's start.
      */
     readonly subscribe: (options: {
       readonly sessionID: SessionID

@@ -58,10 +58,8 @@ type Item =
 export const follow = Effect.fn("Follow.follow")(function* (options: FollowOptions) {
   const { after, backend, sessionID } = options
   const queue = yield* Queue.bounded<Item>(ahead)
-  // Read before the subscription, so that a later text is either in `soFar` or heard from its start.
-  const latest = yield* Effect.mapError(backend.log.latest(sessionID), refusedBy)
   const { live, soFar } = yield* backend.log.subscribe({ sessionID, capacity: liveCapacity })
-  const [heard, already] = RunStream.hearing(options.state, latest, soFar)
+  const [heard, already] = RunStream.hearing(options.state, soFar)
   let state = heard
   yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(live, (event) => Queue.offer(queue, event))))
   yield* Stream.runForEach(backend.log.tail({ sessionID, after }), (event) => Queue.offer(queue, event)).pipe(
