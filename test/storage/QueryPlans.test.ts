@@ -72,7 +72,7 @@ const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> 
  * recursion or a union of look-ups has found so far, the few names of types, and the partial indexes of what runs, what waits and what is being pruned, they may.
  */
 const walks = (step: string): boolean =>
-  /^SCAN (?!v$|line$|tree$|referred$|json_each |r (?:EXISTS )?VIRTUAL TABLE|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
+  /^SCAN (?!v$|line$|tree$|referred$|json_each |j VIRTUAL TABLE|r (?:EXISTS )?VIRTUAL TABLE|CONSTANT|\(subquery-\d+\)|\d+-ROW VALUES|sqlite_sequence|migration|event_type|c$|session USING INDEX session_running|session_input USING INDEX session_input_waiting|session_floor USING (?:COVERING )?INDEX session_floor_claim|consumer_poison USING INDEX consumer_poison_stop)/.test(
     step
   )
 
@@ -160,6 +160,12 @@ it.scopedLive(
         yield* inbox.sessions
         yield* log.placeOf(id, "evt_1")
         yield* store.contextRows(id, 0)
+        const compacted = session()
+        yield* log.append(compacted, [
+          created,
+          draft("session.next.compaction.ended", { messageID: message(), reason: "auto", text: "so far", recent: "" })
+        ])
+        yield* store.contextRows(compacted, 0)
         yield* store.unsettledTools(id)
         yield* store.openStep(id)
         yield* store.instructionFiles(id, 10)
@@ -294,6 +300,9 @@ it.scopedLive(
         ["WHERE address =", "session_address (address=?)"],
         ["CROSS JOIN session_message", "SEARCH m USING PRIMARY KEY (session=? AND seq>? AND seq<?)"],
         ["SELECT seq, message_id FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],
+        ["INDEXED BY session_message_compaction", "session_message_compaction (session=? AND seq<?)"],
+        ["INDEXED BY session_message_system", "session_message_system (session=? AND seq>? AND seq<?)"],
+        ["CROSS JOIN session_input", "session_input_3 (session=? AND promoted_seq=?)"],
         [
           "promoted_seq IS NOT NULL AND +admitted_seq",
           "sqlite_autoindex_session_input_3 (session=? AND promoted_seq>?)"

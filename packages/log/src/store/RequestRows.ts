@@ -40,7 +40,8 @@ export const selectCheckpoint = (
   before: number
 ): Found<Checkpoint | undefined> =>
   Effect.map(
-    sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all" FROM session_message
+    sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all"
+      FROM session_message INDEXED BY session_message_compaction
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'compaction' AND seq < ${before}${within(sql, path)}
       ORDER BY seq DESC LIMIT 1`,
     ([row]) => row
@@ -57,8 +58,9 @@ export const selectTold = (
 ): Found<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
-    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
-        AND type = 'system' AND seq > ${baselineSeq} AND seq < ${checkpoint}${within(sql, path)} ORDER BY seq`
+    : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message INDEXED BY session_message_system
+        WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${baselineSeq}
+        AND seq < ${checkpoint}${within(sql, path)} ORDER BY seq`
 
 /**
  * Prompts without an answer follow the checkpoint (CP-49), or all messages of the range that an imported log kept, except
@@ -257,8 +259,10 @@ export const selectPrompts = (
   const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
   return prompted.length === 0
     ? Effect.succeed([])
-    : sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
-        AND promoted_seq IN (SELECT value FROM json_each(${JSON.stringify(prompted)}))`
+    : // The planner would rather read all inputs of the session.
+      sql<InputRow>`SELECT i.*, ${sessionID} AS session_id
+        FROM json_each(${JSON.stringify(prompted)}) j CROSS JOIN session_input i
+        ON i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq = j.value`
 }
 
 /** The start of the shown context. */
