@@ -49,7 +49,9 @@ const works = {
   walk: (path: string) => Promise.resolve(String(walked(path))),
   import: async (path: string, filename: string) => {
     // Loaded here: a reader of a session needs none of it.
-    const { importLog, LogSource, NodeFileSystem } = await import("./FormatsImport.ts")
+    const { Garbage, importLog, LogSource, NodeFileSystem } = await import("./FormatsImport.ts")
+    // As `daybook import` does.
+    Garbage.bound()
     return importLog(LogSource.open(path), { directory: "/tmp" }).pipe(
       Effect.map(({ sessionID }) => sessionID),
       Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer)),

@@ -14,6 +14,7 @@ import { barText, folderText, reportText } from "../render/ImportText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { ImportIncomplete, Interrupted } from "../support/Errors.ts"
+import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 import * as ImportSources from "./ImportSources.ts"
@@ -63,6 +64,7 @@ const missingFolder = Effect.fnUntraced(function* ({ sessionID }: ImportReport) 
 })
 
 const importAll = Effect.fn("Command.import")(function* (request: Request) {
+  Garbage.bound()
   const output = yield* Output
   const sources = yield* ImportSources.find(request.paths)
   const total = sources.reduce((sum, { bytes }) => sum + bytes, 0)
