@@ -1,10 +1,12 @@
 /** Appends in one synchronous transaction: what runs beside it, what it waits for, and what follows a failed one. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Either, Fiber } from "effect"
+import { Deferred, Effect, Either, Fiber, Option } from "effect"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { immediately } from "../../packages/log/src/storage/Database.ts"
+import { isAt } from "../../packages/log/src/store/SessionChecks.ts"
 import { stores, temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { begin, created, readAll, renamed, session } from "../support/Logs.ts"
@@ -149,4 +151,57 @@ it.scopedLive(
         assert.strictEqual(brackets.filter((text) => text === "BEGIN IMMEDIATE").length, 2)
       }).pipe(Effect.provide(faultyLog(filename)))
     })
+)
+
+const away = draft("session.next.moved", { location: { directory: "/elsewhere" } })
+
+it.scopedLive(
+  "LG-49: an append alone in its transaction has its condition read with its head, in no other statement",
+  () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryDatabase
+      yield* Effect.gen(function* () {
+        const [log, faults, id] = [yield* EventLog, yield* Faults, session()]
+        yield* begin(id)
+        // The first event of a type also stores its name.
+        yield* log.append(id, [renamed("first")])
+        const here = isAt({ directory: "/work" })
+        faults.ran = []
+        yield* log.append(id, [renamed("checked")], { commit: here })
+        assert.deepStrictEqual(
+          faults.ran.filter((text) => text.startsWith("SELECT (SELECT location")),
+          []
+        )
+        yield* log.append(id, [away])
+        assert.deepInclude(yield* Effect.flip(log.append(id, [renamed("late")], { commit: here })), {
+          _tag: "LocationLeft",
+          sessionID: id
+        })
+        assert.deepStrictEqual(
+          (yield* readAll(id)).map(({ seq, type }) => [seq, type]),
+          [
+            [0, "session.created"],
+            [1, "session.next.renamed"],
+            [2, "session.next.renamed"],
+            [3, "session.next.moved"]
+          ]
+        )
+      }).pipe(Effect.provide(faultyLog(filename)))
+    })
+)
+
+it.scopedLive("LG-49: a condition sees what an append of the same transaction changes", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.gen(function* () {
+      const [log, id] = [yield* EventLog, session()]
+      yield* begin(id)
+      const fenced = log.append(id, [renamed("late")], { commit: isAt({ directory: "/work" }) })
+      const [, refused] = yield* Effect.all([log.append(id, [away]), Effect.either(fenced)], {
+        concurrency: "unbounded"
+      })
+      assert.deepInclude(Either.getLeft(refused).pipe(Option.getOrThrow), { _tag: "LocationLeft", sessionID: id })
+      assert.deepStrictEqual((yield* readAll(id)).at(-1)?.type, "session.next.moved")
+    }).pipe(Effect.provide(faultyLog(filename)))
+  })
 )

@@ -1,6 +1,7 @@
 /** The appends of a turn: what belongs together is one commit, and nothing waits for it (EX-110..EX-113). */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Deferred, Effect, Either, Fiber, Queue, Stream } from "effect"
+import Sqlite from "better-sqlite3"
+import { Chunk, Deferred, Effect, Either, Fiber, Predicate, Queue, Stream } from "effect"
 import { HostRequests } from "../../packages/core/src/request/HostRequests.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { joined } from "../../packages/core/src/support/Joined.ts"
@@ -37,6 +38,45 @@ it.scoped("EX-110, EX-111: an answer that streams in parts, and the end of its a
       ["text.started"],
       ["text.ended", "step.ended", "activity.settled"]
     ])
+  }).pipe(Effect.provide(runtime()))
+)
+
+/** Counts the statements that the effect runs, on every connection. */
+const statementsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const database = new Sqlite(":memory:")
+    const prototype: unknown = Object.getPrototypeOf(database.prepare("SELECT 1"))
+    database.close()
+    assert(Predicate.isRecord(prototype))
+    let count = 0
+    for (const name of ["all", "run"]) {
+      const original = prototype[name]
+      assert(Predicate.isFunction(original))
+      yield* Effect.addFinalizer(() => Effect.sync(() => void (prototype[name] = original)))
+      prototype[name] = function (this: unknown, ...parameters: ReadonlyArray<unknown>): unknown {
+        count += 1
+        return original.apply(this, parameters)
+      }
+    }
+    yield* effect
+    return count
+  }).pipe(Effect.scoped)
+
+it.scoped("EX-114: a prompt and its turn run at most 30 statements, however many turns came before", () =>
+  Effect.gen(function* () {
+    const model = yield* ScriptedModel
+    const sessions = yield* Sessions
+    const { id } = yield* newSession()
+    const turn = Effect.gen(function* () {
+      yield* model.answer(Stream.rechunk(Stream.fromIterable([...textParts("t", "Hello", " you."), finish()]), 1))
+      yield* say(id, "Hi", { resume: false })
+      yield* sessions.resume(id)
+    })
+    yield* turn
+    yield* turn
+    assert.isAtMost(yield* statementsOf(turn), 30)
+    yield* Effect.replicateEffect(turn, 5)
+    assert.isAtMost(yield* statementsOf(turn), 30)
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -16,6 +16,7 @@ import {
   type LogUnavailable,
   type OwnerToken
 } from "@daybook/log/log/EventLog"
+import type { ContextMarks } from "@daybook/log/store/ContextMarks"
 import { EpochStore, type StoredEpoch } from "@daybook/log/store/EpochStore"
 import type { LocationLeft } from "@daybook/log/store/SessionChecks"
 import * as Metrics from "@daybook/log/support/Metrics"
@@ -45,11 +46,12 @@ export class ContextEpoch extends Context.Tag("@daybook/core/ContextEpoch")<
     readonly get: (sessionID: SessionID) => Effect.Effect<Epoch | undefined, ContextSnapshotUnreadable | LogUnavailable>
     /**
      * Returns the session's epoch. Renders it from `observed` if there is none (EP-3), or if a compaction followed it
-     * (EP-8). Writes nothing.
+     * (EP-8). Writes nothing. Marks that were just read save a read.
      */
     readonly prepare: (
       sessionID: SessionID,
-      observed: Observed
+      observed: Observed,
+      marks?: ContextMarks
     ) => Effect.Effect<Epoch, InitializationBlocked | ContextSnapshotUnreadable | LogUnavailable>
     /**
      * Tells the model what changed since a stored epoch, in one event that also holds the change of the snapshot
@@ -89,9 +91,9 @@ const make = Effect.gen(function* () {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
 
-  const load = (sessionID: SessionID) =>
+  const load = (sessionID: SessionID, marks?: ContextMarks) =>
     Effect.catchTag(
-      store.get(sessionID),
+      store.get(sessionID, marks),
       "EventUnreadable",
       ({ details }) => new ContextSnapshotUnreadable({ sessionID, details })
     )
@@ -101,8 +103,8 @@ const make = Effect.gen(function* () {
       const stored = yield* load(sessionID)
       return stored && fromStore(stored)
     }),
-    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed) {
-      const stored = yield* load(sessionID)
+    prepare: Effect.fn("ContextEpoch.prepare")(function* (sessionID, observed, marks) {
+      const stored = yield* load(sessionID, marks)
       if (stored === undefined) {
         const first = initialize(observed)
         if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })

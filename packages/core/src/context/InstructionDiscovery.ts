@@ -16,6 +16,7 @@ import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
 import { ofFolder } from "./sources/InstructionFiles.ts"
+import type { ContextTurn } from "./SystemContext.ts"
 
 export class InstructionDiscovery extends Context.Tag("@daybook/core/InstructionDiscovery")<
   InstructionDiscovery,
@@ -23,7 +24,9 @@ export class InstructionDiscovery extends Context.Tag("@daybook/core/Instruction
     /** Reports a successful read of a file by its canonical path. Never fails: errors are logged. */
     readonly discovered: (sessionID: SessionID, real: string) => Effect.Effect<void>
     /** The session's discovered files, in order of discovery. */
-    readonly known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
+    readonly known: (
+      turn: Pick<ContextTurn, "sessionID" | "marks">
+    ) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>
   }
 >() {}
 
@@ -73,7 +76,8 @@ const make = Effect.gen(function* () {
   })
 
   return InstructionDiscovery.of({
-    known: (sessionID) => (settings.projectConfig ? known(sessionID) : Effect.succeed([])),
+    known: ({ marks, sessionID }) =>
+      settings.projectConfig && marks?.discovered !== false ? known(sessionID) : Effect.succeed([]),
     discovered: Effect.fn("InstructionDiscovery.discovered")(function* (sessionID, real) {
       if (!settings.projectConfig) return
       yield* Effect.catchAll(discover(sessionID, real), (error) =>

@@ -11,6 +11,7 @@
 import { Effect, Either, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Snapshot } from "@daybook/log/domain/Snapshot"
+import type { ContextMarks } from "@daybook/log/store/ContextMarks"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
@@ -23,6 +24,8 @@ export interface ContextTurn {
   /** Undefined while the session's model cannot be resolved. */
   readonly model: ModelInfo | undefined
   readonly agent: Agent
+  /** Facts of the session's rows, if they were just read. */
+  readonly marks?: ContextMarks | undefined
 }
 
 /** The result of reading a source. */

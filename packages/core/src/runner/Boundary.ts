@@ -13,7 +13,7 @@ import { locationKey } from "@daybook/log/domain/Values"
 import type { Draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError } from "@daybook/log/log/EventLog"
 import { LocationLeft } from "@daybook/log/store/SessionChecks"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { Lineage } from "../agent/Lineage.ts"
 import { Compaction } from "../compaction/Compaction.ts"
@@ -50,7 +50,7 @@ export interface Arrival {
   readonly mode: Trigger
   readonly again: Smaller | undefined
   /** The session, if it was just read. */
-  readonly session: Session | undefined
+  readonly standing: Standing | undefined
 }
 
 /** A request that is ready to be sent. */
@@ -98,18 +98,20 @@ export const make = Effect.fnUntraced(function* (parts: BoundaryParts) {
   const compaction = yield* Compaction
 
   /** `nothing`: the input that would have opened the activity was withdrawn. */
-  return Effect.fnUntraced(function* ({ activity: state, again, mode, owned, session: found }: Arrival) {
+  return Effect.fnUntraced(function* ({ activity: state, again, mode, owned, standing }: Arrival) {
     const { owner, sessionID } = owned
-    const session = found ?? (yield* store.get(sessionID))
+    const { marks: read, session } = standing ?? (yield* store.standing(sessionID))
     if (locationKey(session.location) !== locationKey(here)) return yield* new LocationLeft({ sessionID })
     yield* compactOnRequest(owned, session)
+    // A compaction moves the marks.
+    const marks = session.compaction?.state === "requested" ? undefined : read
     const agent = yield* lineage.agentOf(session)
     yield* Ref.update(state, (activity) => Activity.withAgent(activity, agent))
     // The context needs the model too; a resolution error fails the turn only at its place in the order (TU-5).
     const resolved = yield* Effect.either(preparation.resolve(modelOf(session, agent), agent.settings ?? {}))
     const model = Either.isRight(resolved) ? resolved.right.info : undefined
-    const observed = yield* registry.observe({ sessionID, agent, model })
-    const initial = yield* epochs.prepare(sessionID, observed)
+    const observed = yield* registry.observe({ sessionID, agent, model, marks })
+    const initial = yield* epochs.prepare(sessionID, observed, marks)
 
     /** The request, with the messages of promotions that wait. */
     const assemble = Effect.fnUntraced(function* (waiting: Selection | undefined) {

@@ -102,7 +102,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   /** Runs one activity and logs its end, however it ends. */
   const runActivity = Effect.fn("SessionRunner.activity")(function* (
     input: RunInput,
-    session: Session,
+    standing: Standing,
     trigger: Eligibility.Trigger
   ) {
     const { owner, running, sessionID } = input
@@ -110,7 +110,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     const activity = yield* Ref.make(Activity.begin(activityID, trigger))
     const work = Effect.zipRight(
       Effect.sync(() => running(activityID)),
-      turns({ sessionID, owner }, session, activity)
+      turns({ sessionID, owner }, standing, activity)
     )
     const result = yield* Effect.onExit(work, (exit) => {
       const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit) })
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
         yield* compactOnRequest(input, standing.session)
         return { _tag: "Drained" } as const
       }
-      const { rest, result }: Ended = yield* runActivity(input, standing.session, trigger)
+      const { rest, result }: Ended = yield* runActivity(input, standing, trigger)
       // An admission after that read wakes the session again.
       standing = rest ?? (yield* store.standing(input.sessionID))
       if (result._tag === "Nothing") continue

@@ -5,10 +5,9 @@
 import { Array as Arr, Data, Effect, Ref, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
 import { promptOf } from "../request/Request.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
@@ -153,9 +152,9 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     activity: Ref.Ref<Activity.Activity>,
     mode: Trigger,
     again: Smaller | undefined,
-    session: Session | undefined
+    standing: Standing | undefined
   ) {
-    const ready = yield* approach({ owned, activity, mode, again, session })
+    const ready = yield* approach({ owned, activity, mode, again, standing })
     if (typeof ready === "string") return ready
     const ending = endingOf(store, owned, activity, ready)
     const result = yield* Effect.catchIf(send(owned, ready, ending), isOverflow, (error) =>
@@ -170,18 +169,18 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     return goesOn || (yield* eligibility.waits(owned.sessionID, "steer")) ? "continue" : "done"
   })
 
-  /** `standing`: the session as it was when the activity began. */
-  return Effect.fnUntraced(function* (owned: Activity.Owned, standing: Session, activity: Ref.Ref<Activity.Activity>) {
+  /** `begun`: the session as it was when the activity began. */
+  return Effect.fnUntraced(function* (owned: Activity.Owned, begun: Standing, activity: Ref.Ref<Activity.Activity>) {
     const { trigger } = yield* Ref.get(activity)
-    let session: Session | undefined = standing
+    let standing: Standing | undefined = begun
     let mode = trigger
     let again: Smaller | undefined
     for (;;) {
-      const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, session), {
+      const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, standing), {
         LocationLeft: () => Effect.succeed("moved" as const),
         Withdrawn: () => Effect.succeed("withdrawn" as const)
       })
-      session = undefined
+      standing = undefined
       if (outcome === "withdrawn") continue
       if (outcome === "moved") {
         const { started } = yield* Ref.get(activity)

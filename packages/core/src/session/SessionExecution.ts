@@ -16,7 +16,7 @@ import {
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
@@ -86,15 +86,17 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
 
   return Effect.fnUntraced(function* (sessionID: SessionID, { kept, token: owner }: Ownership, force: boolean) {
     let forced = force
+    let read = kept
     for (;;) {
-      const standing = yield* store.standing(sessionID)
+      const standing: Standing = read ?? (yield* store.standing(sessionID))
+      read = undefined
       const result = yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) =>
           runner.run({
             sessionID,
             owner,
             standing,
-            clean: kept,
+            clean: kept !== undefined,
             force: forced,
             running: (activityID) =>
               void (activityID === undefined ? running.delete(sessionID) : running.set(sessionID, activityID))

@@ -10,6 +10,8 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { immediately, retryBusy } from "../storage/Database.ts"
+import * as SessionRows from "../store/SessionRows.ts"
+import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 
 /** A session that this process owns, and when its lease was renewed last, on the monotonic clock. */
@@ -18,11 +20,17 @@ export interface Held {
   readonly renewed: bigint
 }
 
+/** A kept session that was taken again. One statement read it and its owner. */
+export interface TakenAgain {
+  readonly own: Held
+  readonly standing: Standing
+}
+
 export interface KeptSessions {
   /** Keeps a session that its owner has finished with; releases it immediately if sessions are not kept. */
   readonly keep: (sessionID: SessionID, own: Held) => Effect.Effect<void>
-  /** Takes a kept session again, unless it was lost, removed or asked to stop meanwhile. */
-  readonly take: (sessionID: SessionID) => Effect.Effect<Held | undefined, LogUnavailable>
+  /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
+  readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
   /** Gives the session up now. */
   readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
 }
@@ -42,6 +50,7 @@ export const make = Effect.fnUntraced(function* (
   keepMs: number
 ): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
   const scope = yield* Effect.scope
+  const readStanding = SessionRows.standing(readSql)
   const kept = new Map<SessionID, { readonly own: Held; timer?: Fiber.RuntimeFiber<void> }>()
 
   const release: KeptSessions["release"] = (sessionID, token) =>
@@ -76,13 +85,14 @@ export const make = Effect.fnUntraced(function* (
       held.set(sessionID, token.epoch)
       return Effect.zipRight(
         entry.timer === undefined ? Effect.void : Fiber.interruptFork(entry.timer),
-        run("read the owner", OwnerRows.selectMine(readSql, sessionID, token)).pipe(
-          Effect.tapError(() => release(sessionID, token)),
-          Effect.map((rows) => {
-            if (rows.length > 0) return entry.own
-            held.delete(sessionID)
-            return undefined
-          })
+        readStanding(sessionID, token).pipe(
+          Effect.map((standing) => ({ own: entry.own, standing })),
+          Effect.catchAll((error) =>
+            error._tag === "LogUnavailable"
+              ? Effect.zipRight(release(sessionID, token), error)
+              : // It is not this owner's any more, or it cannot be decoded: the claim decides.
+                Effect.sync(() => void held.delete(sessionID))
+          )
         )
       )
     })

@@ -42,10 +42,6 @@ export const takeOwnership = (
 const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }: OwnerToken) =>
   sql`session_id = ${sessionID} AND owner_id = ${ownerID} AND owner_epoch = ${epoch}`
 
-/** One row while it is this owner's and no one has asked it to stop. */
-export const selectMine = (sql: SqlClient.SqlClient, sessionID: SessionID, token: OwnerToken) =>
-  sql`SELECT 1 FROM event_sequence WHERE ${mine(sql, sessionID, token)} AND interrupt_epoch <> owner_epoch`
-
 export const releaseOwnership = (sql: SqlClient.SqlClient, sessionID: SessionID, token: OwnerToken) =>
   sql`UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE ${mine(sql, sessionID, token)}`
 

@@ -8,13 +8,17 @@
 import { Context, type Effect, type Option, Schema, type Scope } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { LogUnavailable, OwnerLost, OwnerToken } from "../log/EventLog.ts"
+import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerID from "./OwnerID.ts"
 
 /** A session that this process owns, for the life of the scope. */
 export interface Ownership {
   readonly token: OwnerToken
-  /** The session was kept since the last work of this process, which succeeded: nothing is left open in it. */
-  readonly kept: boolean
+  /**
+   * The session, as it was read when this process took it again: it was kept since the last work of this process, which
+   * succeeded, so that nothing is left open in it. Undefined: it was claimed.
+   */
+  readonly kept: Standing | undefined
   /**
    * Completes when another process asks this owner to stop. With an activity id, only that activity is to stop; run the
    * effect again to wait for the next request. Fails when another process has taken over the session.

@@ -48,7 +48,7 @@ const makeHold = (
   sql: SqlClient.SqlClient,
   held: Map<SessionID, number>,
   leaseMs: number,
-  kept: KeptSessions.KeptSessions
+  keeping: KeptSessions.KeptSessions
 ) => {
   /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
@@ -87,7 +87,7 @@ const makeHold = (
   return (
     sessionID: SessionID,
     taken: KeptSessions.Held,
-    again: boolean
+    kept: Ownership["kept"]
   ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       const { token } = taken
@@ -95,8 +95,8 @@ const makeHold = (
       held.set(sessionID, token.epoch)
       yield* Effect.addFinalizer((exit) =>
         Exit.isSuccess(exit)
-          ? Effect.flatMap(Ref.get(own), (now) => kept.keep(sessionID, now))
-          : kept.release(sessionID, token)
+          ? Effect.flatMap(Ref.get(own), (now) => keeping.keep(sessionID, now))
+          : keeping.release(sessionID, token)
       )
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
@@ -104,7 +104,7 @@ const makeHold = (
       // before it.
       const later = Effect.delay(renewals(sessionID, own, heard), yield* untilRenewal(taken))
       yield* Effect.forkScoped(Effect.interruptible(later))
-      return { token, kept: again, stopRequested: Effect.flatten(Queue.take(heard)) }
+      return { token, kept, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
 
@@ -135,10 +135,10 @@ const makeAcquire = (
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
-          if (again !== undefined) return yield* hold(sessionID, again, true)
+          if (again !== undefined) return yield* hold(sessionID, again.own, again.standing)
           const claimed = yield* claim(sessionID, judge)
           if (claimed.token === undefined) return claimed
-          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos }, false)
+          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos }, undefined)
         })
       )
 

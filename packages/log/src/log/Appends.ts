@@ -92,8 +92,12 @@ export type BatchError = SqlError.SqlError | EventRefused | HookFailed
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
 
-/** Recognizes the failures that the functions below throw. */
+/** Recognizes the refusals that `writeRows` throws. */
 export const isEventRefused = (thrown: unknown): thrown is EventRefused => thrown instanceof EventRefused
+
+/** Recognizes the refusals that `writeEvents` throws. */
+export const isRefusal = (thrown: unknown): thrown is EventRefused | HookFailed =>
+  isEventRefused(thrown) || thrown instanceof HookFailed
 
 /** Writes the projections of the events. Throws `EventRefused` if they contradict the rows. */
 export const writeRows = (
@@ -140,6 +144,8 @@ const brokenRule = (error: SqlError.SqlError, otherwise: string) => {
 interface Written {
   readonly answers: ReadonlyArray<Result>
   readonly events: ReadonlyArray<SessionEvent>
+  /** The only request's hook was checked with its head. */
+  readonly checked: boolean
 }
 
 /** Why a request cannot be written at this head; undefined if it can. */
@@ -155,38 +161,76 @@ const conflict = (
       : undefined
 }
 
-/** Moves the head of the request's session over its events. Changes nothing if the request contradicts the head. */
+/** The hook's condition that is checked with the head: only while no other append of the transaction can change it. */
+const headCheckOf = (requests: NonEmptyReadonlyArray<Request>): SqlHook.HeadCheck<unknown> | undefined => {
+  const [{ commit }] = requests
+  return requests.length > 1 || commit === undefined ? undefined : SqlHook.headOf(commit)
+}
+
+/** A hook that is left when the events are written, with the events of its append. */
+interface HookAfter {
+  readonly hook: CommitHook<unknown>
+  readonly sessionID: SessionID
+  readonly events: ReadonlyArray<SessionEvent>
+}
+
+/** The hooks that are left, in the order of the requests. */
+export const hooksAfter = (
+  requests: NonEmptyReadonlyArray<Request>,
+  { answers, checked }: Written
+): ReadonlyArray<HookAfter> =>
+  checked
+    ? []
+    : requests.flatMap(({ commit: hook, sessionID }, index) => {
+        const answer = answers[index]
+        return hook === undefined || answer === undefined || Exit.isFailure(answer)
+          ? []
+          : [{ hook, sessionID, events: answer.value.events }]
+      })
+
+/**
+ * Moves the head of the request's session over its events. Changes nothing if the request contradicts the head. Throws
+ * `HookFailed` if the check refuses.
+ */
 const moveHead = (
   statements: Statements,
   request: Request,
-  pending: number
+  pending: number,
+  check: SqlHook.HeadCheck<unknown> | undefined
 ): Either.Either<Heads.Taken, OwnerLost | SeqConflict> => {
   const { drafts, expectedSeq, owner, sessionID } = request
-  const step = { count: drafts.length, pending, expectedSeq, owner }
+  const step = { count: drafts.length, pending, expectedSeq, owner, value: check?.value }
   const taken = Heads.step(statements, sessionID, step)
-  if (taken !== undefined) return Either.right(taken)
+  if (taken !== undefined) {
+    const refusal = check?.refusalOf(taken.value ?? null, sessionID, drafts.length)
+    if (refusal !== undefined) throw new HookFailed(refusal)
+    return Either.right(taken)
+  }
   const contradicted = conflict(request, Heads.selectHead(statements, sessionID))
   return contradicted === undefined ? Either.right(Heads.begin(statements, sessionID, step)) : Either.left(contradicted)
 }
 
-/** Writes the events, heads and projections of all requests, in order. Throws `SqlError` and `EventRefused`. */
+/** Writes the events, heads and projections of all requests, in order. Throws `SqlError`, `EventRefused`, `HookFailed`. */
 export const writeEvents = (
   { idAt, types }: Target,
   statements: Statements,
   requests: NonEmptyReadonlyArray<Request>
 ): Written => {
+  const check = headCheckOf(requests)
   const keys = new Map<string, number>()
   const rows: Array<NewEvent> = []
   const written: Array<SessionEvent> = []
   const answers: Array<Result> = []
+  let checked = false
   for (const request of requests) {
     const { drafts, sessionID, times } = request
-    const moved = moveHead(statements, request, written.length)
+    const moved = moveHead(statements, request, written.length, check)
     if (Either.isLeft(moved)) {
       answers.push(Exit.fail(moved.left))
       continue
     }
-    const { incarnation, position: before, seq: head, session } = moved.right
+    const { incarnation, position: before, seq: head, session, value } = moved.right
+    checked = value !== undefined
     const events = Arr.map(drafts, ({ encoded, type }, index): SessionEvent => {
       const seq = head - drafts.length + 1 + index
       const position = before + 1 + index
@@ -202,10 +246,10 @@ export const writeEvents = (
     for (const event of events) written.push(event)
     answers.push(Exit.succeed({ incarnation, events }))
   }
-  if (!Arr.isNonEmptyArray(written)) return { answers, events: [] }
+  if (!Arr.isNonEmptyArray(written)) return { answers, events: [], checked }
   insertEvents(statements, types, rows)
   writeRows(statements, written, keys)
-  return { answers, events: written }
+  return { answers, events: written, checked }
 }
 
 /**
@@ -217,14 +261,12 @@ export const writeBatch = (
   requests: NonEmptyReadonlyArray<Request>
 ): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
   Effect.flatMap(
-    directly(target.sql, (statements) => writeEvents(target, statements, requests), isEventRefused),
-    ({ answers, events }): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
-      const hooks = requests.flatMap(({ commit, sessionID }, index) => {
-        const answer = answers[index]
-        return commit === undefined || answer === undefined || Exit.isFailure(answer)
-          ? []
-          : [runHook(target.sql, sessionID, commit, answer.value.events)]
-      })
+    directly(target.sql, (statements) => writeEvents(target, statements, requests), isRefusal),
+    (written): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
+      const { answers, events } = written
+      const hooks = hooksAfter(requests, written).map((after) =>
+        runHook(target.sql, after.sessionID, after.hook, after.events)
+      )
       const projected =
         target.projectors.length === 0 || events.length === 0 ? [] : [runProjectors(target.projectors, events)]
       const rest: ReadonlyArray<Effect.Effect<unknown, BatchError>> = [...projected, ...hooks]

@@ -10,7 +10,8 @@ import { reasonOf } from "../storage/StorageReason.ts"
 import {
   type BatchError,
   HookFailed,
-  isEventRefused,
+  hooksAfter,
+  isRefusal,
   type Request,
   type Result,
   type Target,
@@ -21,8 +22,7 @@ import * as SqlHook from "./SqlHook.ts"
 /** The results of the requests, or why the transaction was rolled back. */
 export type Attempt = Exit.Exit<ReadonlyArray<Result>, BatchError>
 
-const isFailure = (thrown: unknown): thrown is BatchError =>
-  thrown instanceof SqlError.SqlError || isEventRefused(thrown)
+const isFailure = (thrown: unknown): thrown is BatchError => thrown instanceof SqlError.SqlError || isRefusal(thrown)
 
 const causeOf = (thrown: unknown): Cause.Cause<BatchError> =>
   isFailure(thrown) ? Cause.fail(thrown) : Cause.die(thrown)
@@ -52,15 +52,9 @@ const undo = (statements: Statements): void => {
 }
 
 /** The first refusal of a check, in the order of the requests. */
-const refusalOf = (
-  statements: Statements,
-  requests: NonEmptyReadonlyArray<Request>,
-  answers: ReadonlyArray<Result>
-): HookFailed | undefined => {
-  for (const [index, { commit, sessionID }] of requests.entries()) {
-    const answer = answers[index]
-    if (commit === undefined || answer === undefined || Exit.isFailure(answer)) continue
-    const refusal = SqlHook.checkOf(commit)?.(statements, sessionID, answer.value.events)
+const refusalOf = (statements: Statements, hooks: ReturnType<typeof hooksAfter>): HookFailed | undefined => {
+  for (const { events, hook, sessionID } of hooks) {
+    const refusal = SqlHook.checkOf(hook)?.(statements, sessionID, events)
     if (refusal !== undefined) return new HookFailed(refusal)
   }
   return undefined
@@ -76,14 +70,14 @@ export const attempt = (target: Target, requests: NonEmptyReadonlyArray<Request>
   if (begun !== "begun") return begun
   try {
     target.types.begin()
-    const { answers } = writeEvents(target, statements, requests)
-    const refusal = refusalOf(statements, requests, answers)
+    const written = writeEvents(target, statements, requests)
+    const refusal = refusalOf(statements, hooksAfter(requests, written))
     if (refusal !== undefined) {
       undo(statements)
       return Exit.fail(refusal)
     }
     statements.run("COMMIT", [])
-    return Exit.succeed(answers)
+    return Exit.succeed(written.answers)
   } catch (thrown) {
     undo(statements)
     return Exit.failCause(causeOf(thrown))

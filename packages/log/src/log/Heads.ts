@@ -58,19 +58,22 @@ export interface Step {
   readonly expectedSeq: number | undefined
   /** The step is taken only for this owner. */
   readonly owner: OwnerToken | undefined
+  /** A value to read beside the head, as SQL over its row. */
+  readonly value?: string | undefined
 }
 
 /** A head after a step, and the last position before the new events. */
-export type Taken = Moved & { readonly position: number }
+export type Taken = Moved & { readonly position: number; readonly value?: string | number | null }
 
 const lastPosition = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0)"
 
-const stepText = (expects: boolean, owned: boolean): string =>
+const stepText = (expects: boolean, owned: boolean, value?: string): string =>
   "UPDATE event_sequence SET seq = seq + ?, " +
   `incarnation = iif(seq < 0, ${lastPosition} + ? + 1, coalesce(incarnation, 0)) WHERE session_id = ?` +
   (expects ? " AND seq = ?" : "") +
   (owned ? " AND owner_id = ? AND owner_epoch = ?" : "") +
-  ` RETURNING session, seq, incarnation, ${lastPosition} AS position`
+  ` RETURNING session, seq, incarnation, ${lastPosition} AS position` +
+  (value === undefined ? "" : `, ${value} AS value`)
 
 const stepTexts = [
   [stepText(false, false), stepText(false, true)],
@@ -81,9 +84,12 @@ const stepTexts = [
 export const step = (
   statements: Statements,
   sessionID: string,
-  { count, expectedSeq, owner, pending }: Step
+  { count, expectedSeq, owner, pending, value }: Step
 ): Taken | undefined => {
-  const text = stepTexts[expectedSeq === undefined ? 0 : 1][owner === undefined ? 0 : 1]
+  const text =
+    value === undefined
+      ? stepTexts[expectedSeq === undefined ? 0 : 1][owner === undefined ? 0 : 1]
+      : stepText(expectedSeq !== undefined, owner !== undefined, value)
   const [taken] = statements.all<Taken>(text, [
     count,
     pending,

@@ -22,13 +22,25 @@ export type Check<E> = (
   events: ReadonlyArray<SessionEvent>
 ) => E | undefined
 
+/** A condition on one value, which the statement that moves the session's head reads too (LG-49). */
+export interface HeadCheck<E> {
+  /** The value, as SQL over a row of `event_sequence`. */
+  readonly value: string
+  /** `unseen`: how many events of the append the value does not count yet. */
+  readonly refusalOf: (value: HeadValue, sessionID: SessionID, unseen: number) => E | undefined
+}
+
+export type HeadValue = string | number | null
+
 class SqlHook<E> implements CommitHook<E> {
   readonly [CommitHookTypeId] = { _E: (error: never): E => error }
   readonly run: Run<E | SqlError.SqlError>
   readonly check: Check<E> | undefined
-  constructor(run: Run<E | SqlError.SqlError>, check?: Check<E>) {
+  readonly head: HeadCheck<E> | undefined
+  constructor(run: Run<E | SqlError.SqlError>, check?: Check<E>, head?: HeadCheck<E>) {
     this.run = run
     this.check = check
+    this.head = head
   }
 }
 
@@ -39,16 +51,29 @@ class SqlHook<E> implements CommitHook<E> {
 export const make = <E = never>(run: Run<E>): CommitHook<Exclude<E, SqlError.SqlError>> =>
   new SqlHook(run as Run<Exclude<E, SqlError.SqlError> | SqlError.SqlError>)
 
+const runOf =
+  <E>(refusalOf: Check<E>): Run<E | SqlError.SqlError> =>
+  (sql, sessionID, events) =>
+    Effect.flatMap(
+      directly(sql, (statements) => refusalOf(statements, sessionID, events)),
+      (refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal))
+    )
+
 /** Makes a hook that does not pause, so that its append can be a synchronous transaction (LG-47). */
-export const check = <E>(refusalOf: Check<E>): CommitHook<E> =>
-  new SqlHook(
-    (sql, sessionID, events) =>
-      Effect.flatMap(
-        directly(sql, (statements) => refusalOf(statements, sessionID, events)),
-        (refusal) => (refusal === undefined ? Effect.void : Effect.fail(refusal))
-      ),
-    refusalOf
-  )
+export const check = <E>(refusalOf: Check<E>): CommitHook<E> => new SqlHook(runOf(refusalOf), refusalOf)
+
+/**
+ * Makes such a hook from a condition on one value. An append alone in its transaction reads the value with its head.
+ * Beside other appends, which may change the value, a statement of its own reads it after all of them.
+ */
+export const onHead = <E>(head: HeadCheck<E>): CommitHook<E> => {
+  const text = `SELECT ${head.value} AS value FROM event_sequence WHERE session_id = ?`
+  const refusalOf: Check<E> = (statements, sessionID) => {
+    const [row] = statements.all<{ readonly value: HeadValue }>(text, [sessionID])
+    return head.refusalOf(row?.value ?? null, sessionID, 0)
+  }
+  return new SqlHook(runOf(refusalOf), refusalOf, head)
+}
 
 /** The hook's statements. A hook of another kind of log is a defect. */
 export const runnerOf = <E>(hook: CommitHook<E>): Run<E | SqlError.SqlError> => {
@@ -59,3 +84,7 @@ export const runnerOf = <E>(hook: CommitHook<E>): Run<E | SqlError.SqlError> => 
 /** The hook as plain code; undefined if it is an effect, or a hook of another kind of log. */
 export const checkOf = <E>(hook: CommitHook<E>): Check<E> | undefined =>
   hook instanceof SqlHook ? hook.check : undefined
+
+/** The hook's condition on a value of the head, if it is one. */
+export const headOf = <E>(hook: CommitHook<E>): HeadCheck<E> | undefined =>
+  hook instanceof SqlHook ? hook.head : undefined

@@ -6,6 +6,7 @@ import { Context, type Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { Snapshot } from "../domain/Snapshot.ts"
 import type { EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
+import type { ContextMarks } from "./ContextMarks.ts"
 
 /** A session's epoch, and where its shown history begins. */
 export interface StoredEpoch {
@@ -22,7 +23,13 @@ export interface StoredEpoch {
 export class EpochStore extends Context.Tag("@daybook/log/EpochStore")<
   EpochStore,
   {
-    /** The session's epoch; undefined until a request introduces one, and again after a move. */
-    readonly get: (sessionID: SessionID) => Effect.Effect<StoredEpoch | undefined, EventUnreadable | LogUnavailable>
+    /**
+     * The session's epoch; undefined until a request introduces one, and again after a move. Marks that were just read
+     * save a read.
+     */
+    readonly get: (
+      sessionID: SessionID,
+      marks?: ContextMarks
+    ) => Effect.Effect<StoredEpoch | undefined, EventUnreadable | LogUnavailable>
   }
 >() {}

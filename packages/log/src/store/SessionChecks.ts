@@ -31,11 +31,12 @@ const decode = Schema.decodeUnknownOption(Schema.parseJson(Location))
 /** Refuses the append unless its session is at the Location. */
 export const isAt = (here: Location): CommitHook<LocationLeft> => {
   const key = locationKey(here)
-  return SqlHook.check((statements, sessionID) => {
-    const text = "SELECT location FROM session WHERE id = ?"
-    const [row] = statements.all<{ readonly location: string }>(text, [sessionID])
-    const stored = decode(row?.location)
-    return Option.isSome(stored) && locationKey(stored.value) === key ? undefined : new LocationLeft({ sessionID })
+  return SqlHook.onHead({
+    value: "(SELECT location FROM session WHERE id = event_sequence.session_id)",
+    refusalOf: (location, sessionID) => {
+      const stored = decode(location)
+      return Option.isSome(stored) && locationKey(stored.value) === key ? undefined : new LocationLeft({ sessionID })
+    }
   })
 }
 

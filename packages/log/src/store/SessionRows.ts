@@ -5,11 +5,11 @@ import { type Address, addressKey, type House, houseKeys } from "../domain/Addre
 import type { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { defaultAgent } from "../domain/Values.ts"
-import { SessionNotFound } from "../log/EventLog.ts"
-import { sessionKey } from "../log/EventRow.ts"
+import { type OwnerToken, SessionNotFound } from "../log/EventLog.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf } from "./Assemble.ts"
+import { marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
 import type { ListOptions } from "./Pages.ts"
 import { reading } from "./Reading.ts"
 
@@ -27,20 +27,28 @@ export const get = (sql: SqlClient.SqlClient) =>
     return row === undefined ? yield* new SessionNotFound({ sessionID }) : yield* sessionOf(row)
   })
 
-type StandingRow = SessionRow & { readonly steers: number; readonly queued: number }
+type StandingRow = SessionRow & MarksRow & { readonly steers: number; readonly queued: number }
+
+/** Selects what `Standing` holds. With `owned`, only while this owner holds the session and is not asked to stop. */
+const selectStanding = (sql: SqlClient.SqlClient, sessionID: SessionID, owned?: OwnerToken) => {
+  const mine =
+    owned === undefined
+      ? sql``
+      : sql` AND q.owner_id = ${owned.ownerID} AND q.owner_epoch = ${owned.epoch} AND q.interrupt_epoch <> q.owner_epoch`
+  return sql<StandingRow>`SELECT s.*,
+      (SELECT count(*) FROM session_input i
+        WHERE i.session = q.session AND i.promoted_seq IS NULL AND i.delivery = 'steer') AS steers,
+      (SELECT count(*) FROM session_input i
+        WHERE i.session = q.session AND i.promoted_seq IS NULL AND i.delivery = 'queue') AS queued,
+      ${marksColumns(sql, sessionID)}
+    FROM session s JOIN event_sequence q ON q.session_id = s.id WHERE s.id = ${sessionID}${mine}`
+}
 
 export const standing = (sql: SqlClient.SqlClient) =>
-  Effect.fn("SessionStore.standing")(function* (sessionID: SessionID) {
-    const [row] = yield* reading(
-      sql<StandingRow>`SELECT s.*,
-          (SELECT count(*) FROM session_input i
-            WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq IS NULL AND i.delivery = 'steer') AS steers,
-          (SELECT count(*) FROM session_input i
-            WHERE i.session = ${sessionKey(sql, sessionID)} AND i.promoted_seq IS NULL AND i.delivery = 'queue') AS queued
-        FROM session s WHERE s.id = ${sessionID}`
-    )
+  Effect.fn("SessionStore.standing")(function* (sessionID: SessionID, owned?: OwnerToken) {
+    const [row] = yield* reading(selectStanding(sql, sessionID, owned))
     if (row === undefined) return yield* new SessionNotFound({ sessionID })
-    return { session: yield* sessionOf(row), steers: row.steers, queued: row.queued }
+    return { session: yield* sessionOf(row), steers: row.steers, queued: row.queued, marks: marksOf(row) }
   })
 
 export const addressed = (sql: SqlClient.SqlClient) =>

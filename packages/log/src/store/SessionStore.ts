@@ -16,6 +16,7 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import type { Continued, Opening } from "./ActivityRows.ts"
 import type { MessageRows } from "./Assemble.ts"
+import type { ContextMarks } from "./ContextMarks.ts"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts"
 import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
@@ -32,7 +33,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
   SessionStore,
   {
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
-    /** The session and the numbers of its waiting inputs, in one read. */
+    /** The session, its waiting inputs and its context's marks, in one read. */
     readonly standing: (sessionID: SessionID) => Effect.Effect<Standing, SessionNotFound | StoreError>
     /** Where a reader starts whose events were pruned: the state at the session's floor (RT-13). */
     readonly snapshot: (sessionID: SessionID) => Effect.Effect<SessionSnapshot, SessionNotFound | StoreError>
@@ -135,11 +136,12 @@ export interface SessionSnapshot {
   readonly floor: number
 }
 
-/** A session with its waiting inputs. */
+/** A session with the numbers of its waiting inputs, and where its context is. */
 export interface Standing {
   readonly session: Session
   readonly steers: number
   readonly queued: number
+  readonly marks: ContextMarks
 }
 
 /** The rows that the model is shown. */

@@ -9,17 +9,10 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
 import { reading, readingTogether } from "./Reading.ts"
-
-type Row = {
-  readonly epoch: number | null
-  readonly baseline_seq: number | null
-  readonly compacted_seq: number | null
-  readonly told_seq: number | null
-  readonly incarnation: number | null
-}
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
 
@@ -37,17 +30,17 @@ const apply = (before: Context | undefined, event: SessionEvent): Context | unde
 /** Sessions whose epoch is kept decoded. */
 const keptSessions = 64
 
-type Kept = { readonly row: Row; readonly context: Context }
+type Kept = { readonly marks: ContextMarks; readonly context: Context }
 
-/** Whether a row still describes the kept epoch: no new baseline, no update since, and the same life of the session. */
-const isSame = (kept: Row, row: Row): boolean =>
-  kept.incarnation === row.incarnation && kept.epoch === row.epoch && kept.told_seq === row.told_seq
+/** Whether marks still describe the kept epoch: no new baseline, no update since, and the same life of the session. */
+const isSame = (kept: ContextMarks, now: ContextMarks): boolean =>
+  kept.incarnation === now.incarnation && kept.epoch === now.epoch && kept.toldSeq === now.toldSeq
 
-const stored = ({ baseline_seq, compacted_seq, told_seq }: Row, context: Context): StoredEpoch => ({
+const stored = ({ baselineSeq, compactedSeq, toldSeq }: ContextMarks, context: Context): StoredEpoch => ({
   ...context,
-  baselineSeq: baseline_seq ?? -1,
-  compactedSeq: compacted_seq ?? -1,
-  toldSeq: told_seq ?? -1
+  baselineSeq,
+  compactedSeq,
+  toldSeq
 })
 
 const make = Effect.gen(function* () {
@@ -61,46 +54,43 @@ const make = Effect.gen(function* () {
     if (kept.size > keptSessions && oldest !== undefined) kept.delete(oldest)
   }
 
-  const selectRow = (sessionID: SessionID) =>
-    // All subqueries are one index step.
+  const selectMarks = (sessionID: SessionID) =>
     Effect.map(
-      sql<Row>`SELECT epoch, baseline_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session = q.session AND m.type = 'compaction') AS compacted_seq,
-        (SELECT max(seq) FROM session_message m WHERE m.session = q.session AND m.type = 'system') AS told_seq,
-        q.incarnation FROM session s JOIN event_sequence q ON q.session_id = s.id WHERE s.id = ${sessionID}`,
-      ([row]) => row
+      sql<MarksRow>`SELECT ${marksColumns(sql, sessionID)}
+        FROM session s JOIN event_sequence q ON q.session_id = s.id WHERE s.id = ${sessionID}`,
+      ([row]) => row && marksOf(row)
     )
 
   const read = Effect.fnUntraced(function* (sessionID: SessionID) {
-    const row = yield* selectRow(sessionID)
-    if (row === undefined || row.epoch === null) return undefined
+    const marks = yield* selectMarks(sessionID)
+    if (marks === undefined || marks.epoch === null) return undefined
     const told = yield* sql<{ readonly seq: number }>`SELECT seq FROM session_message
-      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${row.epoch} ORDER BY seq`
-    const seqs = [row.epoch, ...told.map(({ seq }) => seq)]
+      WHERE session = ${sessionKey(sql, sessionID)} AND type = 'system' AND seq > ${marks.epoch} ORDER BY seq`
+    const seqs = [marks.epoch, ...told.map(({ seq }) => seq)]
     const found = yield* selectBySeq(sql, sessionID, seqs)
     const events = yield* Either.all(seqs.flatMap((seq) => found.get(seq) ?? []))
-    return { row, epoch: row.epoch, events }
+    return { marks, epoch: marks.epoch, events }
   })
 
   return EpochStore.of({
-    get: Effect.fn("EpochStore.get")(function* (sessionID) {
+    get: Effect.fn("EpochStore.get")(function* (sessionID, seen) {
       const before = kept.get(sessionID)
       if (before !== undefined) {
-        const row = yield* reading(selectRow(sessionID))
-        if (row !== undefined && isSame(before.row, row)) return stored(row, before.context)
+        const marks = seen ?? (yield* reading(selectMarks(sessionID)))
+        if (marks !== undefined && isSame(before.marks, marks)) return stored(marks, before.context)
         kept.delete(sessionID)
       }
       const found = yield* readingTogether(sql)(read(sessionID))
       // The event may have been pruned.
       if (found === undefined || found.events[0]?.seq !== found.epoch) return undefined
-      const { epoch, events, row } = found
+      const { epoch, events, marks } = found
       const context = events.reduce<Context | undefined>(apply, undefined)
       if (context === undefined) {
         const type = "session.next.request.framed"
         return yield* new EventUnreadable({ sessionID, seq: epoch, type, details: "it introduces no baseline" })
       }
-      keep(sessionID, { row, context })
-      return stored(row, context)
+      keep(sessionID, { marks, context })
+      return stored(marks, context)
     })
   })
 })

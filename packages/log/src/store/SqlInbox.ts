@@ -31,16 +31,14 @@ const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission):
 
 /** Refuses an admission that exceeds the limit (IN-12). */
 const hasRoom = (limit: number): CommitHook<InboxFullError> =>
-  SqlHook.check((statements, sessionID) => {
-    const [row] = statements.all<{ readonly total: number }>(
-      `SELECT count(*) AS total FROM session_input
-        WHERE session = (SELECT session FROM event_sequence WHERE session_id = ?) AND promoted_seq IS NULL`,
-      [sessionID]
-    )
-    const depth = row?.total ?? 0
-    if (depth > limit) return new InboxFullError({ sessionID, limit })
-    Metrics.inboxDepth.unsafeUpdate(depth, [])
-    return undefined
+  SqlHook.onHead({
+    value: "(SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL)",
+    refusalOf: (waiting, sessionID, unseen) => {
+      const depth = Number(waiting) + unseen
+      if (depth > limit) return new InboxFullError({ sessionID, limit })
+      Metrics.inboxDepth.unsafeUpdate(depth, [])
+      return undefined
+    }
   })
 
 type WaitingRow = {

@@ -5,7 +5,6 @@
 import * as os from "node:os"
 import * as path from "node:path"
 import { Effect } from "effect"
-import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { LogUnavailable } from "@daybook/log/log/EventLog"
 import { compile, isCostly, isGlob } from "../../glob/Glob.ts"
 import { walk } from "../../glob/Walk.ts"
@@ -15,7 +14,7 @@ import { foldersBetween, isOwnBelow } from "../../trust/ProjectRoot.ts"
 import { type Trust, trustAll } from "../../trust/ProjectTrust.ts"
 import type { InstructionReader } from "../InstructionFile.ts"
 import { type Candidate, instructionSource, loadFiles, notShown } from "../Instructions.ts"
-import { absent, available, type ContextSource } from "../SystemContext.ts"
+import { absent, available, type ContextSource, type ContextTurn } from "../SystemContext.ts"
 
 /** File names in a folder; `CLAUDE.md` is used only without an `AGENTS.md`. */
 export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]
@@ -127,15 +126,15 @@ const beyond = (folder: string, count: number) =>
 export const nestedInstructions = (
   reader: InstructionReader,
   directory: string,
-  known: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>,
+  known: (turn: ContextTurn) => Effect.Effect<ReadonlyArray<string>, LogUnavailable>,
   trust: Trust = trustAll
 ): ContextSource =>
   instructionSource({
     key: "instructions/5-nested",
     what: "the instructions of folders that you read in",
     rule: "Each holds for its folder and everything below it; the file of the deeper folder counts more.",
-    load: Effect.fnUntraced(function* ({ sessionID }) {
-      const inside = (yield* known(sessionID)).filter((each) => isWithin(directory, each))
+    load: Effect.fnUntraced(function* (turn) {
+      const inside = (yield* known(turn)).filter((each) => isWithin(directory, each))
       if (inside.length === 0) return absent
       const found = [...new Set(inside.map((each) => path.dirname(each)))]
       const folders = yield* Effect.filter(found, (folder) => isOwnBelow(directory, folder))
