@@ -115,20 +115,22 @@ export const sessionsContract = <E>({ layer, name }: ReadModel<SessionStore, E>)
       })
     )
 
-    it.effect("CX-51: `standing` says where the session's context is, and whether instruction files were discovered", () =>
-      Effect.gen(function* () {
-        const [log, store, id] = [yield* EventLog, yield* SessionStore, yield* create()]
-        const none = { epoch: null, baselineSeq: -1, compactedSeq: -1, toldSeq: -1, discovered: false }
-        assert.deepInclude((yield* store.standing(id)).marks, none)
-        const context = { baseline: 0, snapshot: { told: {} } }
-        const [framed, told] = yield* log.append(id, [
-          draft("session.next.request.framed", { hash: "h", system: [""], baselineSeq: 0, context }),
-          draft("session.next.context.updated", { messageID: message(), text: "changed" }),
-          draft("session.next.instructions.discovered", { paths: ["/work/a/AGENTS.md"] })
-        ])
-        const { epoch, discovered, toldSeq } = (yield* store.standing(id)).marks
-        assert.deepStrictEqual([epoch, toldSeq, discovered], [framed.seq, told?.seq, true])
-      })
+    it.effect(
+      "CX-51: `standing` says where the session's context is, and whether instruction files were discovered",
+      () =>
+        Effect.gen(function* () {
+          const [log, store, id] = [yield* EventLog, yield* SessionStore, yield* create()]
+          const none = { epoch: null, baselineSeq: -1, compactedSeq: -1, toldSeq: -1, discovered: false }
+          assert.deepInclude((yield* store.standing(id)).marks, none)
+          const context = { baseline: 0, snapshot: { told: {} } }
+          const [framed, told] = yield* log.append(id, [
+            draft("session.next.request.framed", { hash: "h", system: [""], baselineSeq: 0, context }),
+            draft("session.next.context.updated", { messageID: message(), text: "changed" }),
+            draft("session.next.instructions.discovered", { paths: ["/work/a/AGENTS.md"] })
+          ])
+          const { epoch, discovered, toldSeq } = (yield* store.standing(id)).marks
+          assert.deepStrictEqual([epoch, toldSeq, discovered], [framed.seq, told?.seq, true])
+        })
     )
 
     it.effect("IB-5: the list has the last used session first", () =>
