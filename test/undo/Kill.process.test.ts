@@ -5,14 +5,10 @@ import { readdirSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { join as joined } from "../../packages/core/src/snapshot/Change.ts"
-import * as Restore from "../../packages/core/src/snapshot/Restore.ts"
-import * as SnapshotStore from "../../packages/core/src/snapshot/SnapshotStore.ts"
-import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { storeOf } from "../../packages/core/src/snapshot/StoreFolder.ts"
 import { childProgram } from "../support/Child.ts"
-import { contents, place, repository, workTree, write } from "./support/Repository.ts"
-
-const session = SessionID.make("ses_a")
+import { contents, place, project, workTree, write } from "./support/Repository.ts"
+import { changedPaths, take, undo } from "./support/Snapshotting.ts"
 
 /** Runs the child to its end; whether it was killed. */
 const run = (program: string, ...args: ReadonlyArray<string>) =>
@@ -29,22 +25,18 @@ describe("kills", () => {
     Effect.gen(function* () {
       const { outfile } = yield* childProgram(source)
       const { options: given, work } = yield* place
-      repository(work, { "a.txt": "1" })
-      const tree = yield* workTree(work)
-      for (const point of [1, 4, 8, 10, 11]) {
+      project(work, { "a.txt": "1" })
+      for (const point of [4, 9]) {
         write(work, { "a.txt": `${point}`, [`b${point}.txt`]: "new" })
         assert.isTrue(yield* run(outfile, "take", `${point}`, given.folder, work), `${point}`)
       }
-      const first = yield* SnapshotStore.take(given, tree, session)
+      const first = yield* take(given, work)
       write(work, { "a.txt": "last" })
-      const second = yield* SnapshotStore.take(given, tree, session)
-      const changes = yield* SnapshotStore.changes(given, tree, first.tree, second.tree)
+      const second = yield* take(given, work)
+      const changed = yield* changedPaths(given, work, { before: first.tree, after: second.tree })
+      assert.deepStrictEqual(changed, ["a.txt"])
       assert.deepStrictEqual(
-        changes.map(({ path }) => path),
-        ["a.txt"]
-      )
-      assert.deepStrictEqual(
-        readdirSync(SnapshotStore.storeOf(given, tree)).filter((name) => name.startsWith("working-")),
+        readdirSync(storeOf(given, yield* workTree(work))).filter((name) => name.startsWith("working-")),
         []
       )
     })
@@ -56,22 +48,20 @@ describe("kills", () => {
       const { options: given, work } = yield* place
       const start = Object.fromEntries(Array.from({ length: 6 }, (_, at) => [`${at}.txt`, `old ${at}`]))
       const end = Object.fromEntries(Array.from({ length: 6 }, (_, at) => [`${at}.txt`, `new ${at}`]))
-      repository(work, start)
-      const tree = yield* workTree(work)
+      project(work, start)
       const state = contents(work)
-      const before = yield* SnapshotStore.take(given, tree, session)
+      const before = yield* take(given, work)
       write(work, { ...end, "added/new.txt": "1" })
-      const after = yield* SnapshotStore.take(given, tree, session)
+      const after = yield* take(given, work)
       const changed = contents(work)
-      for (const point of [3, 8, 9, 14, 15]) {
+      for (const point of [3, 8]) {
         assert.isTrue(yield* run(outfile, "undo", `${point}`, given.folder, work, before.tree, after.tree), `${point}`)
         for (const [name, content] of Object.entries(contents(work))) {
           if (name.endsWith(".txt")) assert.include([state[name], changed[name]], content, name)
         }
       }
-      const changes = yield* SnapshotStore.changes(given, tree, before.tree, after.tree)
-      const outcomes = yield* Restore.apply(given, tree, yield* Restore.plan(given, tree, joined([changes]), false))
-      assert.isTrue(outcomes.every(({ action }) => action !== "conflict"))
+      const account = yield* undo(given, work, [{ before: before.tree, after: after.tree }])
+      assert.isTrue(account.every((line) => !line.startsWith("conflict")))
       assert.deepStrictEqual(contents(work), state)
     })
   )

@@ -1,39 +1,27 @@
 /** Snapshots of real folders with real git: what they hold, what they never touch, and that nothing of theirs stays. */
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { inflateSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SnapshotStore from "../../packages/core/src/snapshot/SnapshotStore.ts"
+import * as Upkeep from "../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { contents, git, options, place, repository, workTree, write } from "./support/Repository.ts"
+import { contents, git, options, place, project, repository, workTree, write } from "./support/Repository.ts"
+import { changedPaths, changesOf, session, take } from "./support/Snapshotting.ts"
 
-const session = SessionID.make("ses_a..b.lock")
 const other = SessionID.make("ses_other")
 
-/** The paths that differ between two snapshots. */
-const changedPaths = (given: SnapshotStore.StoreOptions, folder: string, before: string, after: string) =>
-  Effect.gen(function* () {
-    const changes = yield* SnapshotStore.changes(given, yield* workTree(folder), before, after)
-    return changes.map(({ path }) => path).toSorted()
-  })
-
-const take = (given: SnapshotStore.StoreOptions, folder: string, sessionID = session) =>
-  Effect.flatMap(workTree(folder), (tree) => SnapshotStore.take(given, tree, sessionID))
-
-/** All bytes below a folder of objects, inflated where they are compressed. */
+/** Whether a file below a folder, or an object of a store in it, holds a text. */
 const holds = (folder: string, text: string): boolean =>
   existsSync(folder) &&
-  readdirSync(folder, { withFileTypes: true, recursive: true }).some((entry) => {
-    if (!entry.isFile()) return false
-    const bytes = readFileSync(join(entry.parentPath, entry.name))
-    const plain = bytes.includes(text)
-    try {
-      return plain || inflateSync(bytes).includes(text)
-    } catch {
-      return plain
-    }
-  })
+  (readdirSync(folder, { withFileTypes: true, recursive: true }).some(
+    (entry) => entry.isFile() && readFileSync(join(entry.parentPath, entry.name)).includes(text)
+  ) ||
+    readdirSync(folder).some(
+      (name) =>
+        name.endsWith(".git") &&
+        git(join(folder, name), "cat-file", "--batch", "--batch-all-objects", "--unordered").includes(text)
+    ))
 
 describe("snapshots", () => {
   it.scopedLive("UN-2: a snapshot holds tracked, changed and untracked files, and no ignored ones", () =>
@@ -45,7 +33,7 @@ describe("snapshots", () => {
       write(work, { "a.txt": "2", "new/c.txt": "1", "x.log": "1", "build/out": "1", secret: "1", "kept.log": "2" })
       rmSync(join(work, "b.txt"))
       const second = yield* take(given, work)
-      const changed = yield* changedPaths(given, work, first.tree, second.tree)
+      const changed = yield* changedPaths(given, work, { before: first.tree, after: second.tree })
       assert.deepStrictEqual(changed, ["a.txt", "b.txt", "kept.log", "new/c.txt"])
       assert.deepStrictEqual((yield* take(given, work)).tree, second.tree)
     })
@@ -91,12 +79,10 @@ describe("snapshots", () => {
       const first = yield* take(given, work)
       write(work, { "a.txt": "2", "b.wide": "2" })
       const second = yield* take(given, work)
-      const changes = yield* SnapshotStore.changes(given, yield* workTree(work), first.tree, second.tree)
+      const changes = yield* changesOf(given, work, { before: first.tree, after: second.tree })
+      const read = yield* SnapshotStore.contents(given, yield* workTree(work))
       const stored = yield* Effect.forEach(changes, ({ before, path }) =>
-        Effect.map(
-          Effect.flatMap(workTree(work), (tree) => SnapshotStore.content(given, tree, before?.id ?? "")),
-          (bytes) => [path, bytes] as const
-        )
+        Effect.map(read(before?.id ?? ""), (bytes) => [path, bytes] as const)
       )
       assert.deepStrictEqual(
         new Map(stored),
@@ -113,21 +99,23 @@ describe("snapshots", () => {
       const first = yield* take(given, join(work, "sub"))
       write(work, { "sub/a.txt": "2", "b.txt": "2" })
       const second = yield* take(given, join(work, "sub"))
-      assert.deepStrictEqual(yield* changedPaths(given, work, first.tree, second.tree), ["sub/a.txt"])
+      assert.deepStrictEqual(yield* changedPaths(given, work, { before: first.tree, after: second.tree }), [
+        "sub/a.txt"
+      ])
       const linked = join(base, "linked")
       git(work, "worktree", "add", "--quiet", linked)
       write(work, { ".git/info/exclude": "hidden\n" })
       const before = yield* take(given, linked)
       write(linked, { hidden: "1", "c.txt": "1" })
       const after = yield* take(given, linked)
-      assert.deepStrictEqual(yield* changedPaths(given, linked, before.tree, after.tree), ["c.txt"])
+      assert.deepStrictEqual(yield* changedPaths(given, linked, { before: before.tree, after: after.tree }), ["c.txt"])
       const unborn = join(base, "unborn")
       write(unborn, { "a.txt": "1" })
       git(unborn, "init", "--quiet")
       const empty = yield* take(given, unborn)
       write(unborn, { "a.txt": "2" })
       const full = yield* take(given, unborn)
-      assert.deepStrictEqual(yield* changedPaths(given, unborn, empty.tree, full.tree), ["a.txt"])
+      assert.deepStrictEqual(yield* changedPaths(given, unborn, { before: empty.tree, after: full.tree }), ["a.txt"])
     })
   )
 
@@ -135,14 +123,16 @@ describe("snapshots", () => {
     Effect.gen(function* () {
       const { base, work } = yield* place
       const given = options(join(base, "data"), { fileBytes: 10 })
-      repository(work, { "a.txt": "1", "grows.txt": "1" })
-      repository(join(work, "nested"), { "n.txt": "1" })
+      project(work, { "a.txt": "1", "grows.txt": "1" })
+      project(join(work, "nested"), { "n.txt": "1" })
       const first = yield* take(given, work)
       assert.deepStrictEqual(first.omitted, ["nested/"])
       write(work, { "grows.txt": "more than ten bytes", "large.bin": Buffer.alloc(11), "nested/n.txt": "2" })
       const second = yield* take(given, work)
       assert.deepStrictEqual(second.omitted.toSorted(), ["grows.txt", "large.bin", "nested/"])
-      assert.deepStrictEqual(yield* changedPaths(given, work, first.tree, second.tree), ["grows.txt"])
+      assert.deepStrictEqual(yield* changedPaths(given, work, { before: first.tree, after: second.tree }), [
+        "grows.txt"
+      ])
       const few = options(join(base, "few"), { files: 1 })
       assert.strictEqual((yield* Effect.flip(take(few, work))).reason, "too-large")
     })
@@ -151,7 +141,7 @@ describe("snapshots", () => {
   it.scopedLive("UN-7: a change of the same length in the same second is found", () =>
     Effect.gen(function* () {
       const { options: given, work } = yield* place
-      repository(work, { "a.txt": "0" })
+      project(work, { "a.txt": "0" })
       let last = yield* take(given, work)
       for (const text of ["1", "2", "3", "4", "5", "6"]) {
         write(work, { "a.txt": text })
@@ -167,13 +157,13 @@ describe("snapshots", () => {
       const { work } = yield* place
       const data = join(work, "data")
       const given = options(join(data, "snapshots"), {}, [join(work, "log.sqlite")])
-      repository(work, { "a.txt": "1" })
+      project(work, { "a.txt": "1" })
       write(work, { "log.sqlite": "1" })
       const hidden = { ...given, hidden: [...given.hidden, given.folder] }
       const first = yield* take(hidden, work)
       write(work, { "log.sqlite": "2", "b.txt": "1" })
       const second = yield* take(hidden, work)
-      assert.deepStrictEqual(yield* changedPaths(hidden, work, first.tree, second.tree), ["b.txt"])
+      assert.deepStrictEqual(yield* changedPaths(hidden, work, { before: first.tree, after: second.tree }), ["b.txt"])
       for (const entry of readdirSync(given.folder, { withFileTypes: true, recursive: true })) {
         if (entry.isDirectory()) continue
         const { mode } = statSync(join(entry.parentPath, entry.name))
@@ -186,21 +176,21 @@ describe("snapshots", () => {
   it.scopedLive("UN-9: forgetting a session leaves no byte of its contents, and keeps those of others", () =>
     Effect.gen(function* () {
       const { options: given, work } = yield* place
-      repository(work, { "a.txt": "1" })
+      project(work, { "a.txt": "1" })
       write(work, { "mine.txt": "unmistakable words" })
       yield* take(given, work)
       rmSync(join(work, "mine.txt"))
       write(work, { "shared.txt": "words of both" })
       const kept = yield* take(given, work, other)
       assert.isTrue(holds(given.folder, "unmistakable words"))
-      yield* SnapshotStore.forget(given, session)
+      yield* Upkeep.forget(given.folder, session)
       assert.isFalse(holds(given.folder, "unmistakable words"))
       assert.isTrue(holds(given.folder, "words of both"))
       // The store still works, also for what it holds.
       write(work, { "shared.txt": "3" })
       const next = yield* take(given, work, other)
-      assert.deepStrictEqual(yield* changedPaths(given, work, kept.tree, next.tree), ["shared.txt"])
-      yield* SnapshotStore.forget(given, other)
+      assert.deepStrictEqual(yield* changedPaths(given, work, { before: kept.tree, after: next.tree }), ["shared.txt"])
+      yield* Upkeep.forget(given.folder, other)
       assert.isFalse(holds(given.folder, "words of both"))
     })
   )
@@ -208,14 +198,14 @@ describe("snapshots", () => {
   it.scopedLive("UN-2: modes, links and binary contents are part of a snapshot", () =>
     Effect.gen(function* () {
       const { options: given, work } = yield* place
-      repository(work, { run: "1", target: "1" })
+      project(work, { run: "1", target: "1" })
       symlinkSync("target", join(work, "link"))
       const first = yield* take(given, work)
       chmodSync(join(work, "run"), 0o755)
       rmSync(join(work, "link"))
       symlinkSync("/etc/passwd", join(work, "link"))
       const second = yield* take(given, work)
-      const changes = yield* SnapshotStore.changes(given, yield* workTree(work), first.tree, second.tree)
+      const changes = yield* changesOf(given, work, { before: first.tree, after: second.tree })
       assert.deepStrictEqual(
         changes.map(({ after, before, path }) => [path, before?.mode, after?.mode]),
         [
@@ -229,13 +219,16 @@ describe("snapshots", () => {
   it.scopedLive("UN-2: a folder that became a link is stored as the link, without the files behind it", () =>
     Effect.gen(function* () {
       const { base, options: given, work } = yield* place
-      repository(work, { "dir/a.txt": "1" })
+      project(work, { "dir/a.txt": "1" })
       const first = yield* take(given, work)
       rmSync(join(work, "dir"), { recursive: true })
       write(base, { "outside/a.txt": "2" })
       symlinkSync(join(base, "outside"), join(work, "dir"))
       const second = yield* take(given, work)
-      assert.deepStrictEqual(yield* changedPaths(given, work, first.tree, second.tree), ["dir", "dir/a.txt"])
+      assert.deepStrictEqual(yield* changedPaths(given, work, { before: first.tree, after: second.tree }), [
+        "dir",
+        "dir/a.txt"
+      ])
     })
   )
 })

@@ -8,7 +8,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
-import { contents, repository, write } from "./support/Repository.ts"
+import { contents, project, write } from "./support/Repository.ts"
 
 const permissions = [{ permission: "*", resource: "*", verdict: "allow" as const }]
 
@@ -24,7 +24,7 @@ const suite = <E>(
       const work = join(base, "work")
       mkdirSync(join(base, "data"))
       if (files === undefined) write(work, { "a.txt": "1" })
-      else repository(work, files)
+      else project(work, files)
       const agents = [{ name: "free", permissions }]
       yield* Effect.provide(body(work), runtime({ filename: join(base, "data", "log.sqlite"), agents }))
     })

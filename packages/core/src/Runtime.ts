@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path"
 import * as NodeContext from "@effect/platform-node/NodeContext"
 import * as FileSystem from "@effect/platform/FileSystem"
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import * as SqlSessionOwner from "@daybook/log/coordination/SqlSessionOwner"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
@@ -312,18 +312,23 @@ const resumeLeft = Layer.scopedDiscard(
   )
 )
 
-/** Removes the kept outputs of sessions whose removal an earlier process did not finish. */
+/** Removes the outputs and snapshots of sessions whose removal an earlier process did not finish. */
 const forgetRemoved = Layer.scopedDiscard(
   Effect.gen(function* () {
-    const [log, outputs] = [yield* EventLog, yield* ToolOutputStore.ToolOutputStore]
-    const kept = yield* outputs.sessions
-    let left = kept.size > 0
+    const [log, outputs, snapshots] = [
+      yield* EventLog,
+      yield* ToolOutputStore.ToolOutputStore,
+      yield* Snapshots.Snapshots
+    ]
+    const [kept, isKept] = [yield* outputs.sessions, yield* snapshots.kept]
+    let left = kept.size > 0 || Option.isSome(isKept)
     for (let after = 0; left;) {
       const page = yield* log.removals({ after })
-      const found = page.filter(({ sessionID }) => kept.has(sessionID))
+      const found = page.filter(({ sessionID }) => kept.has(sessionID) || Option.exists(isKept, (is) => is(sessionID)))
       // The id may be in use again.
       const gone = yield* Effect.filter(found, ({ sessionID }) => Effect.map(log.latest(sessionID), (seq) => seq < 0))
       if (gone.length > 0) yield* outputs.forget(new Set(gone.map(({ sessionID }) => sessionID)))
+      yield* Effect.forEach(gone, ({ sessionID }) => snapshots.forget(sessionID), { discard: true })
       after = page.at(-1)?.number ?? after
       left = page.length > 0
     }

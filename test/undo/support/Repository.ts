@@ -5,7 +5,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpath
 import { dirname, join } from "node:path"
 import { Duration, Effect } from "effect"
 import { defaultLimits } from "../../../packages/core/src/snapshot/Candidates.ts"
-import * as SnapshotStore from "../../../packages/core/src/snapshot/SnapshotStore.ts"
+import type { StoreOptions } from "../../../packages/core/src/snapshot/StoreFolder.ts"
 import { type WorkTree, workTreeOf } from "../../../packages/core/src/snapshot/WorkTree.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
 
@@ -24,7 +24,11 @@ export const write = (root: string, files: Readonly<Record<string, string | Buff
   }
 }
 
-/** A repository with these files committed. */
+/** A folder with these files and what makes it a repository without a commit: it takes no process. */
+export const project = (root: string, files: Readonly<Record<string, string | Buffer>>) =>
+  write(root, { ".git/HEAD": "ref: refs/heads/main\n", ".git/objects/.keep": "", ".git/refs/.keep": "", ...files })
+
+/** A repository with these files committed, by git. */
 export const repository = (root: string, files: Readonly<Record<string, string | Buffer>>) => {
   mkdirSync(root, { recursive: true })
   git(root, "init", "--quiet")
@@ -61,7 +65,7 @@ export const options = (
   folder: string,
   limits: Partial<typeof defaultLimits> = {},
   hidden: ReadonlyArray<string> = []
-): SnapshotStore.StoreOptions => ({
+): StoreOptions => ({
   folder,
   hidden,
   limits: { ...defaultLimits, ...limits },

@@ -42,7 +42,7 @@ await Effect.runPromise(
   Effect.gen(function* () {
     const tree = yield* workTree(work)
     if (mode === "take") return void (yield* SnapshotStore.take(given, tree, SessionID.make("ses_child")))
-    const changes = yield* SnapshotStore.changes(given, tree, before, after)
-    yield* Restore.apply(given, tree, yield* Restore.plan(given, tree, join([changes]), false))
+    const changes = yield* SnapshotStore.changes(given, tree, [{ before, after }])
+    yield* Restore.apply(given, tree, yield* Restore.plan(given, tree, join(changes), false))
   })
 )

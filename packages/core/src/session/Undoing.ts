@@ -25,7 +25,7 @@ const promptFields = Struct.keys(PromptInput.fields)
 /** What became of the files; `problem` says why they were left. */
 type Files = Restored & { readonly problem?: string }
 
-const untouched: Files = { outcomes: [], before: undefined }
+const untouched: Files = { outcomes: [], before: undefined, after: undefined }
 
 const turnsOf = ({ changes }: Undoable): ReadonlyArray<Turn> =>
   changes.flatMap(({ data: { after, before } }) =>

@@ -5,7 +5,7 @@
 import { constants, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { isWithin } from "../support/TextFile.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 
@@ -27,15 +27,25 @@ export const defaultLimits: SnapshotLimits = {
 
 /** What a snapshot stores and leaves out. */
 export interface Candidates {
-  /** Paths to store, or to remove because the file is gone or left out. */
+  /** Paths to store. */
   readonly stored: ReadonlyArray<string>
+  /** Paths whose file is gone. */
   readonly removed: ReadonlyArray<string>
   /** Paths left out: files above the limit, repositories within the folder, unreadable files, unusual names. */
   readonly omitted: ReadonlyArray<string>
+  /** Bytes of the stored files. */
+  readonly bytes: number
 }
 
 /** The paths of a list that git separates with NUL; a name that is not UTF-8 gets a replacement character. */
 export const pathsIn = (output: Buffer): ReadonlyArray<string> => output.toString("utf8").split("\0").filter(Boolean)
+
+/** The paths of `git ls-files -t -z`, and which of them the index does not hold. */
+export const taggedIn = (output: Buffer) => {
+  const lines = pathsIn(output)
+  const names = (wanted: ReadonlyArray<string>) => wanted.map((line) => line.slice(2))
+  return { names: names(lines), untracked: new Set(names(lines.filter((line) => line.startsWith("? ")))) }
+}
 
 /** git's lists and index use UTF-8; a name in other bytes would be stored as another file. */
 const isPlain = (name: string) => !name.includes("\uFFFD")
@@ -46,7 +56,7 @@ const isReadable = (file: string) =>
     () => false
   )
 
-type Choice = keyof Candidates
+type Choice = "stored" | "removed" | "omitted"
 
 /** Whether a folder of the work tree is behind a link; remembers its answers. */
 const linkedFolders = (root: string) => {
@@ -80,6 +90,15 @@ const choose = async (
   return ["stored", stats.size]
 }
 
+/** Files that are looked at together. */
+const together = 64
+
+const excess = (limits: SnapshotLimits, files: number, bytes: number) => {
+  if (files > limits.files) return unavailable("too-large", `more than ${limits.files} files are new or changed`)
+  if (bytes > limits.bytes) return unavailable("too-large", `new and changed files exceed ${limits.bytes} bytes`)
+  return undefined
+}
+
 /** Selects among these paths, relative to `root`; paths in `hidden` are not looked at. */
 export const candidates = (
   root: string,
@@ -90,19 +109,21 @@ export const candidates = (
   Effect.gen(function* () {
     const chosen = { stored: new Array<string>(), removed: new Array<string>(), omitted: new Array<string>() }
     const isLinked = linkedFolders(root)
-    let bytes = 0
-    for (const name of new Set(names)) {
+    const files = [...new Set(names)].flatMap((name) => {
       const file = path.join(root, name)
-      if (hidden.some((each) => isWithin(each, file))) continue
-      const [choice, size] = yield* Effect.promise(() => choose(file, name, limits, isLinked))
-      chosen[choice].push(name)
-      bytes += size
-      if (chosen.stored.length > limits.files) {
-        return yield* unavailable("too-large", `more than ${limits.files} files are new or changed`)
+      return hidden.some((each) => isWithin(each, file)) ? [] : [{ name, file }]
+    })
+    let bytes = 0
+    for (const portion of Arr.chunksOf(files, together)) {
+      const found = yield* Effect.promise(() =>
+        Promise.all(portion.map(async ({ file, name }) => ({ name, at: await choose(file, name, limits, isLinked) })))
+      )
+      for (const { at, name } of found) {
+        chosen[at[0]].push(name)
+        bytes += at[1]
       }
-      if (bytes > limits.bytes) {
-        return yield* unavailable("too-large", `new and changed files exceed ${limits.bytes} bytes`)
-      }
+      const error = excess(limits, chosen.stored.length, bytes)
+      if (error !== undefined) return yield* error
     }
-    return chosen
+    return { ...chosen, bytes }
   })

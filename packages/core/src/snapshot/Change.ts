@@ -17,16 +17,33 @@ export const isSame = (a: State, b: State): boolean => a?.mode === b?.mode && a?
 const stateOf = (mode: string, id: string): State =>
   mode === "100644" || mode === "100755" || mode === "120000" ? { mode, id } : undefined
 
-/** Reads the output of `git diff-tree -r -z --raw --no-abbrev`. */
-export const changesIn = (output: Buffer): ReadonlyArray<Change> => {
+/** Two snapshots that are compared. */
+export interface Pair {
+  readonly before: string
+  readonly after: string
+}
+
+const heading = /^([0-9a-f]{40}) ([0-9a-f]{40})\n/
+
+/**
+ * Reads the output of `git diff-tree --stdin -r -z --raw --no-abbrev`: the changes of each pair, with its snapshots. A pair
+ * of which a snapshot is missing has none.
+ */
+export const changesIn = (output: Buffer): ReadonlyArray<Pair & { readonly changes: ReadonlyArray<Change> }> => {
   const fields = output.toString("utf8").split("\0")
-  const changes: Array<Change> = []
-  for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [was = "", is = "", old = "", now = ""] = (fields[at] ?? "").slice(1).split(" ")
-    const [name] = [fields[at + 1] ?? ""]
-    changes.push({ path: name, before: stateOf(was, old), after: stateOf(is, now) })
+  const groups: Array<Pair & { readonly changes: Array<Change> }> = []
+  for (let at = 0; at < fields.length; at += 2) {
+    let field = fields[at] ?? ""
+    for (let found = heading.exec(field); found !== null; found = heading.exec(field)) {
+      const [all, before = "", after = ""] = found
+      groups.push({ before, after, changes: [] })
+      field = field.slice(all.length)
+    }
+    const [was = "", is = "", old = "", now = ""] = field.slice(1).split(" ")
+    const path = fields[at + 1]
+    if (path !== undefined) groups.at(-1)?.changes.push({ path, before: stateOf(was, old), after: stateOf(is, now) })
   }
-  return changes
+  return groups
 }
 
 /** What an undo of several turns does with a path. `foreign`: others changed it between two of the turns. */

@@ -10,7 +10,7 @@ import { Data, Effect, type Scope } from "effect"
 import { codeOf } from "../workspace/FileFailure.ts"
 import { type Held, holdFolder, reachFolder } from "../workspace/HeldFolder.ts"
 import { isSame, type State } from "./Change.ts"
-import { temporaryPrefix } from "./SnapshotStore.ts"
+import { temporaryPrefix } from "./StoreFolder.ts"
 
 /** Why a path stays as it is. */
 export class Left extends Data.TaggedError("Left")<{ readonly reason: string }> {}

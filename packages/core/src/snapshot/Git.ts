@@ -2,7 +2,7 @@
  * Runs git on a private store, with an environment of its own: no configuration of the person, the system or the
  * repository applies, and no hook, filter, monitor or transport of theirs runs. Spec: UN-3, UN-4.
  */
-import { spawn } from "node:child_process"
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import * as path from "node:path"
 import { Effect } from "effect"
@@ -58,24 +58,38 @@ const environment = (home: string): Readonly<Record<string, string>> => ({
   // A partial clone must not fetch.
   GIT_ALLOW_PROTOCOL: "none",
   GIT_NO_LAZY_FETCH: "1",
-  GIT_DEFAULT_HASH: "sha1"
+  // glibc would give the buffer of each stored file back to the system, and ask for it again: half of the time.
+  MALLOC_TOP_PAD_: `${16 * 1024 * 1024}`,
+  MALLOC_TRIM_THRESHOLD_: `${64 * 1024 * 1024}`
 })
 
-const failed = (args: ReadonlyArray<string>, details: string) =>
+export const gitFailed = (args: ReadonlyArray<string>, details: string) =>
   unavailable("failed", `git ${args.find((word) => !word.startsWith("-") && !word.includes("=")) ?? ""}: ${details}`)
 
-/** Runs git and returns its output. Interruption kills it. */
-export const runGit = (
+/** Starts git; undefined if it is not installed. The caller ends it. */
+export const startGit = (
   home: string,
-  { args, cwd, env = {}, input, limit = outputLimit }: GitCommand
-): Effect.Effect<Buffer, SnapshotUnavailable> =>
+  { args, cwd, env = {} }: GitCommand
+): ChildProcessWithoutNullStreams | undefined => {
+  const program = findGit(process.env["PATH"], cwd)
+  if (program === undefined) return undefined
+  const child = spawn(program, args, { cwd, env: { ...environment(home), ...env }, stdio: ["pipe", "pipe", "pipe"] })
+  // git may end before it has read all of its input.
+  child.stdin.on("error", () => {})
+  return child
+}
+
+export const noGit = unavailable("no-git", "git is not installed")
+
+/** Runs git and returns its output. Interruption kills it. */
+export const runGit = (home: string, command: GitCommand): Effect.Effect<Buffer, SnapshotUnavailable> =>
   Effect.async<Buffer, SnapshotUnavailable>((resume) => {
-    const program = findGit(process.env["PATH"], cwd)
-    if (program === undefined) {
-      resume(unavailable("no-git", "git is not installed"))
+    const { args, input = "", limit = outputLimit } = command
+    const child = startGit(home, command)
+    if (child === undefined) {
+      resume(noGit)
       return
     }
-    const child = spawn(program, args, { cwd, env: { ...environment(home), ...env }, stdio: ["pipe", "pipe", "pipe"] })
     const out: Array<Buffer> = []
     let size = 0
     let error = ""
@@ -87,14 +101,12 @@ export const runGit = (
     child.stderr.on("data", (chunk: Buffer) => {
       if (error.length < errorLimit) error += chunk.toString("utf8")
     })
-    // git may end before it has read all of its input.
-    child.stdin.on("error", () => {})
-    child.stdin.end(input ?? "")
-    child.on("error", (cause) => resume(failed(args, cause.message)))
+    child.stdin.end(input)
+    child.on("error", (cause) => resume(gitFailed(args, cause.message)))
     child.on("close", (code, signal) => {
-      if (size > limit) resume(failed(args, `its output exceeds ${limit} bytes`))
+      if (size > limit) resume(gitFailed(args, `its output exceeds ${limit} bytes`))
       else if (code === 0) resume(Effect.succeed(Buffer.concat(out)))
-      else resume(failed(args, error.trim().slice(0, errorLimit) || `it ended with ${code ?? signal}`))
+      else resume(gitFailed(args, error.trim().slice(0, errorLimit) || `it ended with ${code ?? signal}`))
     })
     return Effect.sync(() => child.kill("SIGKILL"))
   })

@@ -7,6 +7,7 @@ import * as Change from "./Change.ts"
 import * as Disk from "./Disk.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import * as SnapshotStore from "./SnapshotStore.ts"
+import type { StoreOptions } from "./StoreFolder.ts"
 import type { WorkTree } from "./WorkTree.ts"
 
 /** What happens to a path: `restored` had another content or mode, `recreated` was gone, `deleted` was new. */
@@ -52,12 +53,7 @@ const decide = (change: Change.Joined, found: Disk.Found, force: boolean): Step 
 }
 
 /** What a restore would do with each path. Changes nothing. */
-export const plan = (
-  { limits }: SnapshotStore.StoreOptions,
-  tree: WorkTree,
-  changes: ReadonlyArray<Change.Joined>,
-  force: boolean
-) =>
+export const plan = ({ limits }: StoreOptions, tree: WorkTree, changes: ReadonlyArray<Change.Joined>, force: boolean) =>
   Effect.forEach(changes, (change) =>
     Disk.look(tree.root, change.path, limits.fileBytes).pipe(
       Effect.map((found) => decide(change, found, force)),
@@ -71,21 +67,22 @@ export type Plan = Effect.Effect.Success<ReturnType<typeof plan>>
 
 const isDeletion = ({ outcome }: Step) => outcome.action === "deleted"
 
+type Read = Effect.Effect.Success<ReturnType<typeof SnapshotStore.contents>>
+
 /** Carries out one step; a path that cannot be changed stays and is named. */
 const carryOut = (
-  options: SnapshotStore.StoreOptions,
+  { limits }: StoreOptions,
   tree: WorkTree,
+  read: Read,
   { change, outcome, seen }: Step
 ): Effect.Effect<Outcome, SnapshotUnavailable> => {
   const { before, path } = change
-  const limit = options.limits.fileBytes
+  const limit = limits.fileBytes
   if (outcome.action === "already" || outcome.action === "conflict") return Effect.succeed(outcome)
   const work =
     before === undefined
       ? Disk.remove(tree.root, tree.directory, path, seen, limit)
-      : Effect.flatMap(SnapshotStore.content(options, tree, before.id), (bytes) =>
-          Disk.put(tree.root, path, before, bytes, seen, limit)
-        )
+      : Effect.flatMap(read(before.id), (bytes) => Disk.put(tree.root, path, before, bytes, seen, limit))
   return work.pipe(
     Effect.as(outcome),
     Effect.catchTag("Left", ({ reason }) => Effect.succeed(conflict(path, reason)))
@@ -93,13 +90,10 @@ const carryOut = (
 }
 
 /** Carries out a plan: deletions first, the deepest first, so that a file can take the place of a folder. */
-export const apply = Effect.fn("Restore.apply")(function* (
-  options: SnapshotStore.StoreOptions,
-  tree: WorkTree,
-  steps: Plan
-) {
+export const apply = Effect.fn("Restore.apply")(function* (options: StoreOptions, tree: WorkTree, steps: Plan) {
+  const read = yield* SnapshotStore.contents(options, tree)
   const deletions = steps.filter(isDeletion).toSorted((a, b) => b.change.path.length - a.change.path.length)
   const writes = steps.filter((step) => !isDeletion(step))
-  const outcomes = yield* Effect.forEach([...deletions, ...writes], (step) => carryOut(options, tree, step))
+  const outcomes = yield* Effect.forEach([...deletions, ...writes], (step) => carryOut(options, tree, read, step))
   return outcomes.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-})
+}, Effect.scoped)

@@ -4,20 +4,20 @@
  */
 import { realpathSync } from "node:fs"
 import * as path from "node:path"
-import { Clock, Context, Duration, Effect, Layer } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Option, Queue } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { defaultLimits, type SnapshotLimits } from "./Candidates.ts"
-import { type Change, join } from "./Change.ts"
+import { type Change, join, type Pair } from "./Change.ts"
+import * as References from "./References.ts"
 import * as Restore from "./Restore.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 import * as SnapshotStore from "./SnapshotStore.ts"
+import { type StoreOptions, stores } from "./StoreFolder.ts"
+import * as Upkeep from "./Upkeep.ts"
 import { type WorkTree, workTreeOf } from "./WorkTree.ts"
 
 /** The snapshots around one turn. */
-export interface Turn {
-  readonly before: string
-  readonly after: string
-}
+export type Turn = Pair
 
 export interface RestoreRequest {
   readonly sessionID: SessionID
@@ -34,6 +34,8 @@ export interface Restored {
   readonly outcomes: ReadonlyArray<Restore.Outcome>
   /** The files just before; undefined if nothing had to change. */
   readonly before: string | undefined
+  /** The files just after; undefined if nothing had to change, or if no snapshot of them could be taken. */
+  readonly after: string | undefined
 }
 
 export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
@@ -48,8 +50,12 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
     readonly changes: (directory: string, turn: Turn) => Effect.Effect<ReadonlyArray<Change>, SnapshotUnavailable>
     /** Takes back what turns changed, after a snapshot of the files as they are. */
     readonly restore: (request: RestoreRequest) => Effect.Effect<Restored, SnapshotUnavailable>
-    /** Erases the snapshots of a removed session. A failure is logged. */
+    /** Erases the snapshots of a removed session. A failure is logged; the next start tries again. */
     readonly forget: (sessionID: SessionID) => Effect.Effect<void>
+    /** Whether a session has snapshots; none if there are no stores, or if they cannot be read. */
+    readonly kept: Effect.Effect<Option.Option<(sessionID: SessionID) => boolean>>
+    /** Finishes erasures, packs, and drops the oldest snapshots above the size. Runs by itself after snapshots. */
+    readonly upkeep: Effect.Effect<Upkeep.Bounded, SnapshotUnavailable>
   }
 >() {}
 
@@ -61,6 +67,8 @@ export interface SnapshotOptions {
   /** The runtime's own files. */
   readonly hidden?: ReadonlyArray<string>
   readonly limits?: Partial<SnapshotLimits>
+  /** Bytes of all stores together; the oldest snapshots go first. Default: 1 GB. */
+  readonly maxBytes?: number
   /** How long one snapshot may take. Default: 30 seconds. */
   readonly patience?: Duration.DurationInput
 }
@@ -92,9 +100,38 @@ const pausing = () => {
     })
 }
 
-const make = ({ folders = [], limits, patience = "30 seconds", ...options }: SnapshotOptions): Snapshots["Type"] => {
+/** Bytes of all stores, unless the options say otherwise. */
+export const defaultBytes = 1_000_000_000
+
+/** Snapshots of this process between two runs of the upkeep, at most. */
+const between = 500
+
+/** Rings after the first snapshot, then after many of them or a tenth of the size. */
+const makeBell = (maxBytes: number) =>
+  Effect.map(Queue.sliding<void>(1), (queue) => {
+    let [count, bytes] = [between, 0]
+    return {
+      wait: Queue.take(queue),
+      stored: ({ stored }: SnapshotStore.Snapshot) =>
+        Effect.suspend(() => {
+          count += 1
+          bytes += stored
+          if (count <= between && bytes <= maxBytes / 10) return Effect.void
+          count = bytes = 0
+          return Queue.offer(queue, undefined)
+        })
+    }
+  })
+
+const make = Effect.fnUntraced(function* ({
+  folders = [],
+  limits,
+  maxBytes = defaultBytes,
+  patience = "30 seconds",
+  ...options
+}: SnapshotOptions) {
   const folder = canonical(options.folder)
-  const store: SnapshotStore.StoreOptions = {
+  const store: StoreOptions = {
     folder,
     hidden: [folder, ...(options.hidden ?? []).map(canonical)],
     limits: { ...defaultLimits, ...limits },
@@ -108,48 +145,62 @@ const make = ({ folders = [], limits, patience = "30 seconds", ...options }: Sna
       tree === undefined ? unavailable("missing", "no snapshots are taken in this folder") : Effect.succeed(tree)
     )
 
+  const upkeep = Upkeep.run(folder, maxBytes)
+  const bell = yield* makeBell(maxBytes)
+  yield* Effect.forkScoped(Effect.forever(Effect.zipRight(bell.wait, Effect.ignoreLogged(upkeep))))
+
   const take: Snapshots["Type"]["take"] = Effect.fn("Snapshots.take")(function* (sessionID, directory) {
     const tree = yield* treeOf(directory)
     if (tree === undefined) return undefined
-    return yield* unlessPaused(tree.directory, SnapshotStore.take(store, tree, sessionID))
+    const work = Effect.tap(SnapshotStore.take(store, tree, sessionID), bell.stored)
+    return yield* unlessPaused(tree.directory, work)
   })
 
   const restore: Snapshots["Type"]["restore"] = Effect.fn("Snapshots.restore")(function* (request) {
     const { directory, dryRun, force, sessionID, turns } = request
     const tree = yield* known(directory)
-    const changed = yield* Effect.forEach(turns, ({ after, before }) =>
-      SnapshotStore.changes(store, tree, before, after)
-    )
-    const steps = yield* Restore.plan(store, tree, join(changed), force)
+    const steps = yield* Restore.plan(store, tree, join(yield* SnapshotStore.changes(store, tree, turns)), force)
     const planned = steps.map(({ outcome }) => outcome)
     const toDo = planned.some(({ action }) => action !== "already" && action !== "conflict")
-    if (dryRun || !toDo) return { outcomes: planned, before: undefined }
+    if (dryRun || !toDo) return { outcomes: planned, before: undefined, after: undefined }
     // What the restore replaces stays in the store.
     const { tree: before } = yield* SnapshotStore.take(store, tree, sessionID)
-    return { outcomes: yield* Restore.apply(store, tree, steps), before }
+    const outcomes = yield* Restore.apply(store, tree, steps)
+    const after = yield* Effect.option(SnapshotStore.take(store, tree, sessionID))
+    return { outcomes, before, after: Option.getOrUndefined(Option.map(after, ({ tree }) => tree)) }
   })
 
   return Snapshots.of({
     take,
     restore,
-    changes: (directory, { after, before }) =>
-      Effect.flatMap(known(directory), (tree) => SnapshotStore.changes(store, tree, before, after)),
+    changes: (directory, pair) =>
+      Effect.flatMap(known(directory), (tree) =>
+        Effect.map(SnapshotStore.changes(store, tree, [pair]), (all) => all.flat())
+      ),
     forget: (sessionID) =>
-      Effect.catchAll(SnapshotStore.forget(store, sessionID), (error) =>
-        error.reason === "no-git"
-          ? Effect.void
-          : Effect.logWarning("snapshots of a removed session could not be erased", error)
-      )
+      Effect.catchAll(Upkeep.forget(folder, sessionID), (error) =>
+        Effect.logWarning("snapshots of a removed session could not be erased; the next start tries again", error)
+      ),
+    kept: Effect.map(
+      Effect.orElseSucceed(Effect.flatMap(stores(folder), Effect.forEach(References.keysIn)), () => []),
+      (keys) => {
+        const found = new Set(keys.flat())
+        return found.size === 0 ? Option.none() : Option.some((id: SessionID) => found.has(References.keyOf(id)))
+      }
+    ),
+    upkeep
   })
-}
+})
 
 /** Snapshots in stores below a folder, which is created when first needed. */
-export const layer = (options: SnapshotOptions): Layer.Layer<Snapshots> => Layer.sync(Snapshots, () => make(options))
+export const layer = (options: SnapshotOptions): Layer.Layer<Snapshots> => Layer.scoped(Snapshots, make(options))
 
 /** Takes no snapshots. */
 export const layerNothing: Layer.Layer<Snapshots> = Layer.succeed(Snapshots, {
   take: () => Effect.succeed(undefined),
   changes: () => unavailable("missing", "no snapshots are taken"),
   restore: () => unavailable("missing", "no snapshots are taken"),
-  forget: () => Effect.void
+  forget: () => Effect.void,
+  kept: Effect.succeed(Option.none()),
+  upkeep: Effect.succeed({ bytes: 0, dropped: 0 })
 })

@@ -1,0 +1,71 @@
+/**
+ * What keeps snapshots: a file for each session and snapshot, in the form of a git reference. Its time says when the
+ * snapshot was last taken, which is its age. The store's lock is held during each change. Spec: UN-9, UN-40.
+ */
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import type { Effect } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SnapshotUnavailable } from "./SnapshotError.ts"
+import { hash, tryFiles } from "./StoreFolder.ts"
+
+/** A snapshot that is kept for a session. */
+export interface Reference {
+  readonly store: string
+  /** The session's key: session ids may hold what the name of a reference may not. */
+  readonly key: string
+  readonly tree: string
+  /** When it was last taken, in milliseconds since the epoch. */
+  readonly time: number
+}
+
+export const keyOf = (sessionID: SessionID): string => hash(sessionID)
+
+/** Names one taking of a snapshot: taken again, it has another name. */
+export const nameOf = ({ key, time, tree }: Reference): string => `${key} ${tree} ${time}`
+
+const folderOf = (store: string) => path.join(store, "refs", "daybook")
+
+const fileOf = ({ key, store, tree }: Omit<Reference, "time">) => path.join(folderOf(store), key, tree)
+
+/** Names in a folder; none if it does not exist. */
+const namesIn = (folder: string) =>
+  fs.readdir(folder).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return []
+    throw cause
+  })
+
+/** Keeps a snapshot for a session. `temporary` is a file of the store that does not exist yet. */
+export const keep = (reference: Omit<Reference, "time">, temporary: string): Effect.Effect<void, SnapshotUnavailable> =>
+  tryFiles("keeping the snapshot", async () => {
+    const file = fileOf(reference)
+    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await fs.writeFile(temporary, `${reference.tree}\n`, { mode: 0o600 })
+    await fs.rename(temporary, file)
+  })
+
+/** The sessions for which a store keeps snapshots. */
+export const keysIn = (store: string): Effect.Effect<ReadonlyArray<string>, SnapshotUnavailable> =>
+  tryFiles("listing the snapshots", () => namesIn(folderOf(store)))
+
+/** The snapshots that a store keeps. */
+export const references = (store: string): Effect.Effect<ReadonlyArray<Reference>, SnapshotUnavailable> =>
+  tryFiles("listing the snapshots", async () => {
+    const found: Array<Reference> = []
+    for (const key of await namesIn(folderOf(store))) {
+      for (const tree of await namesIn(path.join(folderOf(store), key))) {
+        const { mtimeMs } = await fs.stat(path.join(folderOf(store), key, tree))
+        found.push({ store, key, tree, time: mtimeMs })
+      }
+    }
+    return found
+  })
+
+/** Keeps these snapshots no longer. What only they need is still stored. */
+export const drop = (dropped: ReadonlyArray<Omit<Reference, "time">>): Effect.Effect<void, SnapshotUnavailable> =>
+  tryFiles("dropping snapshots", async () => {
+    for (const reference of dropped) {
+      await fs.rm(fileOf(reference), { force: true })
+      await fs.rmdir(path.dirname(fileOf(reference))).catch(() => undefined)
+    }
+  })
