@@ -10,6 +10,14 @@ import { following, settled, take, takeSeqs } from "../../packages/log/src/testi
 import { memoryLog, stores } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 
+/** What a tail at this place receives without waiting; undefined if it must read the database. */
+const recentAt = (tail: Tails.Tail, after: number, incarnation: number) =>
+  Effect.suspend(() => {
+    const neverLooked = -1
+    tail.moved(after, incarnation, neverLooked)
+    return tail.next
+  })
+
 it.scoped("LG-12: the database is asked for commits of other processes only while a tail is open", () =>
   Effect.gen(function* () {
     const log = Context.get(yield* Layer.build(memoryLog), EventLog)
@@ -49,9 +57,9 @@ for (const [store, layer] of Object.entries(stores)) {
         tails.ringAll()
         tails.ringAll()
         tails.reset("ses_a")
-        yield* tail.wake(Effect.void)
-        assert.isUndefined(tail.recent(-1, undefined))
-        const again = yield* Effect.fork(tail.wake(Effect.void))
+        assert.isUndefined(yield* tail.next)
+        tail.look()
+        const again = yield* Effect.fork(tail.next)
         yield* Effect.yieldNow()
         assert.isNull(again.unsafePoll())
         tails.ringAll()
@@ -63,12 +71,11 @@ for (const [store, layer] of Object.entries(stores)) {
       Effect.gen(function* () {
         const tails = Tails.make()
         const tail = tails.follow("ses_a")
-        assert.isUndefined(tail.recent(-1, undefined))
-        const interrupted = yield* Effect.fork(tail.wake(Effect.void))
+        const interrupted = yield* Effect.fork(tail.next)
         yield* Effect.yieldNow()
         yield* Fiber.interrupt(interrupted)
         tails.ringAll()
-        yield* tail.wake(Effect.void)
+        yield* tail.next
       })
     )
 
@@ -88,7 +95,10 @@ for (const [store, layer] of Object.entries(stores)) {
             return events[0].seq
           })
         const kept = (after: number) =>
-          Effect.map(log.head(id), ({ incarnation }) => [...(tail.recent(after, incarnation) ?? [])])
+          Effect.gen(function* () {
+            const { incarnation } = yield* log.head(id)
+            return [...((yield* recentAt(tail, after, incarnation))?.events ?? [])]
+          })
         const first = yield* said(300_000)
         yield* said(300_000)
         const third = yield* said(300_000)
@@ -109,14 +119,36 @@ for (const [store, layer] of Object.entries(stores)) {
         const [tail, other] = [tails.follow("ses_a"), tails.follow("ses_a")]
         const [first] = yield* begin(session("a"))
         tails.announce([{ incarnation: first.position, events: [first] }])
-        const kept = tail.recent(-1, first.position)
-        assert.deepStrictEqual([...(kept ?? [])], [first])
-        assert.strictEqual(other.recent(-1, first.position), kept)
-        assert.isUndefined(tail.recent(-1, first.position + 1))
+        const kept = yield* recentAt(tail, -1, first.position)
+        assert.deepStrictEqual([...(kept?.events ?? [])], [first])
+        assert.strictEqual(yield* recentAt(other, -1, first.position), kept)
+        assert.isUndefined(yield* recentAt(tail, -1, first.position + 1))
         tails.ringAll()
-        yield* tail.wake(Effect.void)
-        assert.isUndefined(tail.recent(-1, first.position))
+        assert.isUndefined(yield* recentAt(tail, -1, first.position))
       })
+    )
+
+    it.effect(
+      "LG-8: events that an interrupted pull was given are given again, until the tail has moved past them",
+      () =>
+        Effect.gen(function* () {
+          const tails = Tails.make()
+          const id = session()
+          const tail = tails.follow(id)
+          const [first] = yield* begin(id)
+          tail.moved(-1, first.position)
+          const interrupted = yield* Effect.fork(tail.next)
+          yield* Effect.yieldNow()
+          tails.announce([{ incarnation: first.position, events: [first] }])
+          yield* Fiber.interrupt(interrupted)
+          const again = yield* tail.next
+          assert.deepStrictEqual([...(again?.events ?? [])], [first])
+          tail.moved(0, first.position, again?.rings)
+          const later = yield* Effect.fork(tail.next)
+          yield* Effect.yieldNow()
+          assert.isNull(later.unsafePoll())
+          yield* Fiber.interrupt(later)
+        })
     )
 
     it.effect("TL-9: a cursor ahead of the log, or below what is kept, is a typed error on read and on tail", () =>

@@ -137,42 +137,45 @@ type Following<E, Item> = {
   readonly check?: Effect.Effect<void, E>
   readonly incarnation?: number | undefined
   readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
-  readonly position: (event: SessionEvent) => number
   /** The marker between replay and following, if any. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
 }
 
-/** Reads pages to the end, emits the seam once, then looks again after each wake. */
-const pullsOf = <E, Item>(tail: Tail, { incarnation: of, next, position, seam, start }: Following<E, Item>) => {
-  let step: "look" | "mark" | "wait" = "look"
-  let [cursor, incarnation, marked] = [start, of, false]
+/**
+ * Reads pages to the end, emits the seam once, then waits for the events of commits, or looks again. The tail moves when
+ * the channel takes what was pulled: an interrupted pull returns the same when it runs again.
+ */
+const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
+  type Pulls = Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E>
+  let [cursor, incarnation] = [following.start, following.incarnation]
 
-  const emit = (events: Chunk.Chunk<SessionEvent>, to: number, hasMore: boolean): Chunk.Chunk<SessionEvent | Item> => {
-    if (marked) Metrics.tailLag.unsafeUpdate(events.length, [])
-    cursor = to
-    step = hasMore ? "look" : marked ? "wait" : "mark"
-    return events
+  const emit = (events: Chunk.Chunk<SessionEvent | Item>, then: () => Pulls): Pulls =>
+    Channel.flatMap(Channel.write(events), then)
+
+  /** Reads the next page. `then` follows the last one. */
+  const look = (then: () => Pulls): Pulls => {
+    const next = Effect.suspend(() => {
+      tail.look()
+      return following.next(cursor, incarnation)
+    })
+    return Channel.flatMap(Channel.fromEffect(next), (page) => {
+      ;({ cursor, incarnation } = page)
+      tail.moved(cursor, incarnation)
+      if (then === waits) Metrics.tailLag.unsafeUpdate(page.events.length, [])
+      return emit(Chunk.unsafeFromArray(page.events), page.hasMore ? () => look(then) : then)
+    })
   }
 
-  const look = Effect.suspend((): Effect.Effect<Chunk.Chunk<SessionEvent | Item>, E> => {
-    const recent = tail.recent(cursor, incarnation)
-    // Later events ring again, so no further page is needed now.
-    if (recent !== undefined) return Effect.succeed(emit(recent, position(Chunk.unsafeLast(recent)), false))
-    return Effect.map(next(cursor, incarnation), (page) => {
-      incarnation = page.incarnation
-      return emit(Chunk.unsafeFromArray(page.events), page.cursor, page.hasMore)
-    })
+  const next: Pulls = Channel.flatMap(Channel.fromEffect(tail.next), (recent) => {
+    if (recent === undefined) return look(waits)
+    cursor = recent.cursor
+    tail.moved(cursor, incarnation, recent.rings)
+    Metrics.tailLag.unsafeUpdate(Chunk.size(recent.events), [])
+    return emit(recent.events, waits)
   })
+  const waits = (): Pulls => next
 
-  const mark = Effect.sync((): Chunk.Chunk<SessionEvent | Item> => {
-    step = "wait"
-    marked = true
-    return seam(cursor)
-  })
-
-  const wait = tail.wake(look)
-
-  return Effect.suspend(() => (step === "look" ? look : step === "mark" ? mark : wait))
+  return look(() => emit(following.seam(cursor), waits))
 }
 
 /** A tail's stream: flat channels, because each layer of them costs as much as the rest of a wake. */
@@ -180,12 +183,9 @@ const follow = <E, Item>(following: Following<E, Item>): Stream.Stream<SessionEv
   Stream.suspend(() => {
     let tail: Tail | undefined
     const opened = Channel.suspend(() => {
-      tail = following.tails.follow(following.sessionID)
-      const pull = Channel.fromEffect(pullsOf(tail, following))
-      const pulls: Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E> = Channel.flatMap(pull, (chunk) =>
-        Channel.flatMap(Channel.write(chunk), () => pulls)
-      )
-      return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => pulls)
+      const registered = following.tails.follow(following.sessionID)
+      tail = registered
+      return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => pullsOf(registered, following))
     })
     return Stream.fromChannel(
       Channel.ensuring(
@@ -210,7 +210,6 @@ export const tail =
       start: cursorOf(after, -1),
       incarnation,
       next: (after, incarnation) => page(sql, { sessionID, after, incarnation }, pageSize),
-      position: ({ seq }) => seq,
       seam
     })
 
@@ -234,7 +233,6 @@ export const feed =
       start,
       check,
       next: (after) => feedPage(sql, after, pageSize),
-      position: ({ position }) => position,
       seam: noMarker
     })
   }

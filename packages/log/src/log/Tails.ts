@@ -1,10 +1,10 @@
 /**
  * Wakes tails after commits. While a session has tails, its latest events are kept decoded in one place, and a commit
- * resumes each waiting tail once: a thousand tails cost one decode and one shared chunk. Tails that are further behind,
- * and rows of other processes, are read from the database. A ring carries no data and may be spurious: rows are the
- * truth. State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
+ * resumes each waiting tail once, with the events: a thousand tails cost one decode and one shared result. Tails that
+ * are further behind, and rows of other processes, are read from the database. A ring may be spurious: rows are the truth.
+ * State exists only while there are tails (TL-2, TL-3). Spec: LG-8..LG-10, LG-33.
  */
-import { Chunk, Effect } from "effect"
+import { Chunk, Effect, Exit } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 
@@ -27,6 +27,18 @@ export interface Commit {
   readonly events: NonEmptyReadonlyArray<SessionEvent>
 }
 
+/** Events that all tails at one cursor receive. */
+export interface Recent {
+  readonly events: Chunk.Chunk<SessionEvent>
+  /** The cursor behind them. */
+  readonly cursor: number
+  /** How often the session was rung when they were taken. */
+  readonly rings: number
+}
+
+/** The result of a tail that must read the database. */
+const nothing: Exit.Exit<undefined> = Exit.succeed(undefined)
+
 /** What the tails of one session, or of the feed, share. */
 class Followed {
   readonly tails = new Set<FollowedTail>()
@@ -38,8 +50,8 @@ class Followed {
   private length = 0
   /** The session's incarnation; undefined for the feed. */
   private incarnation: number | undefined
-  /** The kept events after a cursor, as one chunk for all tails that are there. */
-  private shared: { readonly after: number; readonly events: Chunk.Chunk<SessionEvent> } | undefined
+  /** The kept events after a cursor, as one result for all tails that are there. */
+  private shared: { readonly after: number; readonly recent: Exit.Exit<Recent> } | undefined
   private readonly at: (event: SessionEvent) => number
 
   constructor(at: (event: SessionEvent) => number) {
@@ -81,26 +93,33 @@ class Followed {
     for (const tail of this.tails) tail.ring()
   }
 
-  after(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
-    const [first] = this.recent
-    if (first === undefined || this.incarnation !== incarnation) return undefined
-    if (this.shared?.after === cursor) return this.shared.events
+  /** The kept events directly after the cursor. */
+  after(cursor: number, incarnation: number | undefined): Exit.Exit<Recent | undefined> {
+    const first = this.recent[0]
+    if (first === undefined || this.incarnation !== incarnation) return nothing
+    if (this.shared?.after === cursor) return this.shared.recent
     const from = cursor + 1 - this.at(first)
-    if (from < 0 || from >= this.recent.length) return undefined
-    this.shared = { after: cursor, events: Chunk.unsafeFromArray(this.recent.slice(from)) }
-    return this.shared.events
+    if (!(from >= 0 && from < this.recent.length)) return nothing
+    const events = this.recent.slice(from)
+    const last = this.at(first) + this.recent.length - 1
+    const recent = Exit.succeed({ events: Chunk.unsafeFromArray(events), cursor: last, rings: this.rings })
+    this.shared = { after: cursor, recent }
+    return recent
   }
 }
 
 /** One tail's place among those that share the kept events. */
 export interface Tail {
   /**
-   * Waits until the session was rung after this tail's last `recent`. The caller then runs `resume`'s effect, unless it
-   * is interrupted: a ring that no one followed stays for the next `wake`.
+   * Waits until the session was rung after this tail last looked, and returns the kept events after its place; undefined
+   * if the database must be read. It moves nothing: until `moved` it returns the same events to a caller that was
+   * interrupted and asks again.
    */
-  readonly wake: <A, E>(resume: Effect.Effect<A, E>) => Effect.Effect<A, E>
-  /** The kept events of this incarnation directly after the cursor; undefined if the database must be read. */
-  readonly recent: (cursor: number, incarnation: number | undefined) => Chunk.Chunk<SessionEvent> | undefined
+  readonly next: Effect.Effect<Recent | undefined>
+  /** Looks without waiting, before a read of the database: a later commit rings again. */
+  readonly look: () => void
+  /** Moves the tail to a cursor of this incarnation. With `rings` it has looked when the session was rung that often. */
+  readonly moved: (cursor: number, incarnation: number | undefined, rings?: number) => void
   /** Waits for a ring, for a caller that then reads by other means. */
   readonly changed: Effect.Effect<void>
   readonly close: () => void
@@ -108,7 +127,9 @@ export interface Tail {
 
 class FollowedTail implements Tail {
   private seen: number
-  private waiting: (() => void) | undefined
+  private cursor = Number.NaN
+  private incarnation: number | undefined
+  private waiting: ((result: Exit.Exit<Recent | undefined>) => void) | undefined
   private readonly followed: Followed
   readonly close: () => void
 
@@ -118,31 +139,30 @@ class FollowedTail implements Tail {
     this.close = () => close(this)
   }
 
+  /** The same result resumes every tail that waits at the same place: a thousand tails wake at every commit. */
   ring(): void {
     const { waiting } = this
+    if (waiting === undefined) return
     this.waiting = undefined
-    waiting?.()
+    waiting(this.followed.after(this.cursor, this.incarnation))
   }
 
-  // A callback instead of a queue, and no canceler, because a thousand tails wake at every commit.
-  wake<A, E>(then: Effect.Effect<A, E>): Effect.Effect<A, E> {
-    return Effect.async<A, E>((resume) => {
-      const proceed = () => resume(then)
-      if (this.seen === this.followed.rings) this.waiting = proceed
-      else proceed()
-    })
-  }
+  // No queue and no canceler, for speed: a callback of an ended fiber does nothing.
+  readonly next = Effect.async<Recent | undefined>((resume) => {
+    if (this.seen === this.followed.rings) this.waiting = resume
+    else resume(this.followed.after(this.cursor, this.incarnation))
+  })
 
-  // Before the caller reads, so that a later commit rings again.
-  private readonly look = (): void => {
+  readonly look = (): void => {
     this.seen = this.followed.rings
   }
 
-  readonly changed = this.wake(Effect.sync(this.look))
+  readonly changed = Effect.map(this.next, this.look)
 
-  recent(cursor: number, incarnation: number | undefined): Chunk.Chunk<SessionEvent> | undefined {
-    this.look()
-    return this.followed.after(cursor, incarnation)
+  moved(cursor: number, incarnation: number | undefined, rings = this.seen): void {
+    this.cursor = cursor
+    this.incarnation = incarnation
+    this.seen = rings
   }
 }
 
