@@ -1,6 +1,6 @@
 /** The history of prompts. Spec: SE-50..SE-53. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { Search, type PromptsOptions } from "../../packages/log/src/search/Search.ts"
@@ -25,6 +25,27 @@ it.effect("SE-50: prompts are listed trimmed, the newest first, without empty on
   Effect.gen(function* () {
     yield* typed("first", " first\n", "first", "   ", "second", "first")
     assert.deepStrictEqual(yield* texts(), ["first", "second", "first"])
+  }).pipe(Effect.provide(memorySearch))
+)
+
+it.effect("SE-50: an import that comes later does not put old prompts before new ones", () =>
+  Effect.gen(function* () {
+    const [log, id] = [yield* EventLog, session()]
+    yield* TestClock.setTime(5_000)
+    yield* typed("now")
+    yield* log.append(id, [created, admitted(message(), "long ago"), admitted(message(), "between")], {
+      times: [1_000, 1_000, 3_000]
+    })
+    assert.deepStrictEqual(yield* texts(), ["now", "between", "long ago"])
+    assert.deepStrictEqual(yield* texts({ words: "o" }), [])
+    assert.deepStrictEqual(yield* texts({ words: "n" }), ["now"])
+    const search = yield* Search
+    const first = yield* search.prompts({ limit: 2 })
+    const rest = yield* search.prompts({ limit: 2, cursor: first.cursor })
+    assert.deepStrictEqual(
+      rest.items.map(({ text }) => text),
+      ["long ago"]
+    )
   }).pipe(Effect.provide(memorySearch))
 )
 

@@ -4,15 +4,17 @@ import { InvalidInput } from "../domain/InvalidInput.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { clamp } from "../support/Clamp.ts"
 import { readDocuments } from "./Documents.ts"
-import { type Places, progress } from "./Indexing.ts"
-import { newest } from "./Matching.ts"
+import type { Places } from "./Indexing.ts"
 import { itemLimit, lengthLimit, promptText } from "./Query.ts"
 import type { PastPrompt, PromptsOptions, PromptsPage } from "./Search.ts"
 
 /** Matches that are read at once. */
 const portion = 200
 
-const Cursor = Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative())
+const Count = Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative())
+
+/** The time and the position of the last prompt of a page. */
+const Cursor = Schema.TemplateLiteralParser(Count, ":", Count)
 
 interface Row {
   readonly session: number
@@ -24,7 +26,17 @@ interface Match {
   readonly position: number
   readonly session: number
   readonly seq: number
+  readonly created: number
 }
+
+type Last = Pick<Match, "created" | "position">
+
+/** The next prompts before a prompt, the newest first. An import stores old prompts, so the times decide. */
+const selectMatches = (index: Places["index"], match: string | undefined, { created, position }: Last) =>
+  index<Match>`SELECT position, session, seq, created FROM document INDEXED BY document_prompt
+    WHERE role = 0 AND (created, position) < (${created}, ${position})
+      ${match === undefined ? index`` : index`AND position IN (SELECT rowid FROM terms WHERE terms MATCH ${match})`}
+    ORDER BY created DESC, position DESC LIMIT ${portion}`
 
 /** The sessions of matches without those that agents created, and only those of the folder if there is one. */
 const selectShown = (log: Places["log"], matches: ReadonlyArray<Match>, directory: string | undefined) =>
@@ -44,19 +56,23 @@ const read = Effect.fnUntraced(function* (
     return row === undefined ? [] : [{ ...match, row, sessionID: SessionID.make(row.id, { disableValidation: true }) }]
   })
   const documents = yield* readDocuments(log, shown)
-  return Arr.filterMap(shown, ({ position, row, seq, sessionID }) =>
-    Option.map(Option.fromNullable(documents.get(position)), ({ created, text }) => ({
-      position,
+  return Arr.filterMap(shown, ({ created, position, row, seq, sessionID }) =>
+    Option.map(Option.fromNullable(documents.get(position)), ({ text }) => ({
+      place: { created, position },
       prompt: { sessionID, seq, created, directory: row.directory, text: text.trim() } satisfies PastPrompt
     }))
   )
 })
 
-const cursorOf = (cursor: string) =>
-  Effect.mapError(
-    Schema.decodeUnknown(Cursor)(cursor),
-    () => new InvalidInput({ field: "cursor", details: "use the cursor of the previous page, unchanged" })
+const lastOf = (cursor: string) =>
+  Schema.decodeUnknown(Cursor)(cursor).pipe(
+    Effect.map(([created, , position]): Last => ({ created, position })),
+    Effect.mapError(
+      () => new InvalidInput({ field: "cursor", details: "use the cursor of the previous page, unchanged" })
+    )
   )
+
+const newest: Last = { created: Number.MAX_SAFE_INTEGER, position: 0 }
 
 /** One page of prompts. */
 export const prompts = Effect.fnUntraced(function* (
@@ -70,20 +86,18 @@ export const prompts = Effect.fnUntraced(function* (
     return yield* new InvalidInput({ field: "words", details })
   }
   const match = promptText(terms)
-  let last = cursor === undefined ? (yield* progress(places)).position : (yield* cursorOf(cursor)) - 1
+  let last = cursor === undefined ? newest : yield* lastOf(cursor)
   const items: Array<PastPrompt> = []
-  while (last > 0) {
-    const matches = yield* places.index<Match>`SELECT d.position, d.session, d.seq
-      FROM (${newest(places.index, match, { first: 0, last }, portion)}) m CROSS JOIN document d ON d.position = m.position`
-    for (const { position, prompt } of yield* read(places.log, matches, directory)) {
+  for (;;) {
+    const matches = yield* selectMatches(places.index, match, last)
+    for (const { place, prompt } of yield* read(places.log, matches, directory)) {
       if (prompt.text === "" || prompt.text === items.at(-1)?.text) continue
-      if (items.length === limit) return { items, cursor: String(last) } satisfies PromptsPage
+      if (items.length === limit) return { items, cursor: `${last.created}:${last.position}` } satisfies PromptsPage
       items.push(prompt)
-      last = position
+      last = place
     }
     const oldest = matches.at(-1)
     if (oldest === undefined || matches.length < portion) return { items } satisfies PromptsPage
-    last = oldest.position - 1
+    last = oldest
   }
-  return { items } satisfies PromptsPage
 })

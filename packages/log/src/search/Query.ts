@@ -205,6 +205,8 @@ export const phraseText = ({ terms }: Query): string | undefined =>
 export const markText = ({ terms }: Query): string | undefined =>
   terms.length === 0 ? undefined : terms.map(({ prefix, text }) => `${quoted(text)}${prefix ? " *" : ""}`).join(" OR ")
 
-/** Prompts with words that begin with each of the given ones. */
-export const promptText = (words: ReadonlyArray<string>): string =>
-  [`tag : "${roleTag("user")}"`, ...words.filter(hasWord).map((text) => termText({ text, prefix: true }))].join(" AND ")
+/** Prompts with words that begin with each of the given ones; undefined for all prompts. */
+export const promptText = (words: ReadonlyArray<string>): string | undefined => {
+  const terms = words.filter(hasWord).map((text) => termText({ text, prefix: true }))
+  return terms.length === 0 ? undefined : [`tag : "${roleTag("user")}"`, ...terms].join(" AND ")
+}

@@ -16,7 +16,7 @@ import { reasonOf } from "./StorageReason.ts"
 const applicationID = 0x44617953
 
 /** Version of tables, tokens and indexed texts. An index of another version is built again. */
-const version = 1
+const version = 2
 
 /** The path of the index of a database. */
 export const searchPath = (filename: string): string => {
@@ -54,6 +54,8 @@ const tables = [
     created INTEGER NOT NULL,
     size INTEGER NOT NULL
   ) STRICT`,
+  // Prompts, in the order of their times: imports store old ones.
+  `CREATE INDEX document_prompt ON document (created, position) WHERE role = 0`,
   // The first and the last document of each day, so that a range of times is a range of positions.
   `CREATE TABLE day (day INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL) STRICT`,
   // Contentless: the texts are in the log. \`tag\` holds the session and the role.
