@@ -81,7 +81,10 @@ describe("a hostile session", () => {
         const terminal = { columns: 200, rows: 40 }
         const printed = (words: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
           Effect.map(
-            Effect.flatMap(here.start(words, { env: { ...env, ...more }, terminal }), (run) => run.ended),
+            Effect.flatMap(
+              here.start(words, { env: { ...env, ...more }, sharedTerminal: terminal }),
+              (run) => run.ended
+            ),
             ({ stdout }) => {
               assertSafe(stdout.slice(stdout.indexOf("\n") + 1), words.join(" "))
               return stdout

@@ -1,13 +1,15 @@
 /**
- * Bundles the command as it ships, once for all test files of a worker, in a separate folder beside the package's dependencies.
- * The folder is removed when the worker ends.
+ * Provides the bundle of the command as it ships, once for all test files of a worker, in a separate folder beside the package's
+ * dependencies: a copy of the built bundle, or a new bundle if an input changed since then. The folder is removed when the
+ * worker ends.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-const cli = fileURLToPath(new URL("../../../packages/cli/", import.meta.url))
+const root = fileURLToPath(new URL("../../../", import.meta.url))
+const cli = join(root, "packages", "cli")
 
 export interface Bundle {
   /** The executables. */
@@ -24,6 +26,36 @@ const removeStale = (dist: string): void => {
   }
 }
 
+const changedAt = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+/** When a file or folder below it changed last; a deletion changes its folder. */
+const lastChange = (folder: string): number =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).reduce(
+    (latest, path) => Math.max(latest, changedAt(join(folder, path))),
+    changedAt(folder)
+  )
+
+/** Whether the last build is that of the current sources. */
+const isCurrent = (): boolean => {
+  const packages = join(root, "packages")
+  const sources = readdirSync(packages).map((name) => join(packages, name, "src"))
+  const inputs = [...sources, join(cli, "scripts"), join(cli, "bin")].map(lastChange)
+  const installed = changedAt(join(root, "package-lock.json"))
+  return Math.max(installed, ...inputs) < changedAt(join(cli, "dist", "bundle", "ctx.js.cache"))
+}
+
+const bundleTo = (folder: string): void => {
+  if (isCurrent()) {
+    cpSync(join(cli, "bin"), join(folder, "bin"), { recursive: true })
+    cpSync(join(cli, "dist", "bundle"), join(folder, "dist", "bundle"), { recursive: true })
+    return
+  }
+  const { status, stderr } = spawnSync(process.execPath, [join(cli, "scripts", "bundle.mjs"), "--out", folder], {
+    encoding: "utf8"
+  })
+  if (status !== 0) throw new Error(`the bundle could not be built: ${stderr}`)
+}
+
 const make = (): Bundle => {
   mkdirSync(join(cli, "dist"), { recursive: true })
   removeStale(join(cli, "dist"))
@@ -32,10 +64,7 @@ const make = (): Bundle => {
   chmodSync(folder, 0o755)
   const remove = () => rmSync(folder, { recursive: true, force: true })
   process.once("exit", remove)
-  const { status, stderr } = spawnSync(process.execPath, [join(cli, "scripts", "bundle.mjs"), "--out", folder], {
-    encoding: "utf8"
-  })
-  if (status !== 0) throw new Error(`the bundle could not be built: ${stderr}`)
+  bundleTo(folder)
   return { bin: join(folder, "bin", "daybook.js"), ctx: join(folder, "bin", "ctx.js") }
 }
 

@@ -1,13 +1,13 @@
 /** Runs real processes of the command with their own folder, database and environment. Tests wait for their output. */
 import Database from "better-sqlite3"
-import { Effect, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { waitingFor } from "../../support/Waiting.ts"
 import { build } from "./Bundle.ts"
-import { startWarm } from "./Warm.ts"
+import { atTerminal, startWarm, type Terminal } from "./Warm.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -39,7 +39,9 @@ export interface Options {
   /**
    * Runs in a new terminal of this size: all output is on stdout, after a line with the terminal's name. The input stays open.
    */
-  readonly terminal?: { readonly columns: number; readonly rows: number }
+  readonly terminal?: Terminal
+  /** Runs in a terminal of this size that earlier commands may have used, and nothing is typed at. */
+  readonly sharedTerminal?: Terminal
 }
 
 /** A place to run in: an empty working folder, and beside it the database's folder. */
@@ -58,22 +60,17 @@ export interface Place {
   /** Runs to the end. */
   readonly run: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
   readonly runAlone: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
-  /** Starts `ctx`. */
+  /** Starts `ctx` in a process of its own. */
   readonly startCtx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Running, never, Scope.Scope>
   readonly ctx: (words: ReadonlyArray<string>, options?: Options) => Effect.Effect<Ended>
 }
 
-type Complete = Required<Omit<Options, "uid" | "gid" | "terminal">> & Pick<Options, "uid" | "gid" | "terminal">
-
-/** `script` of util-linux creates a terminal and exits with the command's exit code. */
-const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: { columns: number; rows: number }) => {
-  const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")
-  return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"] as const
-}
+type Optional = "uid" | "gid" | "terminal" | "sharedTerminal"
+type Complete = Required<Omit<Options, Optional>> & Pick<Options, Optional>
 
 /** Starts a process that runs one command. */
 const startCold = (bin: string, words: ReadonlyArray<string>, options: Complete, look: () => void) => {
-  const { cwd, env, gid, input, terminal, uid } = options
+  const { cwd, env, gid, input, terminal = options.sharedTerminal, uid } = options
   const command = [process.execPath, bin, ...words]
   const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
   const child = spawn(file, args, {
@@ -108,6 +105,17 @@ const startCold = (bin: string, words: ReadonlyArray<string>, options: Complete,
   }
 }
 
+const killed = (running: Running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)
+
+/** Ends a command so that its process can run another one, if it ends within two seconds of real time. */
+const politely = (running: Running) =>
+  Effect.zipRight(running.signal("SIGTERM"), running.ended).pipe(
+    // A finalizer is not interruptible.
+    Effect.interruptible,
+    Effect.timeoutOption("2 seconds"),
+    Effect.withClock(Clock.make())
+  )
+
 /** Only a process of its own has these; `canShare` is false for a command with a terminal. */
 const notShared = { type: () => undefined, closeStdout: () => undefined }
 
@@ -118,7 +126,7 @@ const start = (bin: string, words: ReadonlyArray<string>, options: Complete, alo
       const look = () => [...watchers].forEach((watcher) => watcher())
       const process = alone
         ? startCold(bin, words, options, look)
-        : Object.assign(startWarm(bin, { ...options, words }, look), notShared)
+        : Object.assign(startWarm(bin, { ...options, words }, options.sharedTerminal, look), notShared)
       const { text } = process
       /** The end of its output, printed when a wait takes long. */
       const tail = () => JSON.stringify({ stdout: text.stdout.slice(-1000), stderr: text.stderr.slice(-1000) })
@@ -157,7 +165,7 @@ const start = (bin: string, words: ReadonlyArray<string>, options: Complete, alo
         )
       }
     }),
-    (running) => Effect.zipRight(running.signal("SIGKILL"), running.ended)
+    (running) => Effect.zipRight(alone ? Effect.void : politely(running), killed(running))
   )
 
 /** The variables for reports of `npm run mutate`; none in other runs. */
@@ -169,15 +177,11 @@ const reporting = (): Record<string, string> => {
 /** Variables that the process or its libraries read at the start. */
 const startVariables = /^(?:DAYBOOK_DEBUG|DAYBOOK_HITS|NODE_|TZ$|LANG$|LC_|UV_|COLUMNS$|LINES$)/
 
-/** Whether a process that runs several commands can run this one: with pipes, no input, and the user of the tests. */
-const canShare = (words: ReadonlyArray<string>, { env, gid, input, terminal, uid }: Complete): boolean =>
-  input.length === 0 &&
+/** Whether a process that runs several commands can run this one: no terminal of its own, and the user of the tests. */
+const canShare = ({ env, gid, terminal, uid }: Complete): boolean =>
   uid === undefined &&
   gid === undefined &&
   terminal === undefined &&
-  // Help and version end without `process.exit`.
-  words.length > 0 &&
-  !words.some((word) => ["help", "--help", "-h", "--version"].includes(word)) &&
   !Object.keys(env).some((name) => startVariables.test(name))
 
 /** A fresh place, removed with the scope. */
@@ -198,9 +202,13 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
   })
   const startIn = (words: ReadonlyArray<string>, options: Options | undefined, alone: boolean) => {
     const command = complete(options)
-    return start(bin, words, command, alone || !canShare(words, command))
+    return start(bin, words, command, alone || !canShare(command))
   }
   const startCtx = (words: ReadonlyArray<string>, options?: Options) => start(ctx, words, complete(options), true)
+  const sharedCtx = (words: ReadonlyArray<string>, options?: Options) => {
+    const command = complete(options)
+    return start(ctx, words, command, !canShare(command))
+  }
   const toTheEnd = (started: Effect.Effect<Running, never, Scope.Scope>) =>
     Effect.scoped(Effect.flatMap(started, ({ ended }) => ended))
   return {
@@ -229,7 +237,7 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
     run: (words, options) => toTheEnd(startIn(words, options, false)),
     runAlone: (words, options) => toTheEnd(startIn(words, options, true)),
     startCtx,
-    ctx: (words, options) => toTheEnd(startCtx(words, options))
+    ctx: (words, options) => toTheEnd(sharedCtx(words, options))
   }
 })
 

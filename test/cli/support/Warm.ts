@@ -1,9 +1,9 @@
 /**
  * Starts commands in processes that have loaded the bundle before: loading it takes most of the time of a short command. Each
- * command has its own words, environment and working folder, empty input and pipes for output. A process runs one command at
- * a time. It runs no other after a signal, or after a command that left something open.
+ * command has its own words, environment, working folder and input, and pipes or a terminal for its output. A process runs one
+ * command at a time. It runs no other after a command that left something open, or with a signal on its way.
  */
-import { type ChildProcess, fork } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import type { Ended } from "./Process.ts"
@@ -14,6 +14,19 @@ export interface Command {
   readonly words: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  readonly input: string | Uint8Array
+}
+
+/** The size of a terminal. */
+export interface Terminal {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** `script` of util-linux creates a terminal and exits with the command's exit code; the first line is the terminal's name. */
+export const atTerminal = (command: ReadonlyArray<string>, { columns, rows }: Terminal): ReadonlyArray<string> => {
+  const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")
+  return ["script", "-qefc", `tty; stty cols ${columns} rows ${rows}; exec ${quoted}`, "/dev/null"]
 }
 
 /** A command's process, as its watcher sees it. */
@@ -29,18 +42,36 @@ interface Report {
   readonly mark: string
   readonly code: number
   readonly clean: boolean
+  /** How many signals arrived during the command. */
+  readonly signalled: number
 }
+
+/** Signals that a command may handle and survive. */
+const survivable: ReadonlyArray<NodeJS.Signals> = ["SIGINT", "SIGTERM", "SIGHUP"]
 
 class Warm {
   readonly child: ChildProcess
   /** Whether it can run another command. */
   clean = true
+  readonly #terminal: boolean
+  /** The first line of a terminal's output. */
+  #name = ""
   #ready: boolean = false
   #waiting: (() => void) | undefined
 
-  constructor(bin: string) {
-    this.child = fork(program, [bin], { stdio: ["ignore", "pipe", "pipe", "ipc"], execArgv: [] })
+  constructor(bin: string, terminal: Terminal | undefined) {
+    this.#terminal = terminal !== undefined
+    const command = [process.execPath, program, bin]
+    const [file = "", ...args] = terminal === undefined ? command : atTerminal(command, terminal)
+    this.child = spawn(file, args, { stdio: ["ignore", "pipe", "pipe", "ipc"], serialization: "advanced" })
     for (const stream of [this.child.stdout, this.child.stderr]) stream?.setEncoding("utf8")
+    if (this.#terminal) {
+      const onName = (part: string) => {
+        this.#name += part
+        if (this.#name.endsWith("\n")) this.child.stdout?.off("data", onName)
+      }
+      this.child.stdout?.on("data", onName)
+    }
     this.child.once("message", () => {
       this.#ready = true
       this.#waiting?.()
@@ -58,6 +89,7 @@ class Warm {
     const mark = `\0${randomUUID()}\0`
     const { child } = this
     const text = { stdout: "", stderr: "" }
+    let sent = 0
     let report: Report | undefined
     let ended: Ended | undefined
     const end = (result: Ended) => {
@@ -69,9 +101,11 @@ class Warm {
       ends()
     }
     const settle = () => {
-      if (report !== undefined && text.stdout.endsWith(mark) && text.stderr.endsWith(mark)) {
-        for (const stream of ["stdout", "stderr"] as const) text[stream] = text[stream].slice(0, -mark.length)
-        if (!report.clean) this.clean = false
+      const streams = this.#terminal ? (["stdout"] as const) : (["stdout", "stderr"] as const)
+      if (report !== undefined && streams.every((stream) => text[stream].endsWith(mark))) {
+        for (const stream of streams) text[stream] = text[stream].slice(0, -mark.length)
+        if (this.#terminal) text.stdout = this.#name + text.stdout
+        if (!report.clean || report.signalled < sent) this.clean = false
         end({ code: report.code, signal: null, ...text })
       }
       look()
@@ -104,30 +138,32 @@ class Warm {
         return ended
       },
       signal: (name) => {
-        this.clean = false
+        // `script` passes no signal on.
+        if (this.#terminal || !survivable.includes(name)) this.clean = false
+        sent++
         child.kill(name)
       }
     }
   }
 }
 
-/** Processes that wait for a command, by bundle. They end with the worker, when their channel closes. */
+/** Processes that wait for a command, by bundle and terminal. They end with the worker, when their channel closes. */
 const idle = new Map<string, Array<Warm>>()
 
-const idleOf = (bin: string): Array<Warm> => {
-  const known = idle.get(bin)
+const idleOf = (key: string): Array<Warm> => {
+  const known = idle.get(key)
   if (known !== undefined) return known
   const none: Array<Warm> = []
-  idle.set(bin, none)
+  idle.set(key, none)
   return none
 }
 
 /** Starts a command; `look` is called whenever its output grows and when it ends. */
-export const startWarm = (bin: string, command: Command, look: () => void): Started => {
-  const waiting = idleOf(bin)
+export const startWarm = (bin: string, command: Command, terminal: Terminal | undefined, look: () => void): Started => {
+  const waiting = idleOf(JSON.stringify([bin, terminal]))
   let next = waiting.pop()
   while (next?.clean === false) next = waiting.pop()
-  const warm = next ?? new Warm(bin)
+  const warm = next ?? new Warm(bin, terminal)
   return warm.start(command, look, () => {
     if (warm.clean) waiting.push(warm)
     else warm.child.kill("SIGKILL")
