@@ -60,6 +60,7 @@ describe("the example", () => {
     })
     assert.deepStrictEqual(settings.budget, { cost: 5, tokens: 2_000_000 })
     assert.strictEqual(settings.maxLoopLag, 200)
+    assert.deepStrictEqual(settings.snapshotFolders, ["/home/ada/notes"])
     assert.deepStrictEqual(settings.prices, {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
       "anthropic/claude-opus-5-5": { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
@@ -98,6 +99,17 @@ describe("the example", () => {
     for (const text of [commented, "", "compaction:\nagents:\n  # none\nmcp:\n"]) {
       assert.deepStrictEqual(accepted(text), {})
     }
+  })
+})
+
+describe("snapshots", () => {
+  it("CF-51: their size, their folders and whether there are any are read, and a bad size is refused", () => {
+    assert.deepStrictEqual(accepted("snapshots: { enabled: true, max_size: 1GB, folders: [~/notes, sub] }"), {
+      snapshotBytes: 1_000_000_000,
+      snapshotFolders: ["/home/ada/notes", "/etc/daybook/sub"]
+    })
+    assert.deepStrictEqual(accepted("snapshots: { enabled: false }"), { snapshots: false })
+    assert.include(refused("snapshots: { max_size: 0 }"), "snapshots.max_size")
   })
 })
 

@@ -54,7 +54,7 @@ it.scoped("RT-40: a policy prunes at its start, and again an hour later", () =>
     yield* begun(id, 2)
     const first = (yield* readAll(id)).length - 1
     yield* TestClock.adjust("1 day")
-    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce })
+    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce }, Effect.void)
     yield* Layer.build(Layer.provide(policy, loggedTo(lines)))
     // A run ends with its line in the log.
     yield* Queue.take(lines)
@@ -129,7 +129,7 @@ it.scoped("RT-41: a failed run is a warning, and the next one prunes", () =>
     yield* begun(id, 2)
     yield* TestClock.adjust("1 day")
     yield* sql`ALTER TABLE session_floor RENAME TO elsewhere`
-    yield* Layer.build(Layer.provide(Policy.layer({ keep: 0, pace: atOnce }), loggedTo(lines)))
+    yield* Layer.build(Layer.provide(Policy.layer({ keep: 0, pace: atOnce }, Effect.void), loggedTo(lines)))
     assert.match(yield* Queue.take(lines), /^WARN retention failed; it is tried again/)
     yield* sql`ALTER TABLE elsewhere RENAME TO session_floor`
     yield* TestClock.adjust("1 hour")

@@ -58,6 +58,7 @@ import * as SessionsLayer from "./session/SessionsLayer.ts"
 import * as SessionTools from "./session/tools/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
+import * as PrunedTurns from "./snapshot/PrunedTurns.ts"
 import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, type Trust, trustAll } from "./trust/ProjectTrust.ts"
 import * as References from "./workspace/References.ts"
@@ -117,6 +118,8 @@ export interface Options<Extra = never> {
   readonly snapshots?: string | false
   /** Folders whose files are snapshotted, besides git work trees. */
   readonly snapshotFolders?: ReadonlyArray<string>
+  /** Bytes of all snapshots together; the oldest go first. Default: 1 GB. */
+  readonly snapshotBytes?: number
   /**
    * What to do at startup with work of dead processes. `manual` (default): nothing, so that nothing is spent unasked;
    * `Sessions.interrupted` and `Sessions.waiting` list it. `resume`: continues interrupted activities and runs every
@@ -221,7 +224,7 @@ const outputs = (options: Options) => {
 /** The folder for snapshots; undefined if none are taken. */
 const snapshotsFolder = ({ filename, snapshots }: Options): string | undefined => {
   if (snapshots === false) return undefined
-  return snapshots ?? (filename === ":memory:" ? undefined : join(dirname(filename), "snapshots"))
+  return snapshots ?? (filename === ":memory:" ? undefined : Snapshots.folderBeside(filename))
 }
 
 /** The files of the database. */
@@ -233,8 +236,22 @@ const snapshots = (options: Options) => {
   if (folder === undefined) return Snapshots.layerNothing
   const outputs = outputsFolder(options)
   const hidden = [...databaseFiles(options), ...(outputs === undefined ? [] : [outputs])]
-  return Snapshots.layer({ folder, hidden, folders: options.snapshotFolders ?? [] })
+  const { snapshotBytes, snapshotFolders: folders = [] } = options
+  return Snapshots.layer({
+    folder,
+    hidden,
+    folders,
+    ...(snapshotBytes === undefined ? {} : { maxBytes: snapshotBytes })
+  })
 }
+
+/** Prunes in the background, with the snapshots of pruned turns. */
+const retention = (policy: Policy.Policy) =>
+  Layer.unwrapEffect(
+    Effect.map(Snapshots.Snapshots, ({ forgetUntil }) =>
+      Policy.layer(policy, Effect.asVoid(Effect.flatMap(PrunedTurns.times, forgetUntil)))
+    )
+  )
 
 /** The sandbox of child processes; it hides this runtime's files from them. */
 const sandbox = (options: Options) => {
@@ -360,6 +377,7 @@ export const layer = <Extra = never>(
   )
   // Shared values: a layer used by reference is built once.
   const extensions = Layer.provide(options.extensions ?? none<Extra>(), [HostTools.layer, sandbox(options)])
+  const taken = snapshots(options)
   const store = Store.layerSql({ projectors: options.projectors ?? [] })
   const records = Layer.mergeAll(
     extensions,
@@ -372,11 +390,11 @@ export const layer = <Extra = never>(
     expander(options, extensions),
     Layer.provide(SqlPermissionStore.layer, store),
     Layer.provide(SessionApprovals.layer, store),
-    options.retention === undefined ? Layer.empty : Layer.provide(Policy.layer(options.retention), store),
+    options.retention === undefined ? Layer.empty : Layer.provide(retention(options.retention), [store, taken]),
     options.search === true ? Layer.provide(SqlSearch.layerFollowing, store) : Layer.empty,
     options.permissionAsker ?? layerHeadless,
     outputs(options),
-    snapshots(options)
+    taken
   )
   const sessions = ChildSessions.attached.pipe(
     Layer.provideMerge(SessionsLayer.layer),

@@ -38,7 +38,10 @@ const rebuild = Flags.value(
 
 const mcp = Flags.toggle("mcp", "start the configured MCP servers and ask for their tools")
 
-const fix = Flags.toggle("fix", "restrict the database and Daybook's own folders to their owner")
+const fix = Flags.toggle(
+  "fix",
+  "restrict the database and Daybook's own folders to their owner, and mend snapshots of files"
+)
 
 type Options = {
   readonly fix: boolean
@@ -69,6 +72,7 @@ const lookAtDatabase = Effect.fnUntraced(function* (
       yield* Effect.forEach(yield* withSessions(checkup.left), write)
       yield* Effect.forEach(yield* checkup.search(path), write)
     }
+    yield* Effect.forEach(yield* checkup.snapshots(path, fix), write)
     seen.wide = yield* checkup.modes(path, fix)
     yield* Effect.forEach(seen.wide, write)
     seen.kept = yield* checkup.files(path)
@@ -131,7 +135,7 @@ export const doctor = {
   words: "",
   details: [
     "Each line is ok, warning or error. It checks the database's file, settings and sessions: sequences have no gaps, every " +
-      "event can be read, and stored messages equal the events; the search index fits them. It lists sessions that were cut off and sessions with waiting " +
+      "event can be read, and stored messages equal the events; the search index fits them, and the snapshots of files are whole. It lists sessions that were cut off and sessions with waiting " +
       "prompts. It reports whether a process keeps the session files current, and whether other users may access the " +
       "database and Daybook's own folders. Nothing is changed without --rebuild or --fix.",
     "It reads the configuration and assembles a prompt in the current folder without sending it, and reports instructions, " +
@@ -143,7 +147,7 @@ export const doctor = {
   examples: [
     ["daybook doctor", "a line per check"],
     ["daybook doctor --mcp", "also starts and checks the MCP servers"],
-    ["daybook doctor --fix", "also restricts the database's files to their owner"],
+    ["daybook doctor --fix", "also restricts the database's files to their owner, and mends snapshots"],
     ["daybook doctor --rebuild all", "first rebuilds all messages from the events"]
   ],
   command: Command.make(

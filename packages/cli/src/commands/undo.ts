@@ -8,7 +8,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import { withSessions } from "../host/Runtime.ts"
+import { withConfigured } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { fileLines, undoNote } from "../render/UndoText.ts"
 import { visible } from "../render/Visible.ts"
@@ -78,6 +78,6 @@ export const undo = {
       force: force.options,
       json: Flags.json.options
     },
-    ({ session, ...options }) => withSessions(run({ session: Option.getOrUndefined(session), ...options }))
+    ({ session, ...options }) => withConfigured(run({ session: Option.getOrUndefined(session), ...options }))
   )
 } satisfies Verb

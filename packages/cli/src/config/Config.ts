@@ -90,6 +90,12 @@ export interface Settings {
   readonly prices?: Readonly<Record<string, Price>>
   /** What `daybook serve` removes of the log in the background. */
   readonly retention?: RetentionSettings
+  /** False: no snapshots of files are taken. */
+  readonly snapshots?: false
+  /** Absolute folders outside of git work trees whose files are snapshotted. */
+  readonly snapshotFolders?: ReadonlyArray<string>
+  /** Bytes of all snapshots together. */
+  readonly snapshotBytes?: number
   /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
   readonly shared?: Readonly<Record<string, SharedSpace>>
 }
@@ -166,6 +172,12 @@ const WrittenRetention = Schema.Struct({
   })
 )
 
+const WrittenSnapshots = Schema.Struct({
+  enabled: optional(boolean),
+  max_size: amountOf(sizeOf, sizeRule),
+  folders: optional(texts)
+}).pipe(shaped("a map of enabled, max_size and folders"))
+
 const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
 
 const audiences = ["owner", "group", "everyone"] as const
@@ -223,6 +235,7 @@ const File = Schema.Struct({
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   retention: optional(WrittenRetention),
+  snapshots: optional(WrittenSnapshots),
   shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
@@ -339,6 +352,7 @@ export const parseConfig = (
     sandbox,
     shared,
     skills,
+    snapshots,
     templates,
     trust
   } = decoded.right
@@ -380,6 +394,9 @@ export const parseConfig = (
           maxSize: retention.max_size === undefined ? undefined : sizeOf(retention.max_size),
           archive: retention.archive === undefined ? undefined : absolute(retention.archive)
         }),
+      snapshots: snapshots?.enabled === false ? (false as const) : undefined,
+      snapshotFolders: snapshots?.folders?.map(absolute),
+      snapshotBytes: snapshots?.max_size === undefined ? undefined : sizeOf(snapshots.max_size),
       shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
     })
   )

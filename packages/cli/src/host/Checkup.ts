@@ -7,6 +7,9 @@ import { dirname, join } from "node:path"
 import { type ConfigError, Effect, Option, Predicate, Redacted, Stream } from "effect"
 import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { Sessions } from "@daybook/core/session/Sessions"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
+import * as StoreCheck from "@daybook/core/snapshot/StoreCheck"
+import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { follower } from "@daybook/files/record/FollowerStatus"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
@@ -17,6 +20,7 @@ import { verify } from "@daybook/log/search/Verify"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import * as Store from "@daybook/log/Store"
 import { Models } from "@daybook/models"
+import { many, sizeText } from "../support/Amounts.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
 
@@ -59,7 +63,13 @@ export const search = (filename: string) =>
 /** Daybook's own folders, which only their owner may read. */
 const ownFolders = (filename: string): ReadonlyArray<string> => {
   const data = dataFolder(process.env, homedir())
-  return [data, join(data, "trust"), join(data, "mcp"), join(dirname(filename), "tool-output")]
+  return [
+    data,
+    join(data, "trust"),
+    join(data, "mcp"),
+    join(dirname(filename), "tool-output"),
+    Snapshots.folderBeside(filename)
+  ]
 }
 
 /** Reports database files and Daybook folders that other users may access; `fix` restricts them to their owner. */
@@ -84,6 +94,39 @@ export const modes = (filename: string, fix: boolean): Effect.Effect<ReadonlyArr
           }
         )
       })
+  )
+
+const mendings = {
+  damaged: "keeps the snapshots that are whole",
+  orphaned: "removes them",
+  unfinished: "erases it"
+} as const
+
+/** One fault, mended if `fix`. */
+const snapshotFault = (fault: StoreCheck.Fault, fix: boolean) => {
+  const { details, kind, root, store } = fault
+  const says = `snapshots of ${root ?? store}: ${details}`
+  const check: Check = { about: "snapshots", verdict: "warning", says, fix: `daybook doctor --fix ${mendings[kind]}` }
+  if (!fix) return Effect.succeed(check)
+  return Effect.match(StoreCheck.mend(fault), {
+    onSuccess: (): Check => ({ about: "snapshots", verdict: "ok", says: `${says}; mended` }),
+    onFailure: ({ message }): Check => ({ ...check, fix: `it could not be mended: ${message}` })
+  })
+}
+
+/** The faults of the snapshots of files, and how many there are; `fix` mends them. None: undo restores no files. */
+export const snapshots = (filename: string, fix: boolean): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.gen(function* () {
+    const folder = Snapshots.folderBeside(filename)
+    const faults = yield* StoreCheck.check(folder)
+    const found = yield* Effect.forEach(faults, (fault) => snapshotFault(fault, fix))
+    const { bytes, folders, snapshots } = yield* Upkeep.measure(folder)
+    const says = `${many(snapshots, "snapshot")} of ${many(folders, "folder")}, ${sizeText(bytes)}`
+    return snapshots === 0 ? found : [...found, { about: "snapshots", verdict: "ok", says } satisfies Check]
+  }).pipe(
+    Effect.catchAll(({ message }) =>
+      Effect.succeed<ReadonlyArray<Check>>([{ about: "snapshots", verdict: "warning", says: message }])
+    )
   )
 
 /** The ids of the first few sessions, and how many more there are. */

@@ -1,7 +1,10 @@
 /** Runs `daybook prune` on the store of a database, without anything that runs sessions. Spec: CL-200..CL-205. */
 import { resolve } from "node:path"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Either, Option, Stream } from "effect"
 import { isGone } from "@daybook/files/record/HoldName"
+import * as PrunedTurns from "@daybook/core/snapshot/PrunedTurns"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
+import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import * as Pace from "@daybook/log/retention/Pace"
 import type { Cut, Holders } from "@daybook/log/retention/Plan"
@@ -112,14 +115,23 @@ const interrupted = Effect.fnUntraced(function* ({ current, cuts }: Done) {
   })
 })
 
-const report = Effect.fnUntraced(function* (request: Request, outcome: Retention.Outcome) {
+/** Erases the snapshots of pruned turns. */
+const withoutSnapshots = (filename: string) =>
+  Effect.flatMap(PrunedTurns.times, (times) => Upkeep.forgetUntil(Snapshots.folderBeside(filename), times)).pipe(
+    Effect.mapError(({ message }) => new PruneIncomplete({ message: `snapshots of pruned turns are left: ${message}` }))
+  )
+
+const report = Effect.fnUntraced(function* (filename: string, request: Request, outcome: Retention.Outcome) {
   const output = yield* Output
   const { after, archives, before, events, failed, sessions } = outcome
-  if (request.json) yield* output.write(`${jsonLine(outcome, output.terminal)}\n`)
+  const snapshots = yield* Effect.either(withoutSnapshots(filename))
+  const erased = Either.getOrElse(snapshots, () => 0)
+  if (request.json) yield* output.write(`${jsonLine({ ...outcome, snapshots: erased }, output.terminal)}\n`)
   else {
     yield* output.write(
       `${many(sessions, "session")}, ${many(events, "event")} pruned; the database went from ${sizeText(before)} to ${sizeText(after)}\n`
     )
+    if (erased > 0) yield* output.write(`${many(erased, "snapshot")} of files erased\n`)
     for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)
   }
   for (const { reason, sessionID } of failed)
@@ -129,10 +141,11 @@ const report = Effect.fnUntraced(function* (request: Request, outcome: Retention
     return yield* new PruneIncomplete({ message })
   }
   if (failed.length > 0) return yield* new PruneIncomplete({ message: `${many(failed.length, "session")} not pruned` })
+  yield* snapshots
 })
 
 /** Prunes until done or until a signal. */
-const act = Effect.fn("Command.prune")(function* (request: Request) {
+const act = Effect.fn("Command.prune")(function* (filename: string, request: Request) {
   const done = yield* account
   const wanted = yield* retained(request)
   const signal = yield* Signal.first
@@ -140,12 +153,15 @@ const act = Effect.fn("Command.prune")(function* (request: Request) {
     Effect.asSome(Retention.run(wanted, optionsOf(request, done))),
     Effect.as(signal, Option.none<Retention.Outcome>())
   )
-  yield* Option.match(outcome, { onNone: () => interrupted(done), onSome: (outcome) => report(request, outcome) })
+  yield* Option.match(outcome, {
+    onNone: () => interrupted(done),
+    onSome: (outcome) => report(filename, request, outcome)
+  })
 })
 
 /** Shows what a request would remove, or removes it. */
 export const run = (filename: string, request: Request) =>
-  Effect.scoped(request.yes ? act(request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
+  Effect.scoped(request.yes ? act(filename, request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
 
 /** Puts an archive back. */
 export const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {

@@ -1,5 +1,7 @@
 /** Runs `daybook stats`. Spec: CL-194..CL-196 in specs/cli.md. */
 import { Effect, Stream } from "effect"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
+import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type Stats, stats } from "@daybook/log/maintenance/Stats"
@@ -33,14 +35,22 @@ interface Prunable extends Totals {
 const prunableText = ({ bytes, events, frees, sessions }: Prunable): string =>
   `prune can remove ${many(events, "event")} of ${many(sessions, "session")}, ${sizeText(bytes)} of payloads; that would free an estimated ${sizeText(frees)}\n`
 
+const snapshotsText = ({ bytes, folders, snapshots }: Upkeep.Measured): string =>
+  snapshots === 0
+    ? ""
+    : `snapshots of files ${sizeText(bytes)}: ${many(snapshots, "snapshot")} of ${many(folders, "folder")}\n`
+
 /** The figures as text. */
-export const statsText = (found: Stats & { readonly prune?: Prunable }): string => {
+export const statsText = (
+  found: Stats & { readonly prune?: Prunable; readonly snapshots?: Upkeep.Measured }
+): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
     `file ${sizeText(found.fileBytes)}, write-ahead log ${sizeText(found.walBytes)}, free pages ${sizeText(found.freeBytes)}\n`,
     `${many(found.sessions, "session")}, ${many(found.events, "event")}, ${sizeText(found.bytes)} of payloads${about}\n`,
     found.contentBytes === 0 ? "" : `compressed events below the floors: ${sizeText(found.contentBytes)}\n`,
     found.prune === undefined ? "" : prunableText(found.prune),
+    found.snapshots === undefined ? "" : snapshotsText(found.snapshots),
     section(
       "tables, with indexes",
       (found.tables ?? []).map(({ bytes, table }) => [bytes, undefined, table])
@@ -81,7 +91,11 @@ export const run = Effect.fn("Command.stats")(
     const measured = yield* stats(options)
     const sessions = sessionID === undefined ? undefined : [sessionID]
     // Of a store that is sampled, a plan would read far more than the sample.
-    const found = measured.sampled ? measured : { ...measured, prune: yield* prunable(database, sessions) }
+    const figures = measured.sampled ? measured : { ...measured, prune: yield* prunable(database, sessions) }
+    const found =
+      sessionID === undefined
+        ? { ...figures, snapshots: yield* Upkeep.measure(Snapshots.folderBeside(database)) }
+        : figures
     yield* output.write(options.json ? `${jsonLine(found, output.terminal)}\n` : statsText(found))
   },
   Effect.mapError((error) =>

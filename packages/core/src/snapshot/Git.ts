@@ -18,6 +18,8 @@ export interface GitCommand {
   readonly input?: string
   /** Bytes of output at most. */
   readonly limit?: number
+  /** Returns both outputs, also of a git that fails. */
+  readonly everything?: boolean
 }
 
 /** Output of lists: paths of some hundred thousand files. */
@@ -84,7 +86,7 @@ export const noGit = unavailable("no-git", "git is not installed")
 /** Runs git and returns its output. Interruption kills it. */
 export const runGit = (home: string, command: GitCommand): Effect.Effect<Buffer, SnapshotUnavailable> =>
   Effect.async<Buffer, SnapshotUnavailable>((resume) => {
-    const { args, input = "", limit = outputLimit } = command
+    const { args, everything = false, input = "", limit = outputLimit } = command
     const child = startGit(home, command)
     if (child === undefined) {
       resume(noGit)
@@ -93,11 +95,13 @@ export const runGit = (home: string, command: GitCommand): Effect.Effect<Buffer,
     const out: Array<Buffer> = []
     let size = 0
     let error = ""
-    child.stdout.on("data", (chunk: Buffer) => {
+    const gather = (chunk: Buffer) => {
       size += chunk.length
       if (size > limit) child.kill("SIGKILL")
       else out.push(chunk)
-    })
+    }
+    child.stdout.on("data", gather)
+    if (everything) child.stderr.on("data", gather)
     child.stderr.on("data", (chunk: Buffer) => {
       if (error.length < errorLimit) error += chunk.toString("utf8")
     })
@@ -105,7 +109,7 @@ export const runGit = (home: string, command: GitCommand): Effect.Effect<Buffer,
     child.on("error", (cause) => resume(gitFailed(args, cause.message)))
     child.on("close", (code, signal) => {
       if (size > limit) resume(gitFailed(args, `its output exceeds ${limit} bytes`))
-      else if (code === 0) resume(Effect.succeed(Buffer.concat(out)))
+      else if (code === 0 || (everything && code !== null)) resume(Effect.succeed(Buffer.concat(out)))
       else resume(gitFailed(args, error.trim().slice(0, errorLimit) || `it ended with ${code ?? signal}`))
     })
     return Effect.sync(() => child.kill("SIGKILL"))

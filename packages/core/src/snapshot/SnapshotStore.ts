@@ -156,15 +156,27 @@ export const take = Effect.fn("SnapshotStore.take")(function* (
 ): Effect.fn.Return<Snapshot, SnapshotUnavailable> {
   const at = storeOf(options, tree)
   yield* ensureFolder(options.folder)
-  return yield* Effect.gen(function* () {
-    yield* ensure(tree, at)
-    yield* sweep(at)
+  const attempt = Effect.gen(function* () {
     const found = yield* differences(options, at, tree)
     const isSame = found.stored.length + found.removed.length === 0
     const known = isSame ? yield* StoredTree.known(indexOf(at, tree)) : undefined
     const written = known ?? (yield* store(at, tree, found))
     yield* References.keep({ store: at, key: References.keyOf(sessionID), tree: written }, working(at))
     return { tree: written, omitted: found.omitted, stored: found.bytes }
+  })
+  // The index may be damaged, or may name objects that are: without it all files are read.
+  const again = Effect.zipRight(
+    tryFiles("removing the index", () => fs.rm(indexOf(at, tree))),
+    attempt
+  )
+  return yield* Effect.gen(function* () {
+    yield* ensure(tree, at)
+    yield* sweep(at)
+    return yield* Effect.catchIf(
+      attempt,
+      ({ reason }) => reason === "failed" && existsSync(indexOf(at, tree)),
+      () => again
+    )
   }).pipe(locked(at), within(options))
 })
 

@@ -54,6 +54,8 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
     readonly forget: (sessionID: SessionID) => Effect.Effect<void>
     /** Whether a session has snapshots; none if there are no stores, or if they cannot be read. */
     readonly kept: Effect.Effect<Option.Option<(sessionID: SessionID) => boolean>>
+    /** Erases the snapshots of sessions that were last used up to a time. Returns their number. */
+    readonly forgetUntil: (times: ReadonlyMap<SessionID, number>) => Effect.Effect<number, SnapshotUnavailable>
     /** Finishes erasures, packs, and drops the oldest snapshots above the size. Runs by itself after snapshots. */
     readonly upkeep: Effect.Effect<Upkeep.Bounded, SnapshotUnavailable>
   }
@@ -99,6 +101,9 @@ const pausing = () => {
       )
     })
 }
+
+/** The folder of snapshots of the sessions in a database file. */
+export const folderBeside = (filename: string): string => path.join(path.dirname(filename), "snapshots")
 
 /** Bytes of all stores, unless the options say otherwise. */
 export const defaultBytes = 1_000_000_000
@@ -188,6 +193,7 @@ const make = Effect.fnUntraced(function* ({
         return found.size === 0 ? Option.none() : Option.some((id: SessionID) => found.has(References.keyOf(id)))
       }
     ),
+    forgetUntil: (times) => Upkeep.forgetUntil(folder, times),
     upkeep
   })
 })
@@ -202,5 +208,6 @@ export const layerNothing: Layer.Layer<Snapshots> = Layer.succeed(Snapshots, {
   restore: () => unavailable("missing", "no snapshots are taken"),
   forget: () => Effect.void,
   kept: Effect.succeed(Option.none()),
+  forgetUntil: () => Effect.succeed(0),
   upkeep: Effect.succeed({ bytes: 0, dropped: 0 })
 })

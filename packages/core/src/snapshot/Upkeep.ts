@@ -15,6 +15,9 @@ import * as StoredTree from "./StoredTree.ts"
 /** Its presence says that references were dropped and that their content may still be stored. */
 const pendingIn = (store: string) => path.join(store, "erase-pending")
 
+/** Whether an erasure was begun and not finished. */
+export const isPending = (store: string): boolean => existsSync(pendingIn(store))
+
 const namesIn = (folder: string) => fs.readdir(folder, { withFileTypes: true }).catch(() => [])
 
 /** The bytes of all files below a folder. */
@@ -69,10 +72,13 @@ const repack = Effect.fnUntraced(function* (store: string, kept: ReadonlyArray<R
   })
 })
 
-/** Drops these references of a store and erases what only they need. A kill in between leaves a note to finish it. */
-const erase = Effect.fnUntraced(function* (store: string, isDropped: (reference: References.Reference) => boolean) {
+/** Drops these references of a store, whose lock is held, and erases what only they need. A kill in between leaves a note to finish it. */
+export const erase = Effect.fnUntraced(function* (
+  store: string,
+  isDropped: (reference: References.Reference) => boolean
+) {
   const [kept, dropped] = Arr.partition(yield* References.references(store), isDropped)
-  if (dropped.length === 0 && !existsSync(pendingIn(store))) return 0
+  if (dropped.length === 0 && !isPending(store)) return 0
   yield* tryFiles("erasing snapshots", () => fs.writeFile(pendingIn(store), "", { mode: 0o600 }))
   yield* References.drop(dropped)
   yield* repack(store, kept)
@@ -117,7 +123,7 @@ const isScattered = async (store: string): Promise<boolean> => {
 const tidy = Effect.fnUntraced(function* (store: string) {
   const kept = yield* References.references(store)
   const scattered = yield* Effect.promise(() => isScattered(store))
-  if (scattered || kept.length === 0 || existsSync(pendingIn(store))) yield* repack(store, kept)
+  if (scattered || kept.length === 0 || isPending(store)) yield* repack(store, kept)
 })
 
 const byAge = Order.mapInput(Order.number, ({ time }: References.Reference) => time)
@@ -131,6 +137,23 @@ export interface Bounded {
   readonly bytes: number
   readonly dropped: number
 }
+
+/** What the stores hold. */
+export interface Measured {
+  /** Bytes of all files. */
+  readonly bytes: number
+  readonly folders: number
+  readonly snapshots: number
+}
+
+/** Measures all stores. */
+export const measure = Effect.fn("Snapshots.measure")(function* (
+  folder: string
+): Effect.fn.Return<Measured, SnapshotUnavailable> {
+  const all = yield* stores(folder)
+  const found = yield* Effect.forEach(all, References.references)
+  return { bytes: yield* Effect.promise(() => bytesOf(folder)), folders: all.length, snapshots: found.flat().length }
+})
 
 /** Work on one store that does not keep others from theirs: a store may be damaged. */
 const reported = <A>(store: string, work: Effect.Effect<A, SnapshotUnavailable>) =>

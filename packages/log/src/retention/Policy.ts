@@ -49,10 +49,13 @@ export const apply = Effect.fn("Retention.apply")(function* (policy: Policy) {
   }
 })
 
-/** Applies the policy now and after each pause, until the scope closes. A failed run is logged, and the next one follows. */
-export const layer = (policy: Policy) =>
+/**
+ * Applies the policy now and after each pause, until the scope closes, and runs `pruned` after each time. A failed run is
+ * logged, and the next one follows.
+ */
+export const layer = <E, R>(policy: Policy, pruned: Effect.Effect<void, E, R>) =>
   Layer.scopedDiscard(
-    apply(policy).pipe(
+    Effect.zipRight(apply(policy), pruned).pipe(
       Effect.catchAllCause((cause) => Effect.logWarning("retention failed; it is tried again", cause)),
       Effect.repeat(Schedule.spaced(policy.every ?? "1 hour")),
       Effect.forkScoped
