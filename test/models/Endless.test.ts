@@ -7,7 +7,7 @@ import { Response } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Layer, Redacted, type Scope, Stream } from "effect"
 import { Models, OfflineModel } from "@daybook/models"
-import { partsOf } from "../../packages/core/src/model/ProviderStream.ts"
+import { forEachChunk } from "../../packages/core/src/model/ProviderStream.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Limits from "../../packages/core/src/support/Limits.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
@@ -129,7 +129,9 @@ describe("an answer without an end", () => {
           Stream.tap(() => Effect.sync(() => (sent += large.length)))
         )
         const endlessModel = { ...model, streamText: () => parts } as unknown as typeof model
-        const fault = yield* Effect.flip(Stream.runDrain(partsOf({ ...resolved, model: endlessModel }, "Hi", [])))
+        const fault = yield* Effect.flip(
+          forEachChunk({ ...resolved, model: endlessModel }, { prompt: "Hi", tools: [] }, () => Effect.void)
+        )
         assert.include(fault.failure.message, `more than ${limit} characters`)
         assert.isFalse(fault.failure.retryable)
         assert.strictEqual(sent, limit + large.length)

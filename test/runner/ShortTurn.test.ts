@@ -210,7 +210,9 @@ it.scoped("EX-113: an interrupt while the request is assembled stores the promot
   }).pipe(Effect.provide(runtime()))
 )
 
-const awaitsMore = (text: string) => text.endsWith("+")
+/** Joins the chunks whose last text ends in a plus with what arrives at once. */
+const joinedStream = <E>(source: Stream.Stream<string, E>) =>
+  Stream.fromPull(Effect.flatMap(Stream.toPull(source), (pull) => joined(pull, (text) => text.endsWith("+"))))
 
 it.scoped(
   "EX-110: chunks that arrive at once join the one that awaits them; all others pass unchanged and in order",
@@ -218,7 +220,7 @@ it.scoped(
     Effect.gen(function* () {
       const chunks = [["a"], ["b+"], ["c+"], ["d", "e"], ["f"], ["g+"]]
       const source = Stream.fromChunks(...chunks.map((chunk) => Chunk.fromIterable(chunk)))
-      const found = yield* Stream.runCollect(Stream.chunks(joined(source, awaitsMore)))
+      const found = yield* Stream.runCollect(Stream.chunks(joinedStream(source)))
       assert.deepStrictEqual(
         Chunk.toReadonlyArray(found).map((chunk) => Chunk.toReadonlyArray(chunk)),
         [["a"], ["b+", "c+", "d", "e"], ["f"], ["g+"]]
@@ -231,9 +233,7 @@ it.scoped("EX-110: a chunk that awaits more passes while nothing follows, and a 
     const queue = yield* Queue.unbounded<string>()
     const source = Stream.concat(Stream.take(Stream.fromQueue(queue, { maxChunkSize: 1 }), 2), Stream.fail("broken"))
     const got = yield* Queue.unbounded<Chunk.Chunk<string>>()
-    const running = yield* Effect.fork(
-      Stream.runForEachChunk(joined(source, awaitsMore), (chunk) => Queue.offer(got, chunk))
-    )
+    const running = yield* Effect.fork(Stream.runForEachChunk(joinedStream(source), (chunk) => Queue.offer(got, chunk)))
     yield* Queue.offer(queue, "a+")
     assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Queue.take(got)), ["a+"])
     yield* Queue.offer(queue, "b+")

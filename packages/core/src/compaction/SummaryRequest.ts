@@ -3,12 +3,13 @@
  * missing sections. `Summary.ts` holds the prompt. Spec: CP-42..CP-47 (CM-6, CM-7).
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { StoredError, Tokens } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as Provider from "../model/ProviderStream.ts"
+import type { StreamPart } from "../model/StreamPart.ts"
 import { estimateOf, nothingReceived, toTokens, type Used, usedOf } from "../model/Usage.ts"
 import { messageTokens, tokensOf } from "../request/TokenEstimate.ts"
 import type { Limits } from "./Limits.ts"
@@ -88,7 +89,7 @@ const ask = Effect.fnUntraced(function* (
     const unfinished = Effect.sync(() => {
       if (finish === undefined && charged) spend(spent, estimateOf(inputEstimate, received, info.price))
     })
-    yield* Stream.runForEach(Provider.partsOf(model, prompt, []), (part) =>
+    const read = (part: StreamPart) =>
       Effect.gen(function* () {
         if (part.type === "reasoning-delta") {
           received = { all: received.all + part.delta.length, reasoning: received.reasoning + part.delta.length }
@@ -107,6 +108,8 @@ const ask = Effect.fnUntraced(function* (
           spend(spent, usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, info.price))
         }
       })
+    yield* Provider.forEachChunk(model, { prompt, tools: [] }, (parts) =>
+      Effect.forEach(parts, read, { discard: true })
     ).pipe(
       Provider.within(model.policy),
       Effect.tapError((fault) => Effect.sync(() => (charged = Provider.isCharged(fault, received.all > 0)))),

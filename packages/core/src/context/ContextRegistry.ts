@@ -76,16 +76,29 @@ const patience = "10 seconds"
 
 const failed: Look = { _tag: "Unavailable", optional: false }
 
-const look = Effect.fnUntraced(function* ({ key, load }: ContextSource, turn: ContextTurn) {
-  const found = yield* Effect.suspend(() => load(turn)).pipe(
-    Effect.timeout(patience),
-    Effect.sandbox,
-    Effect.catchAll((cause) => Effect.as(Effect.logWarning(`context source ${key} could not be read`, cause), failed))
-  )
-  if (found._tag === "Unavailable") {
-    yield* Metric.increment(Metric.tagged(Metrics.contextUnavailable, "source", key))
+/** Reads the sources concurrently, under one timer. The looks are in the order of the sources. */
+const lookAt = Effect.fnUntraced(function* (sources: ReadonlyArray<ContextSource>, turn: ContextTurn) {
+  const found = new Map<string, Look>()
+  const look = ({ key, load }: ContextSource) =>
+    Effect.matchCauseEffect(
+      Effect.suspend(() => load(turn)),
+      {
+        onSuccess: (seen) => Effect.sync(() => found.set(key, seen)),
+        onFailure: (cause) =>
+          Effect.as(Effect.logWarning(`context source ${key} could not be read`, cause), found.set(key, failed))
+      }
+    )
+  yield* Effect.timeoutOption(Effect.forEach(sources, look, { concurrency: "unbounded", discard: true }), patience)
+  const seen = new Map<string, Look>()
+  for (const { key } of sources) {
+    const one = found.get(key)
+    if (one === undefined) yield* Effect.logWarning(`context source ${key} took longer than ${patience}`)
+    seen.set(key, one ?? failed)
+    if ((one ?? failed)._tag === "Unavailable") {
+      yield* Metric.increment(Metric.tagged(Metrics.contextUnavailable, "source", key))
+    }
   }
-  return [key, found] as const
+  return seen
 })
 
 /** The built-in sources of every Location. */
@@ -123,9 +136,9 @@ export const layer = Layer.effect(
       const sources = new Map(
         [...(yield* host.sources), ...builtin, ...(yield* own.sources)].map((each) => [each.key, each])
       )
-      const observed = yield* Effect.forEach(sources.values(), (each) => look(each, turn), { concurrency: "unbounded" })
+      const observed = yield* lookAt([...sources.values()], turn)
       yield* Metric.update(Metrics.contextTime, (yield* Clock.currentTimeMillis) - began)
-      return new Map(observed)
+      return observed
     })
     return ContextRegistry.of({ register: own.register, observe })
   })

@@ -11,7 +11,7 @@ import * as Response from "@effect/ai/Response"
 import { CurrentSpanTransformer } from "@effect/ai/Telemetry"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Effect, Option, ParseResult, Schema, Stream } from "effect"
+import { type Chunk, Effect, Option, type ParseResult, Schema, type Scope, Stream } from "effect"
 
 type Tools = Record<string, Tool.Any>
 type Parts = Chunk.Chunk<Response.StreamPart<Tools>>
@@ -44,13 +44,26 @@ const decoderOf = (toolkit: Toolkit.WithHandler<Tools>, tools: ReadonlyArray<Too
 const decodeNoTools = makeDecode({ tools: {}, handle: () => Effect.dieMessage("there are no tools") })
 
 /** A request whose calls the caller settles, for tools that are at hand. */
-interface PlainRequest extends LanguageModel.GenerateTextOptions<Tools> {
+export interface PlainRequest extends LanguageModel.GenerateTextOptions<Tools> {
   readonly toolkit: Toolkit.WithHandler<Tools>
   readonly disableToolCallResolution: true
 }
 
 const isPlain = (request: LanguageModel.GenerateTextOptions<Tools>): request is PlainRequest =>
   request.disableToolCallResolution === true && request.toolkit !== undefined && !Effect.isEffect(request.toolkit)
+
+/** The next parts of an answer; fails with nothing at its end. */
+export type Pull = Effect.Effect<Parts, Option.Option<AiError.AiError>>
+
+/** How the services below are asked without a stream around the provider's own, which costs more than the answer. */
+const pulls = new WeakMap<object, (request: PlainRequest) => Effect.Effect<Pull, never, Scope.Scope>>()
+
+/** Sends a request whose calls the caller settles. The answer ends with the scope. */
+export const pull = (service: LanguageModel.Service, request: PlainRequest): Effect.Effect<Pull, never, Scope.Scope> =>
+  pulls.get(service)?.(request) ?? Stream.toPull(service.streamText(request))
+
+const malformed = (error: ParseResult.ParseError): AiError.AiError =>
+  AiError.MalformedOutput.fromParseError({ module: "LanguageModel", method: "streamText", error })
 
 /** Creates the service from the provider's functions. */
 export const make = Effect.fnUntraced(function* (
@@ -62,8 +75,9 @@ export const make = Effect.fnUntraced(function* (
     yield* Effect.serviceOption(IdGenerator.IdGenerator),
     () => IdGenerator.defaultIdGenerator
   )
+  const identified = Effect.provideService(IdGenerator.IdGenerator, identifiers)
 
-  const plain = Effect.fnUntraced(function* ({ concurrency, prompt, toolChoice = "auto", toolkit }: PlainRequest) {
+  const open = Effect.fnUntraced(function* ({ concurrency, prompt, toolChoice = "auto", toolkit }: PlainRequest) {
     const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", {
       captureStackTrace: false,
       attributes: { concurrency, toolChoice }
@@ -80,37 +94,27 @@ export const make = Effect.fnUntraced(function* (
       responseFormat: { type: "text" },
       span
     }
-    const parts = Stream.mapChunksEffect(provider.streamText(request), decoderOf(toolkit, all))
-    const transformer = Option.orElse(yield* Effect.serviceOption(CurrentSpanTransformer), () => outerTransformer)
-    return Option.isNone(transformer)
-      ? parts
-      : Stream.suspend(() => {
-          const response: Array<Response.StreamPart<Tools>> = []
-          return parts.pipe(
-            Stream.mapChunks((chunk) => {
-              response.push(...chunk)
-              return chunk
-            }),
-            Stream.ensuring(Effect.sync(() => transformer.value({ ...request, response })))
-          )
-        })
-  })
-
-  const streamPlain = (request: PlainRequest) =>
-    Stream.unwrapScoped(plain(request)).pipe(
-      Stream.mapError((error) =>
-        ParseResult.isParseError(error)
-          ? AiError.MalformedOutput.fromParseError({ module: "LanguageModel", method: "streamText", error })
-          : error
-      ),
-      Stream.provideService(IdGenerator.IdGenerator, identifiers)
+    const decode = decoderOf(toolkit, all)
+    const decoded = (parts: Chunk.Chunk<Response.StreamPartEncoded>): Pull =>
+      Effect.mapError(decode(parts), (error) => Option.some(malformed(error)))
+    const next: Pull = Effect.flatMap(
+      identified(yield* identified(Stream.toPull(provider.streamText(request)))),
+      decoded
     )
+    const transformer = Option.orElse(yield* Effect.serviceOption(CurrentSpanTransformer), () => outerTransformer)
+    if (Option.isNone(transformer)) return next
+    const response: Array<Response.StreamPart<Tools>> = []
+    yield* Effect.addFinalizer(() => Effect.sync(() => transformer.value({ ...request, response })))
+    return Effect.tap(next, (parts) => Effect.sync(() => void response.push(...parts)))
+  })
 
   // The service's types compute error and context from the exact options.
   const usual = service.streamText as unknown as (
     request: LanguageModel.GenerateTextOptions<Tools>
   ) => Stream.Stream<Response.StreamPart<Tools>, AiError.AiError>
   const streamText = (request: LanguageModel.GenerateTextOptions<Tools>) =>
-    isPlain(request) ? streamPlain(request) : usual(request)
-  return { ...service, streamText } as unknown as LanguageModel.Service
+    isPlain(request) ? Stream.fromPull(open(request)) : usual(request)
+  const made = { ...service, streamText } as unknown as LanguageModel.Service
+  pulls.set(made, open)
+  return made
 })

@@ -5,16 +5,24 @@
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Clock, Duration, Effect, Random, Stream } from "effect"
+import { Chunk, Clock, Duration, Effect, Option, Random, type Scope } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
-import { joined } from "../support/Joined.ts"
+import { joined, type Pull } from "../support/Joined.ts"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
 import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "./ProviderError.ts"
+import * as ProviderModel from "./ProviderModel.ts"
 import type { StreamPart } from "./StreamPart.ts"
 import type { Used } from "./Usage.ts"
 
 export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
+
+/** What is sent to a model. */
+export interface ModelRequest {
+  readonly prompt: ModelPrompt
+  readonly tools: ReadonlyArray<Tool.Any>
+  readonly toolChoice?: "auto" | "required"
+}
 
 /** The stream itself failed or ended early (TO-8). */
 export type Broken = { readonly _tag: "Broken"; readonly failure: ProviderFailure; readonly error?: unknown }
@@ -92,18 +100,29 @@ const makeMeter = () => {
   }
 }
 
-/** Fails the answer when it exceeds a limit. Chunks are preserved: parts that arrive together are stored together. */
-const bounded = <E>(parts: Stream.Stream<StreamPart, E>): Stream.Stream<StreamPart, E | Broken> =>
-  Stream.suspend(() => {
-    const beyond = makeMeter()
-    return Stream.mapChunksEffect(parts, (chunk) => {
-      for (const part of chunk) {
-        const words = beyond(part)
-        if (words !== undefined) return Effect.fail(broken(words, false))
-      }
-      return Effect.succeed(chunk)
-    })
-  })
+/**
+ * Fails the answer when it exceeds a limit, and ends it with its finish part; later parts are not read. Chunks are
+ * preserved: parts that arrive together are stored together.
+ */
+const bounded = (parts: Pull<StreamPart, Broken>): Pull<StreamPart, Broken> => {
+  const beyond = makeMeter()
+  let ended = false
+  return Effect.suspend(() =>
+    ended
+      ? Effect.fail(Option.none())
+      : Effect.flatMap(parts, (chunk) => {
+          let count = 0
+          for (const part of chunk) {
+            const words = beyond(part)
+            if (words !== undefined) return Effect.fail(Option.some(broken(words, false)))
+            count += 1
+            ended = part.type === "finish"
+            if (ended) break
+          }
+          return Effect.succeed(Chunk.take(chunk, count))
+        })
+  )
+}
 
 /** Parts that only begin or end something: what follows them at once is stored with them (EX-110). */
 const boundaries: ReadonlySet<StreamPart["type"]> = new Set([
@@ -116,29 +135,45 @@ const boundaries: ReadonlySet<StreamPart["type"]> = new Set([
   "response-metadata"
 ])
 
-/** Sends one request. The finish part ends the answer; later parts are not read. */
-export const partsOf = (
-  { info, model, policy }: ResolvedModel,
-  prompt: ModelPrompt,
-  tools: ReadonlyArray<Tool.Any>,
-  toolChoice: "auto" | "required" = "auto"
-): Stream.Stream<StreamPart, Broken> => {
-  const parts = Stream.mapError(
-    model.streamText({ prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true }),
-    (error): Broken => ({ _tag: "Broken", failure: classifyError(error, info.ref.id), error })
-  )
-  const { inactivity } = policy
-  const watched =
-    inactivity === undefined
-      ? parts
-      : Stream.timeoutFail(
-          parts,
-          () => broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true),
-          inactivity
-        )
-  const answer = Stream.takeUntil(bounded(watched), ({ type }) => type === "finish")
-  return joined(answer, ({ type }) => boundaries.has(type))
+/** Sends one request. The answer ends with its finish part, or with the scope. */
+const open = (
+  { info, model, policy: { inactivity } }: ResolvedModel,
+  { prompt, toolChoice = "auto", tools }: ModelRequest
+): Effect.Effect<Pull<StreamPart, Broken>, never, Scope.Scope> => {
+  const request = { prompt, toolkit: toolkitOf(tools), toolChoice, disableToolCallResolution: true } as const
+  return Effect.flatMap(ProviderModel.pull(model, request), (pull) => {
+    const parts = Effect.mapError(
+      pull,
+      Option.map((error): Broken => ({ _tag: "Broken", failure: classifyError(error, info.ref.id), error }))
+    )
+    const watched =
+      inactivity === undefined
+        ? parts
+        : Effect.timeoutFail(parts, {
+            duration: inactivity,
+            onTimeout: () => Option.some(broken(`the provider sent nothing for ${Duration.format(inactivity)}`, true))
+          })
+    return joined(bounded(watched), ({ type }) => boundaries.has(type))
+  })
 }
+
+/** Sends one request and runs `take` on each of the answer's chunks. */
+export const forEachChunk = <E, R>(
+  model: ResolvedModel,
+  request: ModelRequest,
+  take: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void, E, R>
+): Effect.Effect<void, E | Broken, R> =>
+  Effect.gen(function* () {
+    const next = Effect.catchAll(
+      yield* open(model, request),
+      Option.match({ onNone: () => Effect.succeed(undefined), onSome: (fault) => Effect.fail(fault) })
+    )
+    for (;;) {
+      const chunk = yield* next
+      if (chunk === undefined) return
+      yield* take(Chunk.toReadonlyArray(chunk))
+    }
+  }).pipe(Effect.scoped)
 
 /** Limits the duration of a whole attempt. */
 export const within =

@@ -3,7 +3,7 @@
  * everything before it returns. `Publication.ts` orders the events, `ToolFibers.ts` runs the tools.
  * Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10).
  */
-import { Cause, Chunk, Effect, Exit, Metric, Option, Ref, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Metric, Option, Ref, Schema } from "effect"
 import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
@@ -94,8 +94,10 @@ const recoverUnknownTool = (turn: Turn, fault: Provider.StreamFault) => {
 
 /** Sends the request and publishes its stream, within the time limit of an attempt. */
 const stream = (turn: Turn) =>
-  Stream.runForEachChunk(Provider.partsOf(turn.model, turn.prompt, turn.tools.definitions, turn.toolChoice), (chunk) =>
-    take(turn, Chunk.toReadonlyArray(chunk))
+  Provider.forEachChunk(
+    turn.model,
+    { prompt: turn.prompt, tools: turn.tools.definitions, toolChoice: turn.toolChoice },
+    (parts) => take(turn, parts)
   ).pipe(
     Effect.catchIf(Provider.isFault, (fault) => recoverUnknownTool(turn, fault)),
     Effect.zipRight(unlessEnded(turn, Effect.fail(Provider.broken("the answer broke off before its end", true)))),

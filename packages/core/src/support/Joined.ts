@@ -1,5 +1,8 @@
-/** Joins chunks of a stream that arrive together. Spec: EX-110. */
-import { Chunk, Effect, Exit, Fiber, type Option, Stream } from "effect"
+/** Joins chunks that arrive together. Spec: EX-110. */
+import { Chunk, Effect, Exit, Fiber, type Option, type Scope } from "effect"
+
+/** The next chunk; fails with nothing at the end. */
+export type Pull<A, E> = Effect.Effect<Chunk.Chunk<A>, Option.Option<E>>
 
 /** Completes when the event loop has run once. */
 const loopTurn = Effect.async<void>((resume) => {
@@ -11,35 +14,34 @@ const loopTurn = Effect.async<void>((resume) => {
  * Appends to a chunk whose last element `awaits` more the chunks that arrive within one turn of the event loop. Other
  * chunks are passed on immediately. Reads at most one chunk ahead.
  */
-export const joined = <A, E>(stream: Stream.Stream<A, E>, awaits: (last: A) => boolean): Stream.Stream<A, E> =>
-  Stream.unwrapScoped(
-    Effect.gen(function* () {
-      const scope = yield* Effect.scope
-      const pull = yield* Stream.toPull(stream)
-      let ahead: Fiber.RuntimeFiber<Chunk.Chunk<A>, Option.Option<E>> | undefined
+export const joined = <A, E>(
+  pull: Pull<A, E>,
+  awaits: (last: A) => boolean
+): Effect.Effect<Pull<A, E>, never, Scope.Scope> =>
+  Effect.map(Effect.scope, (scope) => {
+    let ahead: Fiber.RuntimeFiber<Chunk.Chunk<A>, Option.Option<E>> | undefined
 
-      const next = Effect.suspend(() => {
-        const started = ahead
-        ahead = undefined
-        return started === undefined ? pull : Fiber.join(started)
-      })
-
-      const grow = (chunk: Chunk.Chunk<A>): Effect.Effect<Chunk.Chunk<A>> => {
-        if (Chunk.isNonEmpty(chunk) && !awaits(Chunk.lastNonEmpty(chunk))) return Effect.succeed(chunk)
-        return Effect.flatMap(Effect.forkIn(pull, scope), (fiber) =>
-          Effect.zipRight(
-            loopTurn,
-            Effect.suspend(() => {
-              const exit = fiber.unsafePoll()
-              if (exit !== null && Exit.isSuccess(exit)) return grow(Chunk.appendAll(chunk, exit.value))
-              // It has not arrived, or the stream ended or failed: the next pull returns that.
-              ahead = fiber
-              return Effect.succeed(chunk)
-            })
-          )
-        )
-      }
-
-      return Stream.repeatEffectChunkOption(Effect.flatMap(next, grow))
+    const next = Effect.suspend(() => {
+      const started = ahead
+      ahead = undefined
+      return started === undefined ? pull : Fiber.join(started)
     })
-  )
+
+    const grow = (chunk: Chunk.Chunk<A>): Effect.Effect<Chunk.Chunk<A>> => {
+      if (Chunk.isNonEmpty(chunk) && !awaits(Chunk.lastNonEmpty(chunk))) return Effect.succeed(chunk)
+      return Effect.flatMap(Effect.forkIn(pull, scope), (fiber) =>
+        Effect.zipRight(
+          loopTurn,
+          Effect.suspend(() => {
+            const exit = fiber.unsafePoll()
+            if (exit !== null && Exit.isSuccess(exit)) return grow(Chunk.appendAll(chunk, exit.value))
+            // It has not arrived, or the stream ended or failed: the next pull returns that.
+            ahead = fiber
+            return Effect.succeed(chunk)
+          })
+        )
+      )
+    }
+
+    return Effect.flatMap(next, grow)
+  })
