@@ -52,12 +52,14 @@ const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Dr
 
 /** Stores a step's events, then advances the answer; uninterruptible in between. */
 const commit = (publication: Publication, step: TurnState.Step, ending?: Ending): Effect.Effect<void, AppendError> =>
-  append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts]).pipe(
-    Effect.zipRight(ending === undefined ? Effect.void : ending.stored),
-    Effect.zipRight(Ref.update(publication.state, (state) => ({ ...state, answer: step.state }))),
-    Effect.zipRight(Effect.forEach(step.live, publication.log.publishLive, { discard: true })),
-    Effect.zipRight(Effect.forEach(step.drafts, countTokens, { discard: true })),
-    Effect.uninterruptible
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      yield* append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts])
+      if (ending !== undefined) yield* ending.stored
+      yield* Ref.update(publication.state, (state) => ({ ...state, answer: step.state }))
+      for (const event of step.live) yield* publication.log.publishLive(event)
+      for (const event of step.drafts) yield* countTokens(event)
+    })
   )
 
 /** The message of the turn. */
@@ -95,11 +97,14 @@ export const take = (
 ): Effect.Effect<void, Provider.StreamFault | AppendError> =>
   publication.inOrder(
     Effect.gen(function* () {
-      const { calls, fault, held, step } = TurnState.take(yield* Ref.get(publication.state), parts)
+      const before = yield* Ref.get(publication.state)
+      const { calls, fault, held, step } = TurnState.take(before, parts)
       const isLast = fault === undefined && Recorder.isComplete(step.state)
       yield* commit(publication, step, isLast ? yield* publication.ending : undefined)
-      yield* Ref.update(publication.state, (state) => ({ ...state, held }))
-      yield* Effect.forEach(calls, start, { discard: true })
+      if (held.length > 0 || before.held.length > 0) {
+        yield* Ref.update(publication.state, (state) => ({ ...state, held }))
+      }
+      for (const call of calls) yield* start(call)
       if (fault !== undefined) return yield* Effect.fail(fault)
     })
   )
