@@ -1,9 +1,24 @@
 /** Pruning in the background: when it runs, how gently, and what it reports. Time is the test's own. Spec: RT-31, RT-40, RT-41. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Clock, Duration, Effect, Fiber, Layer, Logger, Metric, Queue, TestClock } from "effect"
+import {
+  Chunk,
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  Layer,
+  Logger,
+  Metric,
+  Queue,
+  Stream,
+  TestClock
+} from "effect"
 import * as Consumer from "../../packages/log/src/consumer/Consumer.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { pageSize } from "../../packages/log/src/log/EventRow.ts"
 import { atOnce, brisk } from "../../packages/log/src/retention/Pace.ts"
 import * as Policy from "../../packages/log/src/retention/Policy.ts"
 import * as Space from "../../packages/log/src/retention/Space.ts"
@@ -40,12 +55,25 @@ const floorOf = (id: SessionID) =>
     return row?.floor
   })
 
-/** Applies a policy once, and returns how many milliseconds it took: its pauses alone, as the test's time stands still. */
+/** Time from a moment on, which passes at once where a fiber sleeps. */
+const skipping = (start: number): Clock.Clock => {
+  let now = start
+  const [millis, nanos] = [() => now, () => BigInt(now) * 1_000_000n]
+  return {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: millis,
+    unsafeCurrentTimeNanos: nanos,
+    currentTimeMillis: Effect.sync(millis),
+    currentTimeNanos: Effect.sync(nanos),
+    sleep: (pause) => Effect.sync(() => void (now += Duration.toMillis(pause)))
+  }
+}
+
+/** Applies a policy once, and returns how many milliseconds its pauses took. */
 const applied = Effect.fnUntraced(function* (policy: Policy.Policy) {
   const start = yield* Clock.currentTimeMillis
-  const fiber = yield* Effect.fork(Effect.zipRight(Policy.apply(policy), Clock.currentTimeMillis))
-  yield* TestClock.adjust("10 minutes")
-  return (yield* Fiber.join(fiber)) - start
+  const work = Effect.zipRight(Policy.apply(policy), Clock.currentTimeMillis)
+  return (yield* Effect.withClock(work, skipping(start))) - start
 })
 
 it.scoped("RT-40: a policy prunes at its start, and again an hour later", () =>
@@ -106,6 +134,37 @@ it.scoped("RT-40: a registered consumer holds the floor back from a policy until
     assert.strictEqual(yield* floorOf(id), last)
   }).pipe(Effect.provide(memory))
 )
+
+const tails = {
+  session: (id: SessionID) => Stream.unwrap(Effect.map(EventLog, (log) => log.tail({ sessionID: id }))),
+  feed: () => Stream.unwrap(Effect.map(EventLog, (log) => log.feed()))
+} as const
+
+for (const of of ["session", "feed"] as const) {
+  for (const end of ["it ends", "it stood still for ten minutes"] as const) {
+    it.effect(`RT-50: a tail of the ${of} keeps a policy from what it has not read, until ${end}`, () =>
+      Effect.gen(function* () {
+        const [id, reached] = [session(), yield* Deferred.make<void>()]
+        yield* begun(id, 60, 1)
+        const last = (yield* readAll(id)).length - 1
+        assert.isAbove(last, pageSize)
+        yield* TestClock.adjust("1 day")
+        const reading = Stream.runForEach(tails[of](id), () =>
+          Effect.zipRight(Deferred.succeed(reached, undefined), Effect.never)
+        )
+        const reader = yield* Effect.fork(reading)
+        yield* Deferred.await(reached)
+        yield* linesOf({ keep: 0 })
+        const floor = (yield* floorOf(id)) ?? 0
+        assert.isAbove(floor, 0)
+        assert.isBelow(floor, pageSize)
+        if (end === "it ends") yield* Fiber.interrupt(reader)
+        yield* Effect.withClock(linesOf({ keep: 0 }), skipping(day + (end === "it ends" ? 0 : 600_001)))
+        assert.strictEqual(yield* floorOf(id), last)
+      }).pipe(Effect.provide(memory))
+    )
+  }
+}
 
 it.effect("RT-41: a session that cannot be pruned is a warning with the reason, and the others are pruned", () =>
   Effect.gen(function* () {

@@ -368,6 +368,11 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
      * the session's length.
      */
     readonly placeOf: (sessionID: SessionID, eventID: string) => Effect.Effect<number | undefined, LogUnavailable>
+    /**
+     * The cursors in a session of this process's tails, also of those of the feed, that moved in the last ten minutes:
+     * a prune keeps what they have not read (RT-50).
+     */
+    readonly tailing: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<number>, LogUnavailable>
     /** The latest sequence number and its incarnation: together an unambiguous cursor. */
     readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable>
     /** The latest sequence number; -1 for a session without events. */

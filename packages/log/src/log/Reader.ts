@@ -4,7 +4,7 @@
  * (TL-1).
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Channel, Chunk, Effect, Stream } from "effect"
+import { Channel, Chunk, Clock, Effect, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { retryBusy } from "../storage/Database.ts"
@@ -20,7 +20,7 @@ import {
   type ReplayComplete,
   SessionNotFound
 } from "./EventLog.ts"
-import { pageSize, unavailable } from "./EventRow.ts"
+import { ofSession, pageSize, unavailable } from "./EventRow.ts"
 import { selectFeedPage, selectPage } from "./Page.ts"
 import type { Tail, Tails } from "./Tails.ts"
 
@@ -185,6 +185,7 @@ const follow = <E, Item>(following: Following<E, Item>): Stream.Stream<SessionEv
     const opened = Channel.suspend(() => {
       const registered = following.tails.follow(following.sessionID)
       tail = registered
+      registered.moved(following.start, following.incarnation)
       return Channel.flatMap(Channel.fromEffect(following.check ?? Effect.void), () => pullsOf(registered, following))
     })
     return Stream.fromChannel(
@@ -236,6 +237,22 @@ export const feed =
       seam: noMarker
     })
   }
+
+/** The session's last event up to a position; -1 if there is none. */
+const seqAt = (sql: SqlClient.SqlClient, sessionID: SessionID, position: number) =>
+  Effect.map(
+    sql<{ readonly seq: number }>`SELECT e.seq FROM event e
+      WHERE ${ofSession(sql, sessionID)} AND e.position <= ${position} ORDER BY e.seq DESC LIMIT 1`,
+    ([row]) => row?.seq ?? -1
+  )
+
+/** Where the tails of this process are in a session. */
+export const tailing = (sql: SqlClient.SqlClient, tails: Tails) => (sessionID: SessionID) =>
+  Effect.gen(function* () {
+    const { feed, session } = tails.readers(sessionID, yield* Clock.currentTimeMillis)
+    const behind = feed.length === 0 ? [] : [yield* seqAt(sql, sessionID, Math.min(...feed))]
+    return [...session, ...behind]
+  }).pipe(retryBusy, Effect.mapError(unavailable("read")))
 
 /** Reads one page of all sessions' events. Options as for `read`. */
 export const readFeed = (sql: SqlClient.SqlClient) =>

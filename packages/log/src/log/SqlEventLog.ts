@@ -120,7 +120,8 @@ const makeAppend = (
     }).pipe(Effect.uninterruptible, withSpan("EventLog.append"))
 }
 
-type Reads = "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest"
+type Reads =
+  "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
 
 /** The reads, over the reading connection. */
 const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof EventLog.Service, Reads> => ({
@@ -129,6 +130,7 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof Ev
   tailMarked: Reader.tail(sql, tails, Reader.marker),
   feed: Reader.feed(sql, tails),
   readFeed: Reader.readFeed(sql),
+  tailing: Reader.tailing(sql, tails),
   removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),
   placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
     retryBusy(selectByID(sql, eventID)).pipe(

@@ -36,6 +36,9 @@ export interface Recent {
   readonly rings: number
 }
 
+/** A tail that stands still for this many milliseconds no longer counts as a reader. */
+const stalledAfter = 600_000
+
 /** The result of a tail that must read the database. */
 const nothing: Exit.Exit<undefined> = Exit.succeed(undefined)
 
@@ -130,6 +133,8 @@ class FollowedTail implements Tail {
   private cursor = Number.NaN
   private incarnation: number | undefined
   private waiting: ((result: Exit.Exit<Recent | undefined>) => void) | undefined
+  /** Where `reading` found the tail, and since when it is there. */
+  private found: { readonly cursor: number; readonly since: number } | undefined
   private readonly followed: Followed
   readonly close: () => void
 
@@ -164,6 +169,21 @@ class FollowedTail implements Tail {
     this.incarnation = incarnation
     this.seen = rings
   }
+
+  /** The cursor of a tail that reads; undefined for one without a cursor, or that has not moved for too long. */
+  reading(now: number): number | undefined {
+    if (Number.isNaN(this.cursor)) return undefined
+    if (this.found?.cursor !== this.cursor) this.found = { cursor: this.cursor, since: now }
+    return now - this.found.since > stalledAfter ? undefined : this.cursor
+  }
+}
+
+/** The cursors of tails. */
+export interface Readers {
+  /** Sequence numbers of the session. */
+  readonly session: ReadonlyArray<number>
+  /** Positions. */
+  readonly feed: ReadonlyArray<number>
 }
 
 export interface Tails {
@@ -177,6 +197,8 @@ export interface Tails {
   readonly ringAll: () => void
   /** Waits while nothing is tailed. */
   readonly tailed: Effect.Effect<void>
+  /** The tails of a session and of the feed that still read, at a time in milliseconds since the epoch. */
+  readonly readers: (sessionID: string, now: number) => Readers
   /** Sessions that have tails, with the feed as `*`; for tests and metrics. */
   readonly followed: () => ReadonlyArray<string>
 }
@@ -204,8 +226,12 @@ export const make = (): Tails => {
     return tail
   }
 
+  const reading = (key: string, now: number) =>
+    [...(all.get(key)?.tails ?? [])].flatMap((tail) => tail.reading(now) ?? [])
+
   return {
     follow,
+    readers: (sessionID, now) => ({ session: reading(sessionID, now), feed: reading(feedKey, now) }),
     announce: (commits) => {
       const feed = all.get(feedKey)
       const rung = new Set<Followed>()

@@ -1,6 +1,7 @@
 /** Prunes in the background, at a bounded rate, while a server runs. Spec: RT-40..RT-42. */
 import { type Duration, Effect, Layer, Metric, Schedule } from "effect"
 import { ConsumerStore } from "../consumer/ConsumerStore.ts"
+import { EventLog } from "../log/EventLog.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { gentle, type Pace } from "./Pace.ts"
 import type { Holders } from "./Plan.ts"
@@ -28,7 +29,7 @@ const requests = ({ keep, maxSize }: Policy, holders: Holders): ReadonlyArray<Re
 
 /** Applies the policy once, and reports in the log and in metrics what it did. */
 export const apply = Effect.fn("Retention.apply")(function* (policy: Policy) {
-  const holders = Retention.consumersOf(yield* ConsumerStore)
+  const holders = Retention.readersOf(yield* ConsumerStore, yield* EventLog)
   for (const request of requests(policy, holders)) {
     const outcome = yield* Retention.run(request, { pace: policy.pace ?? gentle, archive: policy.archive })
     const { after, before, events, failed, sessions } = outcome

@@ -7,7 +7,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
 import type { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import { SessionID } from "../domain/Identifiers.ts"
-import type { EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
+import type { EventLog, EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import {
@@ -44,6 +44,15 @@ export const consumersOf =
   ({ holds }: typeof ConsumerStore.Service): Holders =>
   (sessionID) =>
     Effect.map(holds(sessionID), (found) => found.map(({ consumer, seq }) => ({ name: consumer, after: seq })))
+
+/** The registered consumers, and the tails of this process. */
+export const readersOf =
+  (consumers: typeof ConsumerStore.Service, log: Pick<typeof EventLog.Service, "tailing">): Holders =>
+  (sessionID) =>
+    Effect.zipWith(consumersOf(consumers)(sessionID), log.tailing(sessionID), (held, tails) => [
+      ...held,
+      ...tails.map((after) => ({ name: "a tail of this process", after }))
+    ])
 
 /** What was done. */
 export interface Outcome {
