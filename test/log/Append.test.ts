@@ -1,7 +1,7 @@
 /** What an append promises, on every store. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
+import { Array as Arr, Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { type CommitHook, CommitHookTypeId, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
@@ -216,6 +216,29 @@ it.scoped("LG-6: appends that wait together share one commit, and each gets its 
       Array.from({ length: 64 }, () => 66)
     )
   }).pipe(Effect.provide(stores.file))
+)
+
+it.scoped(
+  "LG-6: publishers that append whenever they are answered share every commit, after one that was alone too",
+  () => {
+    const commits: Array<number> = []
+    const counting: Projector = {
+      name: "counting",
+      project: (events) => Effect.sync(() => void commits.push(events.length))
+    }
+    return Effect.gen(function* () {
+      const log = yield* EventLog
+      yield* log.append(session("alone"), [created])
+      // Every second one appends a round later than the others.
+      const publish = (n: number) => {
+        const again = log.append(session(`s${n}`), [renamed("again")])
+        const later = n % 2 === 0 ? Effect.zipRight(Effect.yieldNow(), again) : again
+        return Effect.zipRight(log.append(session(`s${n}`), [created]), Effect.replicateEffect(later, 3))
+      }
+      yield* Effect.forEach(Arr.range(1, 8), publish, { concurrency: "unbounded" })
+      assert.deepStrictEqual(commits, [1, 8, 8, 8, 8])
+    }).pipe(Effect.provide(logAt(":memory:", { projectors: [counting] })))
+  }
 )
 
 it.scoped("LG-6: further projectors run in their order, after the core's, in the same transaction", () => {

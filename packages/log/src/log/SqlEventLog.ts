@@ -1,12 +1,12 @@
 /** Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Array as Arr, Effect, Either, Layer, Schedule, Stream } from "effect"
+import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
-import { withSpan } from "../support/Spans.ts"
+import { isTraced, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
 import * as EventIds from "./EventIds.ts"
@@ -15,7 +15,7 @@ import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as Listeners from "./Listeners.ts"
 import * as LiveEvents from "./LiveEvents.ts"
 import * as OpenTexts from "./OpenTexts.ts"
-import { outsideOf } from "./OwnTransaction.ts"
+import { insideOwnTransaction, isInTransactionOf } from "./OwnTransaction.ts"
 import * as Reader from "./Reader.ts"
 import { removeSession, selectRemovals } from "./Removals.ts"
 import * as Replay from "./Replay.ts"
@@ -96,28 +96,47 @@ const wrongTimes = (
   return new InvalidDurableEvent({ type: (drafts[at] ?? drafts[0]).type, details })
 }
 
-/** Appends through the writer; `appended` runs after the commit and before the append returns. */
+/**
+ * Appends through the writer; `appended` runs after the commit and before the append returns. The fiber is asked once for
+ * its transaction, tracer and clock: behind a sync to disk, each step of an effect costs several times what it costs in
+ * a loop.
+ */
 const makeAppend = (
+  sql: SqlClient.SqlClient,
   { submit }: Writer.Writer,
   appended: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<void>
 ): (typeof EventLog.Service)["append"] => {
+  const write = <E>(
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    sessionID: SessionID,
+    drafts: NonEmptyReadonlyArray<Draft>,
+    { commit, expectedSeq, owner, times }: AppendOptions<E>
+  ): Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E> => {
+    const encoded = encodeDrafts(drafts)
+    if (Either.isLeft(encoded)) return Effect.fail(encoded.left)
+    const wrong = times === undefined ? undefined : wrongTimes(drafts, times)
+    if (wrong !== undefined) return Effect.fail(wrong)
+    const created = Context.get(fiber.currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
+    const submitted = submit({ sessionID, drafts: encoded.right, created, times, expectedSeq, owner, commit })
+    return Effect.uninterruptible(
+      Effect.matchEffect(submitted, {
+        // The writer passes the hook's failure through unchanged, so it has the caller's type E.
+        onFailure: (error) => Effect.fail(error instanceof HookFailed ? (error.error as E) : error),
+        onSuccess: (events) => Effect.as(appended(events), events)
+      })
+    )
+  }
   return <E = never>(
     sessionID: SessionID,
     drafts: NonEmptyReadonlyArray<Draft>,
-    { commit, expectedSeq, owner, times }: AppendOptions<E> = {}
-  ) =>
-    Effect.clockWith((clock): Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E> => {
-      const encoded = encodeDrafts(drafts)
-      if (Either.isLeft(encoded)) return Effect.fail(encoded.left)
-      const wrong = times === undefined ? undefined : wrongTimes(drafts, times)
-      if (wrong !== undefined) return Effect.fail(wrong)
-      const created = clock.unsafeCurrentTimeMillis()
-      return submit({ sessionID, drafts: encoded.right, created, times, expectedSeq, owner, commit }).pipe(
-        // The writer passes the hook's failure through unchanged, so it has the caller's type E.
-        Effect.mapError((error) => (error instanceof HookFailed ? (error.error as E) : error)),
-        Effect.tap(appended)
-      )
-    }).pipe(Effect.uninterruptible, withSpan("EventLog.append"))
+    options: AppendOptions<E> = {}
+  ): Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, AppendError | E> =>
+    Effect.withFiberRuntime<NonEmptyReadonlyArray<SessionEvent>, AppendError | E>((fiber) => {
+      if (isInTransactionOf(sql, fiber)) return insideOwnTransaction
+      return isTraced(fiber)
+        ? Effect.suspend(() => write(fiber, sessionID, drafts, options)).pipe(withSpan("EventLog.append"))
+        : write(fiber, sessionID, drafts, options)
+    })
 }
 
 type Reads =
@@ -185,15 +204,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const { publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = Listeners.make()
 
-  const append = makeAppend(writer, (events) => {
+  const append = makeAppend(sql, writer, (events) => {
     openTexts.appended(events)
     return notify(events)
   })
 
-  const outside = outsideOf(sql)
-
   return EventLog.of({
-    append: (sessionID, drafts, appendOptions) => outside(append(sessionID, drafts, appendOptions)),
+    append,
     ...makeReads(readSql, tails),
     ...makeReplay(target, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),

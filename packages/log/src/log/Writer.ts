@@ -2,7 +2,7 @@
  * Group commit. Appends of all sessions wait in one queue; the waiting ones are written in one transaction with one
  * fsync, then each caller is answered:
  *
- *   append -> queue -> two rounds of the scheduler -> transaction -> announce -> answers
+ *   append -> queue -> a round or two of the scheduler -> transaction -> announce -> answers
  *                                                        | not possible now, or refused: `Batches.ts`
  *
  * The usual transaction is plain synchronous code: an effect for each step costs more than the step. A fiber writes a
@@ -50,6 +50,8 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
   let waiting: Array<Waiting> = []
   let state: "idle" | "writing" | "closed" = "idle"
   let inHand: Fiber.RuntimeFiber<unknown> | undefined
+  /** The callers that the last commit answered. */
+  let answered = 0
 
   /** Announces the commits in the order of positions, then answers. */
   const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Result>): void => {
@@ -57,6 +59,7 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
     // Suspects were written last, wherever they were in the batch.
     if (commits.length > 1) commits.sort((a, b) => a.events[0].position - b.events[0].position)
     announce(commits)
+    answered = batch.length
     let events = 0
     for (const { events: stored } of commits) events += stored.length
     Metrics.batchSize.unsafeUpdate(batch.length, [])
@@ -100,10 +103,11 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
     next()
   }
 
-  // The second round lets callers that the last commit answered append again before the batch is closed.
+  // All that run now can join in the first round. The second one lets several callers that the last commit answered
+  // append again before the batch is closed; a single one has nothing to wait for.
   const begin = (): void => {
     state = "writing"
-    scheduler.scheduleTask(() => scheduler.scheduleTask(flush, 0), 0)
+    scheduler.scheduleTask(answered > 1 ? () => scheduler.scheduleTask(flush, 0) : flush, 0)
   }
 
   // Finishes and answers the batch in hand, even while the scope closes. Waiting requests fail as closed.
