@@ -51,7 +51,7 @@ describe("views", () => {
     golden(
       [
         sessionTable(sessions),
-        ...sessions.map(sessionHead),
+        ...sessions.map((session) => sessionHead(session)),
         ...sessions.map((each) => `${sessionJson(each, true)}\n`)
       ].join("\n"),
       "sessions"

@@ -67,6 +67,7 @@ const verbs: Record<
   todos: ["reads", ({ todos }, sessionID) => todos(sessionID)],
   tree: ["reads", ({ tree }, sessionID) => tree({ sessionID })],
   unprune: ["writes", ({ unprune }, sessionID) => unprune(sessionID)],
+  metrics: ["reads", ({ metrics }, sessionID) => metrics(sessionID)],
   usage: ["reads", ({ usage }, sessionID) => usage(sessionID)],
   wait: ["reads", ({ wait }, sessionID) => wait(sessionID)],
   withdraw: [

@@ -50,6 +50,8 @@ import * as Templates from "./prompt/Templates.ts"
 import * as HostRequests from "./request/HostRequests.ts"
 import * as SessionRunner from "./runner/SessionRunner.ts"
 import * as ChildSessions from "./session/ChildSessions.ts"
+import * as Naming from "./session/Naming.ts"
+import type { NamingMode } from "./session/NamingMode.ts"
 import * as Questions from "./session/Questions.ts"
 import * as SessionExecution from "./session/SessionExecution.ts"
 import * as SessionInput from "./session/SessionInput.ts"
@@ -94,6 +96,11 @@ export interface Options<Extra = never> {
    * Prices by `provider/model`; they take precedence over the resolver's. Without a price, cost budgets are refused.
    */
   readonly prices?: Readonly<Record<string, Price>>
+  /**
+   * How sessions without a title get one after their first turn: `model` asks the session's model, `prompt` takes the
+   * beginning of the first prompt. Default: `off`, so that an application spends nothing unasked (NM-8).
+   */
+  readonly naming?: NamingMode
   /** Maximum number of waiting inputs per session. Default: 1,000; minimum: 1. */
   readonly inboxLimit?: number
   /**
@@ -178,6 +185,7 @@ export type Services =
   | Identifiers.Identifiers
   | PermissionStore
   | SessionExecution.SessionExecution
+  | Naming.Naming
   | SessionOwner
   | SessionStore
   | Inbox
@@ -400,7 +408,9 @@ export const layer = <Extra = never>(
     Layer.provideMerge(SessionsLayer.layer),
     Layer.provideMerge(
       Layer.mergeAll(
-        SessionExecution.layer(locationLayer(options)),
+        SessionExecution.layer(locationLayer(options)).pipe(
+          Layer.provideMerge(Naming.layer({ mode: options.naming ?? "off", budget: options.budget ?? {} }))
+        ),
         SessionInput.layer({ inboxLimit: clamp(options.inboxLimit, 1_000, Number.MAX_SAFE_INTEGER) }),
         AdmissionGate.layer(clamp(options.maxLoopLag, AdmissionGate.defaultLimit, Number.MAX_SAFE_INTEGER))
       )

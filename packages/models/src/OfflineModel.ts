@@ -224,6 +224,7 @@ export const make: Effect.Effect<LanguageModel.Service> = ProviderModel.make({
 /** The offline model with its facts: it is free and has no limits. */
 export const resolved: Effect.Effect<ResolvedModel> = Effect.map(make, (model) => ({
   info: {
+    canName: false,
     ref,
     name: "Offline scribe",
     contextTokens: 0,

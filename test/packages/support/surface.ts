@@ -55,6 +55,7 @@ export const prompted: Effect.Effect<unknown, never, Core.Sessions.Sessions> = E
 ).pipe(
   Effect.catchTags({
     EventRefused: (error: Core.EventLog.EventRefused) => Effect.succeed(error),
+    ImportUnfinished: (error: Core.Imported.ImportUnfinished) => Effect.succeed(error),
     InboxFullError: (error: Core.InboxError.InboxFullError) => Effect.succeed(error),
     InvalidDurableEvent: (error: Core.EventLog.InvalidDurableEvent) => Effect.succeed(error),
     InvalidInput: (error: Core.InvalidInput.InvalidInput) => Effect.succeed(error),

@@ -1,7 +1,7 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
-import { Chunk, Effect, Option, Stream } from "effect"
+import { Chunk, Clock, Effect, Option, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { Inbox } from "@daybook/log/store/Inbox"
@@ -94,8 +94,12 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   readonly json: boolean
 }) {
   const output = yield* Output
+  const sessions = yield* SessionStore
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
-  if (!options.json) yield* output.write(`${sessionHead(session)}\n`)
+  if (!options.json) {
+    const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
+    yield* output.write(`${sessionHead(session, metrics)}\n`)
+  }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
     output.write(
       Chunk.toReadonlyArray(page)

@@ -4,7 +4,9 @@ import * as Command from "@effect/cli/Command"
 import { Effect, Option, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"
+import { unfinished } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
+import { titleOfPrompt } from "@daybook/log/domain/Title"
 import type { ModelRef, OutputFormat, PromptInput } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -121,6 +123,8 @@ interface Prepared {
 const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
   const sessions = yield* Sessions
   const { directory, model } = options
+  const stopped = unfinished(session.id, session.imported)
+  if (stopped !== undefined) return yield* stopped
   // A prompt that repeats an id prints the first one's outcome, which does not need the folder.
   if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
   yield* trusting(session.location.directory)
@@ -147,7 +151,7 @@ const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, tit
   const input = yield* inputOf(options, directory)
   const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
   if (title === undefined) {
-    const session = yield* sessions.create({ ...wanted, title: oneLine(text, 60) })
+    const session = yield* sessions.create({ ...wanted, title: titleOfPrompt(text), provisional: true })
     // If the prompt is refused, its new session is removed.
     return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
   }

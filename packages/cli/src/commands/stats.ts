@@ -27,7 +27,7 @@ export const stats = {
   words: "[SESSION]",
   details: [
     "It prints the size of the file and of its free pages, and the bytes by table, type of event, day and session. With " +
-      "SESSION, an id or a title, it counts that session's events only. The columns are bytes, events, name. It also says what " +
+      "SESSION, an id or a title, it counts that session's events only, and says what the session did: turns, tool calls, time at work, tokens and cost. The columns are bytes, events, name. It also says what " +
       "`daybook prune` can remove, and estimates what that would free.",
     "Nothing is changed. Unless --exact is given, the numbers of a database with more than 500,000 events are estimated from " +
       "a sample, without what prune can remove, and the tables of one above 1 GiB are omitted."
@@ -35,6 +35,7 @@ export const stats = {
   flags: [exact, Flags.json],
   examples: [
     ["daybook stats", "shows what takes the space"],
+    ["daybook stats fix", "shows the turns, tokens and cost of the session called fix, and its bytes"],
     ["daybook stats --json | jq '.largest[0]'", "prints the largest session"]
   ],
   command: Command.make(

@@ -11,6 +11,7 @@ import * as MessageReference from "../arguments/MessageReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import { withReader, withSessions } from "../host/Runtime.ts"
+import { oneLine } from "../render/Plain.ts"
 import { nodeJson, treeLines } from "../render/TreeText.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -30,7 +31,7 @@ const nodes = (sessionID: SessionID) =>
 
 const runTree = Effect.fn("Command.tree")(function* (given: string | undefined, json: boolean) {
   const output = yield* Output
-  const { id } = yield* SessionReference.resolve(given, yield* Folder.current)
+  const { id, title } = yield* SessionReference.resolve(given, yield* Folder.current)
   if (json) {
     return yield* Stream.runForEachChunk(nodes(id), (page) =>
       output.write(
@@ -43,6 +44,7 @@ const runTree = Effect.fn("Command.tree")(function* (given: string | undefined, 
   }
   const all = yield* Stream.runCollect(nodes(id))
   if (Chunk.isEmpty(all)) return yield* output.note(`${id} has no messages yet\n`)
+  if (title !== undefined) yield* output.note(`${id} "${oneLine(title, 60)}"\n`)
   yield* Stream.fromIterable(treeLines(Chunk.toReadonlyArray(all))).pipe(
     Stream.rechunk(pageSize),
     Stream.runForEachChunk((lines) => output.write(Chunk.join(lines, "")))

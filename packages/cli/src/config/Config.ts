@@ -32,6 +32,7 @@ import {
   showPath
 } from "@daybook/core/definition/Yaml"
 import type { Agent } from "@daybook/core/domain/Agent"
+import { NamingMode } from "@daybook/core/session/NamingMode"
 import type { Template } from "@daybook/core/prompt/Templates"
 import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
@@ -84,6 +85,8 @@ export interface Settings {
   readonly trust?: { readonly folders?: ReadonlyArray<string> }
   /** Budget of one session, in US dollars and tokens. */
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
+  /** How sessions without a title get one. */
+  readonly naming?: NamingMode
   /** Milliseconds of event loop lag above which prompts wait. */
   readonly maxLoopLag?: number
   /** US dollars per million tokens, by `provider/model`. */
@@ -231,6 +234,7 @@ const File = Schema.Struct({
   environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
+  naming: optional(NamingMode.pipe(expects("model, prompt or off"))),
   max_loop_lag: optional(counting),
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
@@ -346,6 +350,7 @@ export const parseConfig = (
     instructions,
     max_loop_lag: maxLoopLag,
     mcp,
+    naming,
     prices,
     references,
     retention,
@@ -378,6 +383,7 @@ export const parseConfig = (
       trust: trust && present({ folders: trust.folders?.map(absolute) }),
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,
+      naming,
       maxLoopLag,
       prices:
         prices &&

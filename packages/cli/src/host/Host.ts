@@ -9,6 +9,7 @@ import type { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
 import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
 import type { PermissionStore } from "@daybook/core/permission/PermissionStore"
+import type { Naming } from "@daybook/core/session/Naming"
 import type { SessionExecution } from "@daybook/core/session/SessionExecution"
 import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Daybook from "@daybook/embedded/Daybook"
@@ -36,6 +37,7 @@ type Services =
   | EventLog
   | Identifiers
   | ModelResolver
+  | Naming
   | PermissionStore
   | SessionExecution
   | Sessions
@@ -69,6 +71,7 @@ const configured = (
   Effect.map(
     Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
     ([{ mcp = {}, ...settings }, trust, hidden]) => ({
+      naming: "model" as const,
       ...Struct.omit(settings, "shared", "trust", "retention"),
       trust,
       mcp: servers ? mcp : {},

@@ -10,6 +10,7 @@
  */
 import { Cause, Clock, type Context, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
 import type { PromptOptions } from "@daybook/core/session/SessionOptions"
+import { Naming } from "@daybook/core/session/Naming"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -67,7 +68,7 @@ const isOutOfTurns = (error: unknown): error is { readonly message: string } =>
  */
 export const follow = <E, E2, R>(
   options: FollowOptions<E, E2, R>
-): Effect.Effect<void, unknown, R | EventLog | Output | Sessions> =>
+): Effect.Effect<void, unknown, R | EventLog | Naming | Output | Sessions> =>
   Effect.catchIf(
     Effect.scoped(followScoped(options)).pipe(Effect.withSpan("RunFollower.follow")),
     isOutOfTurns,
@@ -253,8 +254,18 @@ const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptio
     Effect.zipLeft(Effect.suspend(() => writeValue(run, screen))),
     Effect.catchTags(interruptUnread(sessionID))
   )
+  yield* named(sessionID, signal)
   return yield* conclude(sessionID, promptID, run.view, stopped)
 })
+
+/** How long a command waits for the name of its session after the answer (NM-7). */
+const patience = "10 seconds"
+
+/** Waits until the session has its name; the process would end before. A signal ends the waiting. */
+const named = (sessionID: SessionID, signal: Effect.Effect<void>) =>
+  Effect.flatMap(Naming, (naming) =>
+    Effect.ignore(Effect.timeout(Effect.raceFirst(naming.settled(sessionID), signal), patience))
+  )
 
 const conclude = (
   sessionID: SessionID,

@@ -1,13 +1,16 @@
 /** Runs `daybook stats`. Spec: CL-194..CL-196 in specs/cli.md. */
-import { Effect, Stream } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionMetrics } from "@daybook/log/domain/Usage"
 import { type Stats, stats } from "@daybook/log/maintenance/Stats"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Store from "@daybook/log/Store"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import { jsonLine, oneLine } from "../render/Plain.ts"
+import { metricsText } from "../render/SessionLine.ts"
 import { added, none, type Totals } from "../render/PruneText.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 import { NotFound } from "../support/Errors.ts"
@@ -42,10 +45,15 @@ const snapshotsText = ({ bytes, folders, snapshots }: Upkeep.Measured): string =
 
 /** The figures as text. */
 export const statsText = (
-  found: Stats & { readonly prune?: Prunable; readonly snapshots?: Upkeep.Measured }
+  found: Stats & {
+    readonly prune?: Prunable
+    readonly snapshots?: Upkeep.Measured
+    readonly metrics?: SessionMetrics
+  }
 ): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
+    found.metrics === undefined ? "" : `${metricsText(found.metrics)}\n`,
     `file ${sizeText(found.fileBytes)}, write-ahead log ${sizeText(found.walBytes)}, free pages ${sizeText(found.freeBytes)}\n`,
     `${many(found.sessions, "session")}, ${many(found.events, "event")}, ${sizeText(found.bytes)} of payloads${about}\n`,
     found.contentBytes === 0 ? "" : `compressed events below the floors: ${sizeText(found.contentBytes)}\n`,
@@ -78,6 +86,12 @@ const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefin
     return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
   }).pipe(Effect.provide(Store.layerReading({ filename })))
 
+/** What the session did. */
+const metricsOf = (filename: string, sessionID: SessionID) =>
+  Effect.gen(function* () {
+    return yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
+  }).pipe(Effect.provide(Store.layerReading({ filename })))
+
 /** Prints where the bytes are. */
 export const run = Effect.fn("Command.stats")(
   function* (options: {
@@ -95,7 +109,7 @@ export const run = Effect.fn("Command.stats")(
     const found =
       sessionID === undefined
         ? { ...figures, snapshots: yield* Upkeep.measure(Snapshots.folderBeside(database)) }
-        : figures
+        : { ...figures, metrics: yield* metricsOf(database, sessionID) }
     yield* output.write(options.json ? `${jsonLine(found, output.terminal)}\n` : statsText(found))
   },
   Effect.mapError((error) =>

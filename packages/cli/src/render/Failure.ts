@@ -42,6 +42,7 @@ const codes = new Map<string, number>([
   ["CursorExpired", exitCode.notFound],
   ["PromptConflictError", exitCode.conflict],
   ["InboxFullError", exitCode.conflict],
+  ["ImportUnfinished", exitCode.conflict],
   ["SessionBusy", exitCode.conflict],
   ["SeqConflict", exitCode.conflict],
   ["OwnerLost", exitCode.conflict],

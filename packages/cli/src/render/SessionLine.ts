@@ -2,7 +2,9 @@
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
+import type { SessionMetrics } from "@daybook/log/domain/Usage"
 import type { Budget } from "@daybook/log/domain/Values"
+import { many, timeText } from "../support/Amounts.ts"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 
 /** One session as JSON, as the facade returns it. */
@@ -26,9 +28,19 @@ export const limits = ({ cost, tokens }: Budget): string => {
   return each.length === 0 ? "no limit" : each.join(", ")
 }
 
+/** Counts of a session and its time at work on a line. */
+export const metricsText = ({ cost, durationMs, tokens, toolCalls, turns }: SessionMetrics): string =>
+  [
+    many(turns, "turn"),
+    many(toolCalls, "tool call"),
+    `${timeText(durationMs)} at work`,
+    `${tokens.input} tokens in (${tokens.cache.read} from the cache), ${tokens.output} out`,
+    `$${cost.toFixed(4)}`
+  ].join(", ")
+
 /** The facts of a session, a line each. */
-export const sessionHead = (session: Session): string => {
-  const { prunedSeq: pruned, tokens } = session
+export const sessionHead = (session: Session, metrics?: SessionMetrics): string => {
+  const { origin, prunedSeq: pruned, tokens } = session
   const facts: ReadonlyArray<readonly [string, string | undefined]> = [
     ["session", session.id],
     ["title", session.title === undefined ? undefined : oneLine(session.title)],
@@ -37,7 +49,13 @@ export const sessionHead = (session: Session): string => {
     ["model", session.model === undefined ? undefined : modelText(session.model)],
     ["created", dateTime(session.createdAt)],
     ["used", dateTime(session.updatedAt)],
+    [
+      "source",
+      origin?.cronJobID === undefined ? origin?.source : `${origin.source ?? "cron"}, job ${origin.cronJobID}`
+    ],
+    ["instructions", session.instructions],
     ["activity", session.activity?.state],
+    ["work", metrics === undefined ? undefined : metricsText(metrics)],
     ["tokens", `${tokens.input} in, ${tokens.output} out`],
     [
       "pruned",

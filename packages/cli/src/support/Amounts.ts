@@ -34,6 +34,14 @@ const amount = (text: string, pattern: RegExp, units: Readonly<Record<string, nu
 /** The bytes of a size such as `2GB`; undefined if it is none. */
 export const sizeOf = (text: string): number | undefined => amount(text, /^(\d+(?:\.\d+)?)([KMGT]i?B)$/, sizes)
 
+/** A time at work: `42s`, `3m 5s`, `2h 7m`. */
+export const timeText = (ms: number): string => {
+  const seconds = Math.floor(ms / 1_000)
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)]
+  if (hours > 0) return `${hours}h ${minutes % 60}m`
+  return minutes > 0 ? `${minutes}m ${seconds % 60}s` : `${seconds}s`
+}
+
 /** The milliseconds of a duration such as `90d`; undefined if it is none. */
 export const durationOf = (text: string): number | undefined => amount(text, /^(\d+)([mhdw])$/, durations)
 

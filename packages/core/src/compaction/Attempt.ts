@@ -8,10 +8,11 @@ import type { Message } from "@daybook/log/domain/Message"
 import type { StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError, CursorAhead, CursorExpired, EventLog, ReadError } from "@daybook/log/log/EventLog"
+import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
 import { type CompactionRequest, filesOf, type Plan } from "./Plan.ts"
 import { serialize } from "./Serialize.ts"
 import { withFiles } from "./Summary.ts"
-import { type Spent, spentFields, summarize, SummaryFailed } from "./SummaryRequest.ts"
+import { summarize, SummaryFailed } from "./SummaryRequest.ts"
 
 /** Errors that prevent an attempt from being recorded. */
 export type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
@@ -97,7 +98,7 @@ export const carryOut = Effect.fn("Compaction.compact")(function* (attempt: Atte
     yield* log.append(sessionID, refusal(messageID, reason, { type: "not-compactable", message: plan }), { owner })
     return false
   }
-  const spent: Spent = { cost: 0, tokens: undefined, estimated: false }
+  const spent = nothingSpent()
   const completed = yield* Ref.make(false)
   const body = Effect.gen(function* () {
     const summary = yield* summarize({ ...request, ...plan, log, messageID, spent })

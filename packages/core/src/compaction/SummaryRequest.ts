@@ -5,13 +5,12 @@
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import type { StoredError, Tokens } from "@daybook/log/domain/Values"
+import type { StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as Provider from "../model/ProviderStream.ts"
-import type { StreamPart } from "../model/StreamPart.ts"
-import { estimateOf, nothingReceived, toTokens, type Used, usedOf } from "../model/Usage.ts"
-import { messageTokens, tokensOf } from "../request/TokenEstimate.ts"
+import { requestText, type Spent, type TextAnswer } from "../request/TextRequest.ts"
+import { tokensOf } from "../request/TokenEstimate.ts"
 import type { Limits } from "./Limits.ts"
 import { askAgain, cleanSummary, missingHeadings } from "./Summary.ts"
 
@@ -22,39 +21,6 @@ export class SummaryFailed {
   constructor(error: StoredError) {
     this.error = error
   }
-}
-
-/** The model's answer; `cut` when it reached its output limit. */
-interface Answer {
-  readonly text: string
-  readonly cut: boolean
-}
-
-/** Accumulated usage, including failed attempts. */
-export interface Spent {
-  cost: number
-  tokens: Tokens | undefined
-  estimated: boolean
-}
-
-const add = (a: Tokens | undefined, b: Tokens): Tokens =>
-  a === undefined
-    ? b
-    : {
-        input: a.input + b.input,
-        output: a.output + b.output,
-        reasoning: a.reasoning + b.reasoning,
-        cache: { read: a.cache.read + b.cache.read, write: a.cache.write + b.cache.write }
-      }
-
-/** The usage in event form. */
-export const spentFields = ({ cost, estimated, tokens }: Spent): Partial<Used> =>
-  tokens === undefined ? {} : { cost, tokens, ...(estimated ? { estimated: true } : {}) }
-
-const spend = (spent: Spent, { cost, estimated, tokens }: Used): void => {
-  spent.tokens = add(spent.tokens, tokens)
-  spent.cost += cost
-  spent.estimated ||= estimated === true
 }
 
 /** The prompt, the model and the attempt of a summary request. */
@@ -79,48 +45,10 @@ const ask = Effect.fnUntraced(function* (
   model: ResolvedModel,
   prompt: ReadonlyArray<Prompt.MessageEncoded>
 ) {
-  const { countTokens, info } = model
-  const inputEstimate = Math.ceil(prompt.reduce((total, message) => total + messageTokens(message, countTokens), 0))
-  const attempt = Effect.gen(function* () {
-    let text = ""
-    let received = nothingReceived
-    let finish: string | undefined
-    let charged = true
-    const unfinished = Effect.sync(() => {
-      if (finish === undefined && charged) spend(spent, estimateOf(inputEstimate, received, info.price))
-    })
-    const read = (part: StreamPart) =>
-      Effect.gen(function* () {
-        if (part.type === "reasoning-delta") {
-          received = { all: received.all + part.delta.length, reasoning: received.reasoning + part.delta.length }
-        } else if (part.type === "text-delta") {
-          text += part.delta
-          received = { ...received, all: received.all + part.delta.length }
-          yield* log.publishLive({
-            type: "session.next.compaction.delta",
-            sessionID,
-            data: { messageID, text: part.delta }
-          })
-        } else if (part.type === "error") {
-          return yield* Effect.fail(Provider.reported(part.error))
-        } else if (part.type === "finish") {
-          finish = part.reason
-          spend(spent, usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, info.price))
-        }
-      })
-    yield* Provider.forEachChunk(model, { prompt, tools: [] }, (parts) =>
-      Effect.forEach(parts, read, { discard: true })
-    ).pipe(
-      Provider.within(model.policy),
-      Effect.tapError((fault) => Effect.sync(() => (charged = Provider.isCharged(fault, received.all > 0)))),
-      Effect.ensuring(unfinished)
-    )
-    if (finish === undefined) return yield* Effect.fail(Provider.broken("the summary broke off before its end", true))
-    if (finish === "error")
-      return yield* Effect.fail(Provider.broken("the provider ended the summary with an error", false))
-    return { text, cut: finish === "length" }
-  })
-  const tried = (count: number): Effect.Effect<Answer, SummaryFailed | AppendError> =>
+  const attempt = requestText(model, prompt, spent, (text) =>
+    log.publishLive({ type: "session.next.compaction.delta", sessionID, data: { messageID, text } })
+  )
+  const tried = (count: number): Effect.Effect<TextAnswer, SummaryFailed | AppendError> =>
     Effect.catchIf(attempt, Provider.isFault, (fault) =>
       Effect.gen(function* () {
         const wait = yield* Effect.mapError(

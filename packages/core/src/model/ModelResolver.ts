@@ -81,6 +81,8 @@ export interface ModelInfo {
   readonly outputTokens: number
   /** Where the provider accepts system messages: before all others (default), or anywhere. */
   readonly systemMessages?: "leading" | "anywhere"
+  /** False: it is not a language model, and cannot name sessions. */
+  readonly canName?: false
   /** Absent when unknown: then a step costs 0, and a cost budget is rejected (EX-B6). */
   readonly price?: Price
 }

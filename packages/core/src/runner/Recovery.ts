@@ -52,8 +52,16 @@ export const make = Effect.gen(function* () {
       drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
     }
     if (activity?.state === "running") {
-      const settled = { activityID: activity.id, outcome: "interrupted", error: processEnded } as const
-      drafts.push(draft("session.next.activity.settled", settled))
+      // A damaged event must not keep the session from going on.
+      const stoppedAt = yield* Effect.catchTag(store.lastWork(id), "EventUnreadable", () => Effect.succeed(undefined))
+      drafts.push(
+        draft("session.next.activity.settled", {
+          activityID: activity.id,
+          outcome: "interrupted",
+          error: processEnded,
+          ...(stoppedAt === undefined ? {} : { stoppedAt })
+        })
+      )
     }
     return drafts
   })

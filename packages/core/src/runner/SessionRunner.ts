@@ -8,7 +8,7 @@
  *
  * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
  */
-import { Array as Arr, Context, Effect, Layer, Metric, Ref } from "effect"
+import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { type ActivityID, Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import type { Budget } from "@daybook/log/domain/Values"
@@ -47,8 +47,10 @@ export interface RunInput extends Activity.Owned {
   readonly clean: boolean
   /** Run at least one provider turn, even when no input waits (PR-6). */
   readonly force: boolean
-  /** Called with the activity's id before its start is logged, and with undefined after its end is logged. */
-  readonly running: (activityID: ActivityID | undefined) => void
+  /** Called before an activity's start is logged. */
+  readonly began: (activityID: ActivityID) => void
+  /** Run after an activity's end is logged. */
+  readonly ended: (how: "completed" | "stopped") => Effect.Effect<void>
 }
 
 export class SessionRunner extends Context.Tag("@daybook/core/SessionRunner")<
@@ -105,21 +107,21 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
     standing: Standing,
     trigger: Eligibility.Trigger
   ) {
-    const { owner, running, sessionID } = input
+    const { began, ended, owner, sessionID } = input
     const activityID = yield* identifiers.activity
     const activity = yield* Ref.make(Activity.begin(activityID, trigger))
     const work = Effect.zipRight(
-      Effect.sync(() => running(activityID)),
+      Effect.sync(() => began(activityID)),
       turns({ sessionID, owner }, standing, activity)
     )
     const result = yield* Effect.onExit(work, (exit) => {
       const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit) })
       return Ref.get(activity).pipe(
-        Effect.flatMap(({ ended, started }) =>
+        Effect.flatMap(({ ended: isLogged, started }) =>
           // A replaced owner must not write: its successor settles this activity.
-          started && !ended ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
+          started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
         ),
-        Effect.ensuring(Effect.sync(() => running(undefined)))
+        Effect.ensuring(ended(Exit.isSuccess(exit) && exit.value._tag === "Drained" ? "completed" : "stopped"))
       )
     })
     return { result, rest: (yield* Ref.get(activity)).rest }

@@ -13,9 +13,10 @@ import { Lineage } from "../agent/Lineage.ts"
 import { conversationOf, nothingSaid, reserveTokens, summaryTokens } from "../compaction/LeftBranch.ts"
 import { defaultSettings, limitsOf } from "../compaction/Limits.ts"
 import { summaryPrompt, withFiles } from "../compaction/Summary.ts"
-import { type Spent, spentFields, summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
+import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
 import { fileOperations, noFiles } from "../compaction/TouchedFiles.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
+import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import * as BudgetCheck from "../runner/BudgetCheck.ts"
 import type { BudgetExceeded, PriceUnknown } from "../runner/BudgetCheck.ts"
 import { modelOf } from "../runner/Preparation.ts"
@@ -81,7 +82,7 @@ export const make = Effect.gen(function* () {
     const conversation = conversationOf(messages, limits.budget, model.countTokens)
     if (conversation === "") return draft("session.next.branch.summarized", { messageID, text: nothingSaid, ...from })
     yield* budget(session, model.info)
-    const spent: Spent = { cost: 0, tokens: undefined, estimated: false }
+    const spent = nothingSpent()
     const charge = (details: string) =>
       spent.tokens === undefined
         ? Effect.void

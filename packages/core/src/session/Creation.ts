@@ -62,6 +62,7 @@ const makeCreated = Effect.gen(function* () {
       ...(agent === undefined ? {} : { agent }),
       ...(model === undefined ? {} : { model }),
       ...(title === undefined ? {} : { title }),
+      ...(title !== undefined && options.provisional === true ? { provisional: true as const } : {}),
       ...(parentID === undefined ? {} : { parentID }),
       ...(yield* originOf(options)),
       ...(yield* instructionsOf(options))

@@ -1,5 +1,5 @@
 /** Reads sessions, their messages and their events. Spec: TL-1..TL-9, PR-7, IB-9, RQ-34, RQ-37. */
-import { Effect, Schema, Stream } from "effect"
+import { Clock, Effect, Schema, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/Validate"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -66,6 +66,10 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     return { own: { cost, tokens }, total, estimated }
   })
 
+  const metrics: Service["metrics"] = Effect.fn("Sessions.metrics")((sessionID) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => store.metrics(sessionID, now))
+  )
+
   return {
     get: store.get,
     list,
@@ -82,6 +86,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
     request,
     questions: reads(questions.pending),
     todos: reads(store.todos),
-    usage
+    usage,
+    metrics
   }
 })

@@ -24,6 +24,7 @@ import * as Recovery from "../runner/Recovery.ts"
 import type { RunError } from "../runner/RunError.ts"
 import { SessionRunner } from "../runner/SessionRunner.ts"
 import { firstOf } from "../support/Race.ts"
+import { Naming } from "./Naming.ts"
 
 /** How long an unused Location keeps its services. */
 const idleLocation = "10 minutes"
@@ -83,6 +84,7 @@ type Running = Map<SessionID, ActivityID>
 /** Runs a session where it is, and again where it moved to. */
 const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
   const store = yield* SessionStore
+  const naming = yield* Naming
 
   return Effect.fnUntraced(function* (sessionID: SessionID, { kept, token: owner }: Ownership, force: boolean) {
     let forced = force
@@ -98,8 +100,15 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
             standing,
             clean: kept !== undefined,
             force: forced,
-            running: (activityID) =>
-              void (activityID === undefined ? running.delete(sessionID) : running.set(sessionID, activityID))
+            began: (activityID) => {
+              running.set(sessionID, activityID)
+              naming.expect(standing.session)
+            },
+            ended: (how) =>
+              Effect.zipRight(
+                Effect.sync(() => running.delete(sessionID)),
+                naming.begin(sessionID, how)
+              )
           })
         ),
         runnerAt(standing.session.location)
@@ -220,7 +229,7 @@ const make = Effect.fnUntraced(function* <R>(
 ): Effect.fn.Return<
   Context.Tag.Service<typeof SessionExecution>,
   never,
-  SessionStore | Inbox | SessionOwner | EventLog | Scope.Scope | Exclude<R, CurrentLocation>
+  SessionStore | Inbox | Naming | SessionOwner | EventLog | Scope.Scope | Exclude<R, CurrentLocation>
 > {
   const store = yield* SessionStore
   const owners = yield* SessionOwner

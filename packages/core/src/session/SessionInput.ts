@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Either, Layer } from "effect"
 import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { unfinished } from "@daybook/log/domain/Imported"
 import { InboxFullError } from "@daybook/log/domain/InboxError"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input } from "@daybook/log/domain/Message"
@@ -60,6 +61,8 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
     const before =
       options.id === undefined ? undefined : yield* inbox.receipt({ sessionID, messageID, prompt: asked, delivery })
     if (before !== undefined) return before
+    const stopped = unfinished(session.id, session.imported)
+    if (stopped !== undefined) return yield* stopped
     yield* checkSaid(asked)
     yield* checkFull(standing)
     if (asked.output !== undefined) {

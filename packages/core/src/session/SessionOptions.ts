@@ -37,6 +37,8 @@ export const CreateOptions = Schema.Struct({
   id: Schema.optional(Schema.String),
   ...creation,
   title: Schema.optional(Schema.String),
+  /** The title is the beginning of the first prompt, which a name replaces after the first turn (NM-2). */
+  provisional: Schema.optional(Schema.Boolean),
   /**
    * If a session already has this address, `create` returns that session unchanged, unless another `id` is given
    * (AD-3).

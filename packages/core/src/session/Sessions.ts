@@ -7,12 +7,14 @@ import { Context, type Effect, type Stream } from "effect"
 import type { SessionBusy } from "@daybook/log/coordination/SessionOwner"
 import type { Address } from "@daybook/log/domain/Address"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { ImportUnfinished } from "@daybook/log/domain/Imported"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
 import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
 import type { TodoItem } from "@daybook/log/domain/Todo"
 import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/Tree"
+import type { SessionMetrics } from "@daybook/log/domain/Usage"
 import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
@@ -174,7 +176,13 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: PromptOptions
     ) => Effect.Effect<
       Input,
-      InvalidInput | SessionNotFound | PromptConflictError | InboxFullError | StoreError | AppendError
+      | InvalidInput
+      | SessionNotFound
+      | ImportUnfinished
+      | PromptConflictError
+      | InboxFullError
+      | StoreError
+      | AppendError
     >
     /**
      * Prompts and returns the settled answer; with the same id, the same answer (IB-50, IB-52). Interrupting the caller
@@ -184,7 +192,14 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: AskOptions
     ) => Effect.Effect<
       Answer,
-      InvalidInput | PromptConflictError | InboxFullError | PromptUnanswered | RunError | ReadError | StoreError
+      | InvalidInput
+      | ImportUnfinished
+      | PromptConflictError
+      | InboxFullError
+      | PromptUnanswered
+      | RunError
+      | ReadError
+      | StoreError
     >
     /** Withdraws a waiting prompt: no model gets it, and its id stays taken (IB-40). */
     readonly withdraw: (
@@ -273,6 +288,8 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, SessionNotFound | StoreError>
     /** What the session spent itself, and together with its descendants (TO-106). */
     readonly usage: (sessionID: SessionID) => Effect.Effect<SessionUsage, SessionNotFound | StoreError>
+    /** Turns, calls, duration, cost and tokens of the session itself; the cost of this read is constant (PJ-16). */
+    readonly metrics: (sessionID: SessionID) => Effect.Effect<SessionMetrics, SessionNotFound | StoreError>
     /** Interrupts the session, then deletes it with everything that belongs to it (EV-10). */
     readonly remove: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | LogUnavailable>
   }

@@ -19,6 +19,11 @@ export const Meta = Schema.Struct({
   agent: Schema.String,
   model: optional(Schema.String),
   parent_id: optional(Schema.String),
+  /** What began the session; absent: a person or a program. */
+  source: optional(Schema.Literal("interactive", "cron")),
+  cron_job_id: optional(Schema.String),
+  /** Instructions of this session alone. */
+  instructions: optional(Schema.String),
   /** How the last run ended. */
   last_status: optional(Schema.Literal("ok", "error", "cancelled")),
   last_run: optional(RunID),

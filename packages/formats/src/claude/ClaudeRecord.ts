@@ -3,7 +3,7 @@
  * all of them. Fields that this reader does not use stay in the item's `record`. Spec: FM-132 in specs/formats.md.
  */
 import { Schema } from "effect"
-import { any, count, flag, list, text, tolerant, word } from "../reading/Tolerant.ts"
+import { count, flag, list, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
 /** Tokens of an API message. Cache tokens are not part of `input_tokens`; reasoning is part of `output_tokens`. */
 export const ApiUsage = Schema.Struct({
@@ -33,9 +33,9 @@ export const Block = Schema.Struct({
   thinking: text,
   id: word,
   name: word,
-  input: any,
+  input: unchecked,
   tool_use_id: word,
-  content: any,
+  content: unchecked,
   is_error: flag,
   source: tolerant(Source)
 })
@@ -50,8 +50,8 @@ export type CompactMetadata = typeof CompactMetadata.Type
 
 const Attachment = Schema.Struct({
   type: word,
-  content: any,
-  prompt: any,
+  content: unchecked,
+  prompt: unchecked,
   commandMode: word,
   filename: word,
   path: word,
@@ -81,7 +81,7 @@ export const ClaudeRecord = Schema.Struct({
   message: tolerant(ApiMessage),
   compactMetadata: tolerant(CompactMetadata),
   attachment: tolerant(Attachment),
-  content: any,
+  content: unchecked,
   summary: word,
   leafUuid: word,
   aiTitle: word,

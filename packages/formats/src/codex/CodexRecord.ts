@@ -4,7 +4,7 @@
  */
 import { Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { any, count, list, text, tolerant, word } from "../reading/Tolerant.ts"
+import { count, list, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
 /** Cumulative or of one request. Cached tokens are part of `input_tokens`, reasoning is part of `output_tokens`. */
 export const TokenUsage = Schema.Struct({
@@ -26,18 +26,18 @@ export const Payload = Schema.Struct({
   model_provider: word,
   forked_from_id: word,
   parent_thread_id: word,
-  source: any,
+  source: unchecked,
   role: word,
   author: word,
-  content: any,
-  summary: any,
+  content: unchecked,
+  summary: unchecked,
   call_id: word,
   name: word,
-  arguments: any,
-  input: any,
-  output: any,
-  tools: any,
-  action: any,
+  arguments: unchecked,
+  input: unchecked,
+  output: unchecked,
+  tools: unchecked,
+  action: unchecked,
   status: word,
   result: text,
   revised_prompt: text,
@@ -53,7 +53,7 @@ export type Payload = typeof Payload.Type
 
 const decodePayload = Schema.decodeUnknownSync(Payload)
 
-const Envelope = Schema.Struct({ timestamp: text, type: word, payload: any, record_type: word, id: word })
+const Envelope = Schema.Struct({ timestamp: text, type: word, payload: unchecked, record_type: word, id: word })
 const decodeEnvelope = Schema.decodeUnknownSync(Envelope)
 
 /** A record of either form. */

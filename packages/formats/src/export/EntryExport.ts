@@ -103,6 +103,9 @@ export class EntryExport {
     // Earlier releases of a log may have been imported first: the last import ends where the session's log ends.
     if (log !== undefined && log.records === this.imported?.records && log.ends.length === this.imported.ends.length) {
       this.pending = undefined
+    } else if (log !== undefined) {
+      // What ended an earlier import is in no record of the source.
+      this.pending = this.pending?.filter(({ type }) => type === "session.next.leaf.moved")
     }
     return line
   }

@@ -41,6 +41,13 @@ const headOf = ({ createdAt, id, title }: Session): Head => ({
   record: {}
 })
 
+/** What only the session says of itself. */
+const ownMetadata = ({ instructions, origin }: Session) => ({
+  source: origin?.source ?? ("interactive" as const),
+  ...(origin?.cronJobID === undefined ? {} : { cronJobId: origin.cronJobID }),
+  ...(instructions === undefined ? {} : { systemPromptOverride: instructions })
+})
+
 /** The record of the item; an empty one if the writer makes none. */
 export const threadRecord = (lines: ReadonlyArray<string>): JsonObject =>
   lines[0] === undefined ? {} : (JSON.parse(lines[0]) as JsonObject)
@@ -127,7 +134,7 @@ export const threadLines = <E, R>(
           ? metadata
           : { ...metadata, lastMessageAt, messageCount, nextSeq: nextSeq ?? 0 }
       done({
-        metadata: kept ?? end.metadata,
+        metadata: kept ?? { ...end.metadata, ...ownMetadata(session) },
         report: {
           lines,
           dropped: { ...Object.fromEntries(grouping.dropped), ...(restores ? {} : end.dropped) },

@@ -17,7 +17,8 @@ export interface Call {
 
 const dataUri = (mime: string, data: string): string => `data:${mime};base64,${data}`
 
-const textOf = (content: Content): string =>
+/** The texts of a content, a line each. */
+export const textOf = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** The event form of tokens: input includes what a cache held. */

@@ -9,6 +9,7 @@ import { Array as Arr, Effect, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ImportedLog, isComplete } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
+import { titleOfPrompt } from "@daybook/log/domain/Title"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
@@ -23,7 +24,7 @@ import { threadLedger, threadRecord } from "../export/ThreadExport.ts"
 import * as ThreadID from "../thread/ThreadID.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
-import { nothingSpent, tokensOf } from "./Drafts.ts"
+import { nothingSpent, textOf, tokensOf } from "./Drafts.ts"
 import { NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
 import { sessionIDOf } from "./SourceIds.ts"
 
@@ -116,6 +117,11 @@ class Importing {
   records = 0
   offset = 0
   usage: Added = nothingSpent
+  /** The session's title so far. */
+  title: string | undefined
+  /** The beginning of the first prompt. */
+  private first: string | undefined
+  private named: number | undefined
   private chars = 0
   private ends: ReadonlyArray<number> = []
   private readonly hash = createHash("sha256")
@@ -127,6 +133,7 @@ class Importing {
 
   constructor(head: Head, sessionID: SessionID, directory: string, problem: (problem: Problem) => void) {
     this.head = head
+    this.title = head.title
     this.conversion = new Conversion(sessionID, head, { directory, problem })
     this.ledger = isEntryDialect(head.dialect) ? new Ledger(head.dialect) : undefined
     this.writer = head.dialect === "thread" ? makeThreads(head) : undefined
@@ -166,6 +173,8 @@ class Importing {
     const { conversion, ledger } = this
     const before = conversion.pending
     conversion.convert(item)
+    if (item._tag === "Title") this.title = item.title
+    if (item._tag === "User") this.first ??= titleOfPrompt(textOf(item.content))
     const spent = item._tag === "Answer" || item._tag === "Result" ? item.spent : undefined
     if (spent !== undefined) this.usage = sum(this.usage, spent)
     const charged = item._tag === "Result" && spent !== undefined ? { cost: spent.cost, tokens: tokensOf(spent) } : {}
@@ -185,9 +194,19 @@ class Importing {
     return this.conversion.pending >= batchEvents || this.chars >= batchChars
   }
 
-  /** Ends the log here. */
-  finish(): void {
+  /**
+   * Ends the log here. Without a title, the session is named by its first prompt. An end that is stored is made as it was:
+   * the head, which tools rewrite, may have a title by now.
+   */
+  finish(stored: ImportedLog | undefined): void {
     this.conversion.finish()
+    const isStored = stored?.ends.includes(this.records) === true
+    const names = isStored ? stored.named === this.records : this.title === undefined
+    if (names && this.first !== undefined) {
+      this.title = this.first
+      this.named = this.records
+      this.conversion.add(draft("session.next.renamed", { title: this.first, by: "prompt" }))
+    }
     this.ends = [...this.ends, this.records]
   }
 
@@ -200,6 +219,7 @@ class Importing {
       ...(version === undefined ? {} : { version }),
       records: this.records,
       digest: this.hash.copy().digest("hex"),
+      ...(this.named === undefined ? {} : { named: this.named }),
       ends: this.ends
     }
   }
@@ -287,7 +307,7 @@ export const importLog = <E, R>(
     /** Ends the import where an earlier one ended, to make the events that it made. */
     const endedHere = Effect.fnUntraced(function* (current: Importing) {
       if (stored?.ends.includes(current.records) !== true) return
-      current.finish()
+      current.finish(stored)
       yield* flush(current)
     })
 
@@ -313,14 +333,14 @@ export const importLog = <E, R>(
     }
     const isDone = stored !== undefined && isComplete(stored) && stored.records === records
     if (!isDone) {
-      current.finish()
+      current.finish(stored)
       yield* flush(current)
     }
     return {
       sessionID,
       dialect: head.dialect,
       id: head.id,
-      ...(head.title === undefined ? {} : { title: head.title }),
+      ...(current.title === undefined ? {} : { title: current.title }),
       status: stored === undefined ? "imported" : isDone ? "unchanged" : isComplete(stored) ? "grown" : "continued",
       records,
       added: records - (stored?.records ?? 0),

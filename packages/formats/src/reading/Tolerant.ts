@@ -14,7 +14,8 @@ export const flag = tolerant(Schema.Boolean)
 /** A count that sums cannot make infinite. */
 export const count = tolerant(Schema.Finite.pipe(Schema.between(0, Number.MAX_SAFE_INTEGER)))
 export const list = tolerant(Schema.Array(Schema.Unknown))
-export const any = Schema.optional(Schema.Unknown)
+/** A field whose form its reader checks itself. */
+export const unchecked = Schema.optional(Schema.Unknown)
 
 /** Milliseconds since the epoch; undefined if the text is not a time. */
 export const timeOf = (text: string | undefined): number | undefined => {

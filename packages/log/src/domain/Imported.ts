@@ -1,5 +1,6 @@
 /** Defines what a session keeps of the foreign log that it was imported from. Spec: specs/import.md. */
 import { Schema } from "effect"
+import { SessionID } from "./Identifiers.ts"
 import { JsonValue } from "./Json.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
@@ -25,6 +26,8 @@ export const ImportedLog = Schema.Struct({
   records: Schema.NonNegativeInt,
   /** SHA-256 of these records. A head may change, for example its title. */
   digest: Schema.NonEmptyString,
+  /** The number of records at the end of the import that named the session by its first prompt (IM-13). */
+  named: optional(Schema.NonNegativeInt),
   /** The numbers of records at the ends of complete imports, ascending: the log may have grown in between. */
   ends: Schema.Array(Schema.NonNegativeInt)
 })
@@ -32,3 +35,22 @@ export type ImportedLog = typeof ImportedLog.Type
 
 /** Whether the import came to the end of the log. */
 export const isComplete = ({ ends, records }: ImportedLog): boolean => ends.at(-1) === records
+
+/** The import of the session stopped before the end of its log, so it takes no prompt. Nothing was admitted (IM-23). */
+export class ImportUnfinished extends Schema.TaggedError<ImportUnfinished>("@daybook/log/ImportUnfinished")(
+  "ImportUnfinished",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `the import of ${this.sessionID} stopped after ${this.records} records of its log: ` +
+      "import the log again, then send the prompt"
+    )
+  }
+}
+
+/** The error of a session whose import has not come to the end of its log. */
+export const unfinished = (sessionID: SessionID, imported: ImportedLog | undefined): ImportUnfinished | undefined =>
+  imported === undefined || isComplete(imported)
+    ? undefined
+    : new ImportUnfinished({ sessionID, records: imported.records })

@@ -29,6 +29,8 @@ export const Session = Schema.Struct({
   parentID: optional(SessionID),
   location: Location,
   title: optional(Schema.String),
+  /** The title is the beginning of the first prompt, until the session is named (NM-2). */
+  provisional: optional(Schema.Literal(true)),
   agent: optional(Schema.String),
   model: optional(ModelRef),
   /** Cost in US dollars, and tokens, of all steps so far. */

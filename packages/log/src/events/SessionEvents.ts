@@ -48,6 +48,8 @@ export const SessionCreated = durable("session.created", 1, {
   agent: optional(Schema.NonEmptyString),
   model: optional(ModelRef),
   title: optional(Schema.String),
+  /** The title is the beginning of the first prompt, until the session is named (NM-2). */
+  provisional: optional(Schema.Literal(true)),
   parentID: optional(SessionID),
   ...SessionOrigin.fields,
   instructions: optional(Schema.String)
@@ -67,8 +69,15 @@ export const AgentSwitched = durable("session.next.agent.switched", 1, {
 export const ModelSwitched = durable("session.next.model.switched", 1, { messageID: MessageID, model: ModelRef })
 /** The session moved to another Location. */
 export const Moved = durable("session.next.moved", 1, { location: Location, subdirectory: optional(Schema.String) })
-/** The session has another title. */
-export const Renamed = durable("session.next.renamed", 1, { title: Schema.String })
+/**
+ * The session has another title. `by`: no person chose it, but a model, or the beginning of the first prompt. Cost and
+ * tokens are those of the request for it.
+ */
+export const Renamed = durable("session.next.renamed", 1, {
+  title: Schema.String,
+  by: optional(Schema.Literal("model", "prompt")),
+  ...spent
+})
 
 /** A prompt that was visible as soon as it was recorded. Decoded for old logs, never emitted. */
 export const Prompted = durable("session.next.prompted", 1, {
@@ -102,7 +111,9 @@ export const ActivityStarted = durable("session.next.activity.started", 1, {
 export const ActivitySettled = durable("session.next.activity.settled", 1, {
   activityID: ActivityID,
   outcome: ActivityOutcome,
-  error: optional(StoredError)
+  error: optional(StoredError),
+  /** When it stopped, if that was before this event: its process died. Milliseconds since the epoch. */
+  stoppedAt: optional(Schema.Int)
 })
 
 /**

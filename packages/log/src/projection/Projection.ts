@@ -27,7 +27,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.moved":
       return [Sessions.moved(event)]
     case "session.next.renamed":
-      return [Sessions.updated(event, { title: plain(event.data.title) })]
+      return [Sessions.renamed(event)]
     case "session.next.prompted":
       // Visible immediately: a later retry of the id finds a promoted input (IN-11).
       return [Inputs.admitted(event, event.seq), Messages.prompted(event)]
@@ -56,11 +56,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.step.started":
       return [Messages.stepStarted(event)]
     case "session.next.step.ended":
-      return [Messages.stepSettled(event), Sessions.charged(event, event.data)]
     case "session.next.step.failed":
-      return event.data.tokens === undefined
-        ? [Messages.stepSettled(event)]
-        : [Messages.stepSettled(event), Sessions.charged(event, event.data)]
+      return [Messages.stepSettled(event), Sessions.stepSettled(event)]
     case "session.next.text.started":
       return [Parts.textStarted(event)]
     case "session.next.text.ended":
@@ -74,7 +71,7 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.tool.input.ended":
       return [Parts.toolInputEnded(event)]
     case "session.next.tool.called":
-      return [Parts.toolCalled(event)]
+      return [Parts.toolCalled(event), Sessions.toolCalled(event)]
     case "session.next.tool.progress":
       return [Parts.toolProgress(event)]
     case "session.next.tool.success":

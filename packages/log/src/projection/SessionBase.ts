@@ -43,6 +43,10 @@ const Row = Schema.Struct({
   forked: text,
   origin: text,
   instructions: text,
+  provisional: number,
+  turns: Schema.Number,
+  tool_calls: Schema.Number,
+  duration_ms: Schema.Number,
   time_created: Schema.Number,
   time_updated: Schema.Number
 }) satisfies Schema.Schema<SessionRow>

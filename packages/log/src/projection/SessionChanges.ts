@@ -48,7 +48,11 @@ export const created = (event: EventOfType<"session.created">): Change => ({
     path: null,
     forked: null,
     origin: originOf(event),
-    instructions: plainOrNull(event.data.instructions)
+    instructions: plainOrNull(event.data.instructions),
+    provisional: event.data.provisional === true ? 1 : null,
+    turns: 0,
+    tool_calls: 0,
+    duration_ms: 0
   }
 })
 
@@ -65,9 +69,11 @@ export const updated = (event: SessionEvent, set: Partial<SessionRow>, add?: Par
 export const charged = (
   event: SessionEvent,
   { cost, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined },
-  set: Partial<SessionRow> = {}
+  set: Partial<SessionRow> = {},
+  add: Partial<SessionRow> = {}
 ): Change =>
   updated(event, set, {
+    ...add,
     ...(cost === undefined ? {} : { cost }),
     ...(tokens === undefined
       ? {}
@@ -100,16 +106,32 @@ export const framed = (event: EventOfType<"session.next.request.framed">): Chang
   })
 }
 
+/** A name ends the search for one. */
+export const renamed = (event: EventOfType<"session.next.renamed">): Change =>
+  charged(event, event.data, { title: plain(event.data.title), provisional: null })
+
+/** A step is a turn, however it ends. */
+export const stepSettled = (event: EventOfType<"session.next.step.ended" | "session.next.step.failed">): Change =>
+  charged(event, event.data, {}, { turns: 1 })
+
+export const toolCalled = (event: EventOfType<"session.next.tool.called">): Change =>
+  updated(event, {}, { tool_calls: 1 })
+
+/** A fold never reads, so the duration is the sum of the ends less the sum of the starts. */
 export const activityStarted = (event: EventOfType<"session.next.activity.started">): Change =>
-  updated(event, { activity_id: event.data.activityID, activity_state: "running", activity_error: null })
+  updated(
+    event,
+    { activity_id: event.data.activityID, activity_state: "running", activity_error: null },
+    { duration_ms: -event.created }
+  )
 
 export const activitySettled = (event: EventOfType<"session.next.activity.settled">): Change => {
-  const { activityID, error, outcome } = event.data
-  return updated(event, {
-    activity_id: activityID,
-    activity_state: outcome,
-    activity_error: error === undefined ? null : json(error)
-  })
+  const { activityID, error, outcome, stoppedAt = event.created } = event.data
+  return updated(
+    event,
+    { activity_id: activityID, activity_state: outcome, activity_error: error === undefined ? null : json(error) },
+    { duration_ms: stoppedAt }
+  )
 }
 
 /** Reports how far an import has come, and charges what subagents spent. */
@@ -135,7 +157,7 @@ export const compactionStarted = (event: EventOfType<"session.next.compaction.st
 export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change =>
   updated(event, { path: json(HistoryPath.moved(event.data.path, event.seq)), epoch: null, pruned_seq: null })
 
-/** The repeated events were paid for in the session that they come from. */
+/** The repeated events were paid for and counted in the session that they come from. */
 export const forked = (event: EventOfType<"session.next.forked">): Change =>
   updated(event, {
     forked: json({ ...event.data, seq: event.seq }),
@@ -144,5 +166,7 @@ export const forked = (event: EventOfType<"session.next.forked">): Change =>
     tokens_output: 0,
     tokens_reasoning: 0,
     tokens_cache_read: 0,
-    tokens_cache_write: 0
+    tokens_cache_write: 0,
+    turns: 0,
+    tool_calls: 0
   })

@@ -50,6 +50,13 @@ export type SessionRow = {
   /** What began the session, as JSON; null: a person or a program. */
   readonly origin: string | null
   readonly instructions: string | null
+  /** 1: the title is the beginning of the first prompt, until the session is named. */
+  readonly provisional: number | null
+  /** Settled steps, and calls. */
+  readonly turns: number
+  readonly tool_calls: number
+  /** Milliseconds of the settled activities, less the start of one that runs. */
+  readonly duration_ms: number
   readonly time_created: number
   readonly time_updated: number
 }
@@ -186,7 +193,11 @@ export const tables: { readonly [Name in TableName]: Spec<Rows[Name]> } = {
       "path",
       "forked",
       "origin",
-      "instructions"
+      "instructions",
+      "provisional",
+      "turns",
+      "tool_calls",
+      "duration_ms"
     ],
     key: ["id"],
     once: []

@@ -8,7 +8,20 @@ import { Effect, Either, Struct } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
-import { ActivitySettled, ActivityStarted, LeafMoved } from "../events/SessionEvents.ts"
+import {
+  ActivitySettled,
+  ActivityStarted,
+  CompactionStarted,
+  LeafMoved,
+  StepEnded,
+  StepFailed,
+  StepStarted,
+  TextEnded,
+  ToolCalled,
+  ToolFailed,
+  ToolProgress,
+  ToolSuccess
+} from "../events/SessionEvents.ts"
 import type { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow } from "../projection/Tables.ts"
@@ -24,6 +37,24 @@ export interface Opening {
   readonly trigger: "steer" | "queue" | "resume"
   readonly admittedSeq: number | undefined
 }
+
+/** What only a process that runs the session stores. */
+const work = [
+  ActivityStarted,
+  CompactionStarted,
+  StepStarted,
+  StepEnded,
+  StepFailed,
+  TextEnded,
+  ToolCalled,
+  ToolProgress,
+  ToolSuccess,
+  ToolFailed
+]
+
+/** When the session's last activity was last seen at work, in milliseconds since the epoch. */
+export const selectLastWork = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  Effect.map(selectOfTypes(sql, sessionID, work, Number.MAX_SAFE_INTEGER, 1), ([event]) => event?.created)
 
 const boundaries = [ActivityStarted, ActivitySettled, LeafMoved]
 

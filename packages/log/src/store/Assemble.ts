@@ -6,6 +6,7 @@ import { Array as Arr, Either, ParseResult } from "effect"
 import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"
 import { Input, Message, Session } from "../domain/Message.ts"
+import type { Tokens } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { plain } from "../projection/Columns.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
@@ -46,6 +47,14 @@ const decodeSession = ParseResult.decodeUnknownEither(Session)
 const decodeInput = ParseResult.decodeUnknownEither(Input)
 const decodeMessage = ParseResult.decodeUnknownEither(Message)
 
+/** The tokens of a session's row. */
+export const tokensOf = (row: SessionRow): Tokens => ({
+  input: row.tokens_input,
+  output: row.tokens_output,
+  reasoning: row.tokens_reasoning,
+  cache: { read: row.tokens_cache_read, write: row.tokens_cache_write }
+})
+
 const toSession = (row: SessionRow): Either.Either<Session, string> =>
   attempt(decodeSession, () =>
     present({
@@ -53,15 +62,11 @@ const toSession = (row: SessionRow): Either.Either<Session, string> =>
       parentID: row.parent_id,
       location: parse(row.location),
       title: row.title,
+      provisional: row.provisional === 1 ? true : undefined,
       agent: row.agent,
       model: parse(row.model),
       cost: row.cost,
-      tokens: {
-        input: row.tokens_input,
-        output: row.tokens_output,
-        reasoning: row.tokens_reasoning,
-        cache: { read: row.tokens_cache_read, write: row.tokens_cache_write }
-      },
+      tokens: tokensOf(row),
       activity:
         row.activity_id === null
           ? undefined

@@ -10,6 +10,7 @@ import {
   BranchSummarized,
   CompactionEnded,
   CompactionFailed,
+  Renamed,
   Retried,
   StepEnded,
   StepFailed
@@ -77,7 +78,7 @@ export const selectTreeEstimated = (
   )
 
 /** Stored types of the events that record spending. */
-const spending = [StepEnded, StepFailed, BranchSummarized, CompactionEnded, CompactionFailed, Retried].map(
+const spending = [StepEnded, StepFailed, BranchSummarized, CompactionEnded, CompactionFailed, Renamed, Retried].map(
   ({ type, version }) => `${type}.${version}`
 )
 

@@ -5,6 +5,7 @@
  */
 import { Context, type Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
+import type { ImportUnfinished } from "../domain/Imported.ts"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input, Session } from "../domain/Message.ts"
 import type { Delivery, Prompt } from "../domain/Values.ts"
@@ -44,7 +45,7 @@ export class Inbox extends Context.Tag("@daybook/log/Inbox")<
     readonly admit: (
       admission: Admission,
       options: { readonly limit: number }
-    ) => Effect.Effect<Input, PromptConflictError | InboxFullError | StoreError | AppendError>
+    ) => Effect.Effect<Input, ImportUnfinished | PromptConflictError | InboxFullError | StoreError | AppendError>
     /** Takes a waiting input out of the inbox. A promotion and a withdrawal of one input never both succeed. */
     readonly withdraw: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<void, NotWaiting | AppendError>
     /** The input with this id, of any session: waiting, promoted or withdrawn. */

@@ -4,11 +4,12 @@ import { Effect, Schema } from "effect"
 import { type Address, addressKey, type House, houseKeys } from "../domain/Address.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
+import type { SessionMetrics } from "../domain/Usage.ts"
 import { defaultAgent } from "../domain/Values.ts"
 import { type OwnerToken, SessionNotFound } from "../log/EventLog.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
-import { sessionOf, sessionsOf } from "./Assemble.ts"
+import { sessionOf, sessionsOf, tokensOf } from "./Assemble.ts"
 import { marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
 import type { ListOptions } from "./Pages.ts"
 import { reading } from "./Reading.ts"
@@ -25,6 +26,23 @@ export const get = (sql: SqlClient.SqlClient) =>
   Effect.fn("SessionStore.get")(function* (sessionID: SessionID) {
     const [row] = yield* reading(sql<SessionRow>`SELECT * FROM session WHERE id = ${sessionID}`)
     return row === undefined ? yield* new SessionNotFound({ sessionID }) : yield* sessionOf(row)
+  })
+
+export const metrics = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.metrics")(function* (sessionID: SessionID, now: number) {
+    const [row] = yield* reading(
+      sql<SessionRow>`SELECT cost, tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write,
+          turns, tool_calls, duration_ms, activity_state FROM session WHERE id = ${sessionID}`
+    )
+    if (row === undefined) return yield* new SessionNotFound({ sessionID })
+    return {
+      cost: row.cost,
+      tokens: tokensOf(row),
+      turns: row.turns,
+      toolCalls: row.tool_calls,
+      // While an activity runs, its start is subtracted.
+      durationMs: Math.max(0, row.duration_ms + (row.activity_state === "running" ? now : 0))
+    } satisfies SessionMetrics
   })
 
 type StandingRow = SessionRow & MarksRow & { readonly steers: number; readonly queued: number }

@@ -10,7 +10,7 @@ import type { InvalidInput } from "../domain/InvalidInput.ts"
 import type { AssistantMessage, Message, Session } from "../domain/Message.ts"
 import type { TodoItem } from "../domain/Todo.ts"
 import type { TreeOptions, TreePage } from "../domain/Tree.ts"
-import type { Estimated, Usage } from "../domain/Usage.ts"
+import type { Estimated, SessionMetrics, Usage } from "../domain/Usage.ts"
 import type { Location } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
@@ -69,6 +69,8 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
       sessionID: SessionID,
       opening: Opening
     ) => Effect.Effect<Continued, EventUnreadable | StoreError>
+    /** When an activity of the session last stored an event, in milliseconds since the epoch. */
+    readonly lastWork: (sessionID: SessionID) => Effect.Effect<number | undefined, EventUnreadable | StoreError>
     /** The messages and parts that the model is shown, as rows to continue folding from, and their cursor. */
     readonly contextRows: (sessionID: SessionID, baselineSeq: number) => Effect.Effect<ContextRows, LogUnavailable>
     /**
@@ -106,6 +108,11 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
     /** What the session and its descendants spent. */
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
+    /** What the session did, at the time `now` in milliseconds. Costs the same at any length of the session (PJ-16). */
+    readonly metrics: (
+      sessionID: SessionID,
+      now: number
+    ) => Effect.Effect<SessionMetrics, SessionNotFound | LogUnavailable>
     /** The estimated part of `treeUsage`. Reads all steps: for people, never during a turn. */
     readonly treeEstimated: (sessionID: SessionID) => Effect.Effect<Estimated, LogUnavailable>
     /**

@@ -1,6 +1,7 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
-import { Effect, Either, Layer, Option } from "effect"
+import { Effect, Either, Layer, Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
+import { ImportedLog, type ImportUnfinished, unfinished } from "../domain/Imported.ts"
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input } from "../domain/Message.ts"
 import { draft } from "../events/SessionEvents.ts"
@@ -29,11 +30,22 @@ const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission):
   )
 }
 
-/** Refuses an admission that exceeds the limit (IN-12). */
-const hasRoom = (limit: number): CommitHook<InboxFullError> =>
+const decodeImported = Schema.decodeUnknownOption(Schema.parseJson(ImportedLog))
+
+/**
+ * Refuses an admission that exceeds the limit (IN-12), or to a session whose import is not complete (IM-23). The value is
+ * the log of such an import, else the number of waiting inputs.
+ */
+const hasRoom = (limit: number): CommitHook<ImportUnfinished | InboxFullError> =>
   SqlHook.onHead({
-    value: "(SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL)",
-    refusalOf: (waiting, sessionID, unseen) => {
+    value: `coalesce(
+      (SELECT imported FROM session WHERE id = event_sequence.session_id
+        AND imported ->> '$.ends[#-1]' IS NOT imported ->> '$.records'),
+      (SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`,
+    refusalOf: (waiting, sessionID, unseen): ImportUnfinished | InboxFullError | undefined => {
+      if (typeof waiting === "string") {
+        return unfinished(sessionID, Option.getOrUndefined(decodeImported(waiting)))
+      }
       const depth = Number(waiting) + unseen
       if (depth > limit) return new InboxFullError({ sessionID, limit })
       Metrics.inboxDepth.unsafeUpdate(depth, [])

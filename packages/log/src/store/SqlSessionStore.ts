@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { selectContinued } from "./ActivityRows.ts"
+import { selectContinued, selectLastWork } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
@@ -47,6 +47,7 @@ const make = Effect.gen(function* () {
     ancestors,
     rootOf: (sessionID) => Effect.map(ancestors(sessionID), (line) => line.at(-1)?.id ?? sessionID),
     treeUsage: (sessionID) => reading(selectTreeUsage(sql, sessionID)),
+    metrics: SessionRows.metrics(sql),
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
     event,
     undoable: UndoRows.undoable(sql),
@@ -59,6 +60,7 @@ const make = Effect.gen(function* () {
     place: TreeRows.place(sql),
     find: TreeRows.find(sql),
     continued: (sessionID, opening) => readingTogether(sql)(selectContinued(sql, sessionID, opening)),
+    lastWork: (sessionID) => readingTogether(sql)(selectLastWork(sql, sessionID)),
     contextRows,
     contextAt: Effect.fn("SessionStore.contextAt")((sessionID, at) =>
       readingTogether(sql)(selectContextStart(sql, sessionID, at))

@@ -1,5 +1,6 @@
 /** Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure. */
 import { Schema } from "effect"
+import type { ImportUnfinished } from "@daybook/log/domain/Imported"
 import type { InboxFullError, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { AddressTaken } from "@daybook/log/domain/NameError"
@@ -11,12 +12,20 @@ import { ErrorCode } from "@daybook/transcript/row/Rows"
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}
 
 type CoreError =
-  AddressTaken | AppendError | InboxFullError | InvalidInput | PromptConflictError | ReadError | StoreError
+  | AddressTaken
+  | AppendError
+  | ImportUnfinished
+  | InboxFullError
+  | InvalidInput
+  | PromptConflictError
+  | ReadError
+  | StoreError
 
 const codes: { readonly [Tag in CoreError["_tag"]]?: ErrorCode } = {
   InvalidInput: "EINVAL",
   PromptConflictError: "EINVAL",
   AddressTaken: "EBUSY",
+  ImportUnfinished: "EBUSY",
   InboxFullError: "EBUSY",
   SeqConflict: "EBUSY",
   OwnerLost: "EBUSY",

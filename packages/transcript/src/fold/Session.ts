@@ -20,7 +20,7 @@ const placed = (out: Out, at: { readonly root?: string; readonly directory?: str
 }
 
 export const created = (out: Out, event: EventOfType<"session.created">): void => {
-  const { agent, location, model, parentID, title } = event.data
+  const { agent, cronJobID, instructions, location, model, parentID, source, title } = event.data
   set(out, {
     sessionID: event.sessionID,
     createdAtMs: event.created,
@@ -29,7 +29,10 @@ export const created = (out: Out, event: EventOfType<"session.created">): void =
     ...(agent === undefined ? {} : { agent, firstAgent: agent }),
     ...(model === undefined ? {} : { model }),
     ...(title === undefined ? {} : { title }),
-    ...(parentID === undefined ? {} : { parentID })
+    ...(parentID === undefined ? {} : { parentID }),
+    ...(source === undefined ? {} : { source }),
+    ...(cronJobID === undefined ? {} : { cronJobID }),
+    ...(instructions === undefined ? {} : { instructions })
   })
   placed(out, { directory: location.directory })
   changed(out, "created")
@@ -57,6 +60,7 @@ export const moved = (out: Out, { data }: EventOfType<"session.next.moved">): vo
 
 export const renamed = (out: Out, { data }: EventOfType<"session.next.renamed">): void => {
   set(out, { title: data.title })
+  spend(out, data)
   changed(out, "title", data.title)
 }
 

@@ -5,7 +5,7 @@
 import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
-import { defaultAgent, ModelRef, Tokens } from "@daybook/log/domain/Values"
+import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
 import { agentDirectory } from "../row/AgentDirectory.ts"
 import { type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
 import { Text } from "./Texts.ts"
@@ -15,7 +15,7 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 /** The state while no run is open; ledgers store it. */
 export const Checkpoint = Schema.Struct({
   /** Raised when the fold stores or writes something else; an older checkpoint is then not used. */
-  version: Schema.Literal(2),
+  version: Schema.Literal(3),
   sessionID: Schema.String,
   /** The last event's sequence number and position; -1 and 0 before the first. */
   seq: Schema.Int,
@@ -38,6 +38,8 @@ export const Checkpoint = Schema.Struct({
   model: optional(ModelRef),
   title: optional(Schema.String),
   parentID: optional(Schema.String),
+  ...SessionOrigin.fields,
+  instructions: optional(Schema.String),
   word: StateWord,
   lastStatus: optional(Schema.Literal("ok", "error", "cancelled")),
   lastRun: optional(RunID),
@@ -111,7 +113,7 @@ export interface State extends Checkpoint {
 
 /** The state before the first event. */
 export const initial: State = {
-  version: 2,
+  version: 3,
   sessionID: "",
   seq: -1,
   position: 0,

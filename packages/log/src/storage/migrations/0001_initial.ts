@@ -107,7 +107,11 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         path TEXT,
         forked TEXT,
         origin TEXT,
-        instructions TEXT
+        instructions TEXT,
+        provisional INTEGER,
+        turns INTEGER NOT NULL,
+        tool_calls INTEGER NOT NULL,
+        duration_ms INTEGER NOT NULL
       ) STRICT, WITHOUT ROWID`,
       sql`CREATE INDEX session_updated ON session (time_updated, id)`,
       sql`CREATE INDEX session_directory ON session (directory, time_updated, id)`,

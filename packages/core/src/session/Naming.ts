@@ -1,0 +1,165 @@
+/**
+ * Names sessions in the background, after their first turn: by a model, else by the beginning of the first prompt. A
+ * name that a person gave is never replaced, and no turn waits. `Title.ts` holds the request. Spec: specs/names.md
+ * NM-1 to NM-9; decision 0061.
+ */
+import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import { titleOfPrompt } from "@daybook/log/domain/Title"
+import type { Budget } from "@daybook/log/domain/Values"
+import { draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Lineage } from "../agent/Lineage.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
+import { nothingSpent, requestText, type Spent, spentFields } from "../request/TextRequest.ts"
+import * as BudgetCheck from "../runner/BudgetCheck.ts"
+import { modelOf } from "../runner/Preparation.ts"
+import type { NamingMode } from "./NamingMode.ts"
+import { type Beginning, titleOfAnswer, titleRequest } from "./Title.ts"
+
+export interface NamingOptions {
+  readonly mode: NamingMode
+  /** The host's limit for sessions without a budget. */
+  readonly budget: Budget
+}
+
+/** Names sessions. */
+export class Naming extends Context.Tag("@daybook/core/Naming")<
+  Naming,
+  {
+    /** An activity of the session begins: the session will be named after it, unless it has a name. */
+    readonly expect: (session: Session) => void
+    /** The activity ended: starts to name the session, and returns at once. */
+    readonly begin: (sessionID: SessionID, how: "completed" | "stopped") => Effect.Effect<void>
+    /** Waits until the session that was expected to be named has been named, or could not be. */
+    readonly settled: (sessionID: SessionID) => Effect.Effect<void>
+  }
+>() {}
+
+/** Output tokens of the request; models that reason first need more than a title. */
+const maxOutputTokens = 1_024
+
+/** How long a title may take. */
+const patience = "1 minute"
+
+/** Messages among which the first prompt and its answer are. */
+const firstMessages = 20
+
+/** Retries after lost races; bounded, to end a livelock. */
+const attempts = 100
+
+const isNamed = ({ provisional, title }: Session): boolean => title !== undefined && provisional !== true
+
+const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOptions) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const models = yield* ModelResolver
+  const checkBudget = BudgetCheck.make(store, fallback)
+  const scope = yield* Effect.scope
+  /** Sessions that this process names after their activity. */
+  const expected = new Map<SessionID, { readonly done: Deferred.Deferred<void>; isBegun: boolean }>()
+
+  /** The first prompt of the history, and its answer. */
+  const beginningOf = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const { items } = yield* store.messages({ sessionID, limit: firstMessages })
+    const prompt = items.find(({ type }) => type === "user")
+    const answers = items.flatMap((message) => (message.type === "assistant" ? message.content : []))
+    const answer = answers.find((part) => part.type === "text")
+    return {
+      prompt: prompt?.type === "user" ? prompt.text : "",
+      answer: answer?.type === "text" ? (answer.text ?? "") : ""
+    } satisfies Beginning
+  })
+
+  /** Renames the session. If it got a name meanwhile, that name stays, and only what the request used is stored. */
+  const rename = (sessionID: SessionID, title: string, by: "model" | "prompt", spent: Spent) =>
+    Effect.gen(function* () {
+      const expectedSeq = yield* log.latest(sessionID)
+      const session = yield* store.get(sessionID)
+      const used = spentFields(spent)
+      const kept = isNamed(session) ? session.title : undefined
+      if (kept !== undefined && spent.tokens === undefined) return
+      const event = draft(
+        "session.next.renamed",
+        kept === undefined ? { title, by, ...used } : { title: kept, ...used }
+      )
+      yield* log.append(sessionID, [event], { expectedSeq })
+    }).pipe(
+      // A conflict means that something was written in between, perhaps a name: read again.
+      Effect.retry({ times: attempts, while: ({ _tag }) => _tag === "SeqConflict" }),
+      Effect.uninterruptible
+    )
+
+  /** The model's title. Every failure means that there is none. */
+  const asked = Effect.fnUntraced(
+    function* (session: Session, beginning: Beginning, spent: Spent) {
+      const agent = yield* lineage.agentOf(session)
+      const settings = { ...Struct.omit(agent.settings ?? {}, "stop"), maxOutputTokens }
+      const model = yield* models.resolve(modelOf(session, agent), settings)
+      if (model.info.canName === false) return undefined
+      yield* checkBudget(session, model.info)
+      const { text } = yield* requestText(model, titleRequest(beginning), spent, () => Effect.void)
+      return titleOfAnswer(text)
+    },
+    Effect.timeout(patience),
+    Effect.option,
+    Effect.map(Option.getOrUndefined)
+  )
+
+  const name = Effect.fn("Naming.name")(function* (sessionID: SessionID, how: "completed" | "stopped") {
+    const session = yield* store.get(sessionID)
+    const beginning = yield* beginningOf(sessionID)
+    const first = titleOfPrompt(beginning.prompt)
+    if (isNamed(session) || first === undefined) return
+    const spent = nothingSpent()
+    const withFirst = Effect.suspend(() =>
+      // A provisional title is this one already.
+      session.title === undefined || spent.tokens !== undefined
+        ? rename(sessionID, first, "prompt", spent)
+        : Effect.void
+    )
+    const title =
+      mode === "model" && how === "completed"
+        ? yield* Effect.onInterrupt(asked(session, beginning, spent), () => Effect.ignoreLogged(withFirst))
+        : undefined
+    yield* title === undefined ? withFirst : rename(sessionID, title, "model", spent)
+  })
+
+  return Naming.of({
+    expect: (session) => {
+      if (mode !== "off" && !isNamed(session) && !expected.has(session.id)) {
+        expected.set(session.id, { done: Deferred.unsafeMake<void>(FiberId.none), isBegun: false })
+      }
+    },
+    begin: (sessionID, how) =>
+      Effect.suspend(() => {
+        const own = expected.get(sessionID)
+        if (own === undefined || own.isBegun) return Effect.void
+        own.isBegun = true
+        return name(sessionID, how).pipe(
+          // The end of an activity is not interruptible, and a fork inherits that.
+          Effect.interruptible,
+          Effect.catchAllCause((cause) => Effect.logWarning(`${sessionID} could not be named`, cause)),
+          Effect.ensuring(
+            Effect.suspend(() => {
+              expected.delete(sessionID)
+              return Deferred.succeed(own.done, undefined)
+            })
+          ),
+          Effect.forkIn(scope),
+          Effect.asVoid
+        )
+      }),
+    settled: (sessionID) =>
+      Effect.suspend(() => {
+        const own = expected.get(sessionID)
+        return own === undefined ? Effect.void : Deferred.await(own.done)
+      })
+  })
+})
+
+/** Names sessions by the mode. */
+export const layer = (options: NamingOptions) => Layer.scoped(Naming, make(options))
