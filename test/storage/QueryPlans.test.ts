@@ -189,6 +189,8 @@ it.scopedLive(
         yield* store.interrupted
         yield* store.ancestors(id)
         yield* store.treeUsage(id)
+        yield* store.metrics(id, 0)
+        yield* store.lastWork(id)
         yield* store.todos(id)
         // The same and the tree again, in a session with branches.
         const branched = session()

@@ -37,6 +37,8 @@ interface Activity {
   readonly id: MessageID
   /** Why its last answer ended; undefined before the first. */
   ended: "completed" | "failed" | "interrupted" | "calling" | undefined
+  /** The time of its last record. */
+  workedAt: number
   error: string | undefined
 }
 
@@ -117,8 +119,9 @@ export class Conversion {
     const activityID = activityIDOf(activity.id)
     const { ended, error } = activity
     const outcome = ended === "completed" || ended === "failed" ? ended : "interrupted"
+    const stopped = activity.workedAt < this.time ? { stoppedAt: activity.workedAt } : {}
     const failure = outcome === "failed" ? { error: { type: "provider", message: error ?? "" } } : {}
-    this.add(draft("session.next.activity.settled", { activityID, outcome, ...failure }))
+    this.add(draft("session.next.activity.settled", { activityID, outcome, ...failure, ...stopped }))
   }
 
   /** Converts one record. */
@@ -191,7 +194,7 @@ export class Conversion {
     if (!joins) this.settle()
     this.add(admitted)
     if (!joins) {
-      this.activity = { id, ended: undefined, error: undefined }
+      this.activity = { id, ended: undefined, error: undefined, workedAt: this.time }
       this.add(draft("session.next.activity.started", { activityID: activityIDOf(id), trigger: "steer" }))
     }
     this.add(promoted)
@@ -204,6 +207,7 @@ export class Conversion {
 
     for (const [callID, call] of calls) this.calls.set(callID, call)
     if (this.activity === undefined) return
+    this.activity.workedAt = this.time
     this.activity.error = item.error
     this.activity.ended =
       item.aborted === true
@@ -227,6 +231,7 @@ export class Conversion {
     this.goTo(this.tree.moveTo(item.parent))
     const from = this.seq + 1
     this.add(Drafts.result(call, item))
+    if (this.activity !== undefined) this.activity.workedAt = this.time
     this.tree.grew(item.key, from, this.seq)
   }
 
