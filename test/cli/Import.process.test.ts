@@ -65,7 +65,7 @@ it.scopedLive("CL-220: import prints the session, its records by kind, usage, an
     assert.strictEqual(code, 0)
     assert.match(
       stdout,
-      /imported ses_[0-9a-f]+ from pi: 4 records \(1 prompt, 2 answers, .*20 tokens in, 10 out, \$0\.50/
+      /imported ses_[0-9a-f]+ "Use ghp_\S+" from pi: 4 records \(1 prompt, 2 answers, .*20 tokens in, 10 out, \$0\.50/
     )
     assert.include(stdout, `line 6, byte ${lines.length}`)
     assert.isTrue(before.equals(readFileSync(path)))

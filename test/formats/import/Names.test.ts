@@ -92,7 +92,7 @@ it.effect(
       const [half] = (yield* sessions.list()).items
       if (half === undefined) return yield* Effect.dieMessage("nothing was imported")
       const before = yield* contents(half.id)
-      const records = half.imported?.records
+      const records = half.imported?.records ?? 0
       const refused = yield* Effect.flip(say(half.id, "Go on."))
       assert.deepInclude({ ...refused }, { _tag: "ImportUnfinished", sessionID: half.id, records })
       assert.include(refused.message, "import the log again")
