@@ -74,3 +74,9 @@ it("no text says in a translator's words what the field has a word for", () => {
   })
   assert.deepStrictEqual(found, [])
 })
+
+it("no text has the marks of a merge that was not finished", () => {
+  const texts = [...specs, ...filesOf(["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"], /\.md$/)]
+  const marked = texts.filter((file) => /^(?:<{7} |>{7} )/m.test(textOf(file)))
+  assert.deepStrictEqual(marked, [])
+})
