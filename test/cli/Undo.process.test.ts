@@ -45,7 +45,7 @@ const checks = (here: Place, ...words: ReadonlyArray<string>) =>
 
 describe("undo", () => {
   it.scopedLive(
-    "CL-275 to CL-279: undo restores files, names what it leaves, prints the prompt, and exits with 1 for files it left",
+    "CL-275 to CL-280: undo restores files, names what it leaves, prints the prompt, and exits with 1 for files it left",
     () =>
       Effect.gen(function* () {
         const here = yield* place
@@ -62,6 +62,17 @@ describe("undo", () => {
         assert.deepStrictEqual([undone.code, undone.stdout], [1, "change them\n"])
         assert.strictEqual(readFileSync(join(here.cwd, "a.txt"), "utf8"), "1")
         assert.strictEqual(readFileSync(join(here.cwd, "b.txt"), "utf8"), "mine")
+        write(here.cwd, { "a.txt": "mine" })
+        const refused = yield* here.run(["undo", "fix", "--redo"])
+        assert.deepStrictEqual([refused.code, refused.stdout], [1, ""])
+        assert.include(refused.stderr, "a.txt")
+        write(here.cwd, { "a.txt": "1" })
+        const redone = yield* here.run(["undo", "fix", "--redo"])
+        assert.deepStrictEqual([redone.code, redone.stdout], [0, ""])
+        assert.include(redone.stderr, "restored   a.txt")
+        assert.strictEqual(readFileSync(join(here.cwd, "a.txt"), "utf8"), "2\n")
+        assert.strictEqual((yield* here.run(["undo", "fix", "--redo"])).code, 3)
+        yield* here.run(["undo", "fix"])
         const nothing = yield* here.run(["undo", "fix"])
         assert.strictEqual(nothing.code, 3)
         assert.include(nothing.stderr, "has no prompt to undo")

@@ -102,7 +102,7 @@ const values: Readonly<Record<string, string>> = {
   "core.SessionOptions":
     "AnswerOptions AskOptions CreateOptions InterruptOptions NamedOptions NamedSession Placement PromptOptions RequestOptions SessionUsage",
   "core.ToolOutput": "ToolOutput",
-  "core.UndoOptions": "NothingToUndo Undone UndoneFile UndoOptions"
+  "core.UndoOptions": "NothingToRedo NothingToUndo RedoRefused Undone UndoneFile UndoOptions"
 }
 
 it("AR-7: the values of the facade and of the log are schemas", () => {

@@ -59,6 +59,7 @@ const verbs: Record<
   request: ["reads", ({ request }, sessionID) => request({ sessionID, at: 5 })],
   reset: ["writes", ({ reset }, sessionID) => reset(sessionID)],
   undo: ["writes", ({ undo }, sessionID) => undo({ sessionID })],
+  redo: ["writes", ({ redo }, sessionID) => redo({ sessionID })],
   resume: ["writes", ({ resume }, sessionID) => resume(sessionID)],
   setBudget: ["writes", ({ setBudget }, sessionID) => setBudget(sessionID, { tokens: 1 })],
   settle: ["writes", ({ settle }, sessionID) => settle(sessionID)],

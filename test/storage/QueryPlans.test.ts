@@ -215,6 +215,7 @@ it.scopedLive(
         yield* store.place(branched, leaf)
         yield* store.undoable(branched)
         yield* store.undoable(id)
+        yield* store.redoable(branched)
         yield* store.find(branched, "here")
         yield* store.find(branched, leaf)
         yield* store.find(branched, "msg_")

@@ -138,6 +138,24 @@ describe("snapshots", () => {
     })
   )
 
+  it.scopedLive("UN-6: a submodule is left out and named, and a Location in it has snapshots of its own", () =>
+    Effect.gen(function* () {
+      const { base, options: given, work } = yield* place
+      repository(work, { "a.txt": "1" })
+      repository(join(base, "library"), { "l.txt": "1" })
+      git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", join(base, "library"), "sub")
+      const first = yield* take(given, work)
+      assert.deepStrictEqual(first.omitted, ["sub/"])
+      const before = yield* take(given, join(work, "sub"))
+      write(work, { "sub/l.txt": "2", "a.txt": "2" })
+      const second = yield* take(given, work)
+      assert.deepStrictEqual(yield* changedPaths(given, work, { before: first.tree, after: second.tree }), ["a.txt"])
+      const after = yield* take(given, join(work, "sub"))
+      const pair = { before: before.tree, after: after.tree }
+      assert.deepStrictEqual(yield* changedPaths(given, join(work, "sub"), pair), ["l.txt"])
+    })
+  )
+
   it.scopedLive("UN-7: a change of the same length in the same second is found", () =>
     Effect.gen(function* () {
       const { options: given, work } = yield* place

@@ -1,4 +1,4 @@
-/** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-279. */
+/** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-280. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
@@ -16,6 +16,7 @@ import { NotFound, UndoIncomplete } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
 const dryRun = Flags.toggle("dry-run", "say what would happen, and change nothing")
+const redo = Flags.toggle("redo", "take back the last undo instead of a prompt")
 const force = Flags.toggle("force", "also restore files that changed since")
 
 /** The named session, else the last used one of this folder. */
@@ -32,11 +33,13 @@ const run = Effect.fn("Command.undo")(function* (options: {
   readonly session: string | undefined
   readonly dryRun: boolean
   readonly force: boolean
+  readonly redo: boolean
   readonly json: boolean
 }) {
   const output = yield* Output
   const sessionID = yield* sessionOf(options.session)
-  const account = yield* (yield* Sessions).undo({ sessionID, dryRun: options.dryRun, force: options.force })
+  const { redo, undo } = yield* Sessions
+  const account = yield* (options.redo ? redo : undo)({ sessionID, dryRun: options.dryRun, force: options.force })
   if (options.json) yield* output.write(`${jsonLine({ sessionID, ...account }, output.terminal)}\n`)
   else {
     yield* output.note(fileLines(account))
@@ -63,12 +66,15 @@ export const undo = {
     "SESSION is an id or a title; without it, the last used session of this folder. Files that the prompt's turns changed " +
       "get their earlier content, and history continues before the prompt, whose text is printed. Running it again goes " +
       "further back. Files are snapshotted where the session works in a git work tree; ignored files are not.",
+    "--redo takes back the last undo: files and history are again as before it. It is refused, and changes nothing, if " +
+      "the session went on since, or if files did, unless --force is given.",
     "A file that changed since is left and named, and the exit code is 1; --force restores it too. The session must not run."
   ],
-  flags: [dryRun, force, Flags.json],
+  flags: [dryRun, force, redo, Flags.json],
   examples: [
     ["daybook undo --dry-run", "shows what the last prompt of this folder's session changed"],
-    ["daybook undo fix", "takes back the last prompt of this session"]
+    ["daybook undo fix", "takes back the last prompt of this session"],
+    ["daybook undo fix --redo", "takes back that undo"]
   ],
   command: Command.make(
     "undo",
@@ -76,6 +82,7 @@ export const undo = {
       session: Args.text({ name: "SESSION" }).pipe(Args.optional),
       dryRun: dryRun.options,
       force: force.options,
+      redo: redo.options,
       json: Flags.json.options
     },
     ({ session, ...options }) => withConfigured(run({ session: Option.getOrUndefined(session), ...options }))

@@ -87,7 +87,8 @@ const summary = (event: SessionEvent): string => {
         : `no snapshot: ${event.data.problem}`
     case "session.next.files.restored": {
       const { changed, conflicts } = event.data.counts
-      return `${changed} restored, ${conflicts} left ${event.data.files.join(" ")}`
+      const redone = event.data.redoes === undefined ? "" : `redo of ${event.data.redoes}: `
+      return `${redone}${changed} restored, ${conflicts} left ${event.data.files.join(" ")}`
     }
     case "session.next.question.answered":
       return `${event.data.callID} ${event.data.answers.join(" | ")}`

@@ -82,6 +82,8 @@ const codes = new Map<string, number>([
   ["UndoIncomplete", exitCode.failed],
   ["SnapshotUnavailable", exitCode.failed],
   ["NothingToUndo", exitCode.notFound],
+  ["NothingToRedo", exitCode.notFound],
+  ["RedoRefused", exitCode.failed],
   ["ImportIncomplete", exitCode.failed],
   ["FileProblem", exitCode.failed],
   ["RedactionFailed", exitCode.failed],

@@ -55,7 +55,7 @@ import type {
   SessionUsage
 } from "./SessionOptions.ts"
 
-import type { NothingToUndo, Undone, UndoOptions } from "./UndoOptions.ts"
+import type { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "./UndoOptions.ts"
 
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
@@ -131,6 +131,25 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     ) => Effect.Effect<
       Undone,
       | NothingToUndo
+      | SnapshotUnavailable
+      | SessionBusy
+      | SessionNotFound
+      | StoreError
+      | EventUnreadable
+      | LogUnavailable
+      | AppendError
+    >
+    /**
+     * Takes back the last undo: files and history are again as just before it, with the same account. Again: the undo before
+     * that. Fails with `RedoRefused`, and changes nothing, if the session went on since, or if files did, unless `force`
+     * (UN-50 to UN-53).
+     */
+    readonly redo: (
+      options: UndoOptions
+    ) => Effect.Effect<
+      Undone,
+      | NothingToRedo
+      | RedoRefused
       | SnapshotUnavailable
       | SessionBusy
       | SessionNotFound

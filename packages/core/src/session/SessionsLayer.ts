@@ -8,6 +8,7 @@ import * as Forking from "./Forking.ts"
 import * as Locations from "./Locations.ts"
 import * as Placement from "./Placement.ts"
 import * as Reading from "./Reading.ts"
+import * as Redoing from "./Redoing.ts"
 import * as Running from "./Running.ts"
 import { Sessions } from "./Sessions.ts"
 import * as Switching from "./Switching.ts"
@@ -26,6 +27,7 @@ const make = Effect.gen(function* () {
     ...(yield* Branching.make(existing)),
     ...(yield* Forking.make(existing)),
     ...(yield* Undoing.make(existing)),
+    ...(yield* Redoing.make(existing)),
     addressed: placements.addressed
   })
 })

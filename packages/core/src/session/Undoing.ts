@@ -5,69 +5,29 @@
 import { Effect, Struct } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { PromptInput } from "@daybook/log/domain/Values"
-import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Undoable } from "@daybook/log/store/UndoRows"
-import { type Restored, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
+import { Snapshots, type Turn } from "../snapshot/Snapshots.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
+import { accountOf, draftsOf, type Files, untouched } from "./UndoAccount.ts"
 import { NothingToUndo, type Undone, type UndoOptions } from "./UndoOptions.ts"
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
 
-/** Paths in an event, and in an account. */
-const listed = { event: 100, account: 10_000 }
-
 const promptFields = Struct.keys(PromptInput.fields)
-
-/** What became of the files; `problem` says why they were left. */
-type Files = Restored & { readonly problem?: string }
-
-const untouched: Files = { outcomes: [], before: undefined, after: undefined }
 
 const turnsOf = ({ changes }: Undoable): ReadonlyArray<Turn> =>
   changes.flatMap(({ data: { after, before } }) =>
     before === undefined || after === undefined ? [] : [{ before, after }]
   )
 
-const accountOf = ({ changes, place }: Undoable, { outcomes, problem }: Files) => {
-  const count = (wanted: string) => outcomes.filter(({ action }) => action === wanted).length
-  const problems = changes.flatMap(({ data }) => (data.problem === undefined ? [] : [data.problem]))
-  return {
-    ...(place.parentID === undefined ? {} : { leafID: place.parentID }),
-    files: outcomes.slice(0, listed.account),
-    counts: {
-      restored: count("restored"),
-      recreated: count("recreated"),
-      deleted: count("deleted"),
-      already: count("already"),
-      conflicts: count("conflict")
-    },
-    omitted: [...new Set(changes.flatMap(({ data }) => data.omitted ?? []))],
-    problems: [...new Set(problem === undefined ? problems : [...problems, problem])]
-  } satisfies Partial<Undone>
-}
+const problemsOf = ({ changes }: Undoable) =>
+  changes.flatMap(({ data }) => (data.problem === undefined ? [] : [data.problem]))
 
-/** The events of an undo: what happened to files, if anything did, then the move of the leaf. */
-const draftsOf = ({ leafID, place }: Undoable, { before, outcomes }: Files) => {
-  const paths = (isLeft: boolean) =>
-    outcomes.flatMap(({ action, path }) => (action !== "already" && (action === "conflict") === isLeft ? [path] : []))
-  const [files, left] = [paths(false), paths(true)]
-  const restored = draft("session.next.files.restored", {
-    ...(before === undefined ? {} : { before }),
-    ...(leafID === undefined ? {} : { leafID }),
-    files: files.slice(0, listed.event),
-    left: left.slice(0, listed.event),
-    counts: { changed: files.length, conflicts: left.length }
-  })
-  const moved = draft("session.next.leaf.moved", {
-    ...(place.parentID === undefined ? {} : { messageID: place.parentID }),
-    path: place.before
-  })
-  return outcomes.length === 0 ? ([moved] as const) : ([restored, moved] as const)
-}
+const wayOf = ({ leafID, place }: Undoable) => ({ from: leafID, to: place.parentID, path: place.before })
 
 export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
@@ -110,7 +70,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
       Effect.gen(function* () {
         const expectedSeq = yield* log.latest(sessionID)
         const found = yield* find(sessionID)
-        yield* log.append(sessionID, draftsOf(found, files), { expectedSeq, owner })
+        yield* log.append(sessionID, draftsOf(files, wayOf(found)), { expectedSeq, owner })
       }),
       { times: attempts, while: ({ _tag }) => _tag === "SeqConflict" }
     )
@@ -126,7 +86,9 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
       if (owner !== undefined) yield* move(sessionID, owner, files)
       const account: Undone = {
         undone: owner !== undefined,
-        ...accountOf(found, files),
+        ...(found.place.parentID === undefined ? {} : { leafID: found.place.parentID }),
+        ...accountOf(files, problemsOf(found)),
+        omitted: [...new Set(found.changes.flatMap(({ data }) => data.omitted ?? []))],
         ...(yield* promptOf(sessionID, found))
       }
       return account

@@ -355,11 +355,14 @@ export const FilesChanged = durable("session.next.files.changed", 1, {
   problem: optional(Schema.String)
 })
 /**
- * An undo restored files. `before` is the snapshot of the files just before it, `leafID` the message that was the leaf.
- * `files` are the first changed paths, `left` the first ones that stayed because others had changed them.
+ * An undo, and what it did to files; a redo if `redoes` is the undo that it takes back. `before` and `after` are snapshots
+ * of the files around it, absent if no file was to be changed; `leafID` is the message that was the leaf. `files` are the
+ * first changed paths, `left` the first ones that stayed because others had changed them.
  */
 export const FilesRestored = durable("session.next.files.restored", 1, {
   before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  redoes: optional(Schema.NonNegativeInt),
   leafID: optional(MessageID),
   files: paths,
   left: paths,

@@ -22,6 +22,7 @@ import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { Leaf, Place } from "./TreeRows.ts"
+import type { Redoable } from "./RedoRows.ts"
 import type { Undoable } from "./UndoRows.ts"
 import type { UnsettledTool } from "./UnsettledRows.ts"
 
@@ -125,6 +126,8 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     ) => Effect.Effect<SessionEvent | undefined, EventUnreadable | LogUnavailable>
     /** The last prompt of the history and what its turns changed; undefined if there is no prompt. */
     readonly undoable: (sessionID: SessionID) => Effect.Effect<Undoable | undefined, EventUnreadable | LogUnavailable>
+    /** The last undo that no redo took back; undefined if there is none. */
+    readonly redoable: (sessionID: SessionID) => Effect.Effect<Redoable | undefined, EventUnreadable | LogUnavailable>
     /** The session's todo list. */
     readonly todos: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<TodoItem>, LogUnavailable>
   }

@@ -11,6 +11,7 @@ import { selectInstructionFiles } from "./InstructionRows.ts"
 import { reading, readingTogether } from "./Reading.ts"
 import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
+import * as RedoRows from "./RedoRows.ts"
 import * as SessionRows from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
 import * as Snapshots from "./Snapshots.ts"
@@ -51,6 +52,7 @@ const make = Effect.gen(function* () {
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
     event,
     undoable: UndoRows.undoable(sql),
+    redoable: RedoRows.redoable(sql),
     todos: (sessionID) => reading(selectTodos(sql, sessionID)),
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),

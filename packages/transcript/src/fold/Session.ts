@@ -81,8 +81,11 @@ export const leafMoved = (out: Out, { data }: EventOfType<"session.next.leaf.mov
 export const labeled = (out: Out, { data }: EventOfType<"session.next.labeled">): void =>
   changed(out, "label", [data.messageID, data.label].filter((part) => part !== undefined).join(" "))
 
-export const restored = (out: Out, { data }: EventOfType<"session.next.files.restored">): void =>
-  changed(out, "undo", `${data.counts.changed} files restored, ${data.counts.conflicts} left`)
+export const restored = (out: Out, { data }: EventOfType<"session.next.files.restored">): void => {
+  const { changed: files, conflicts } = data.counts
+  const redone = data.redoes === undefined ? "" : "taken back: "
+  changed(out, "undo", `${redone}${files} files restored, ${conflicts} left`)
+}
 
 /** The repeated events were paid for in the session that they come from. */
 export const forked = (out: Out, { data }: EventOfType<"session.next.forked">): void => {
