@@ -20,7 +20,7 @@ it.live(
 
 it.scopedLive("FI-82: a session removed after a kill leaves no temporary file, whichever file was being written", () =>
   Effect.gen(function* () {
-    const { outfile } = yield* exportProgram
+    const outfile = yield* exportProgram
     const folder = yield* temporaryFolder
     const filename = join(folder, "store.db")
     yield* Effect.gen(function* () {

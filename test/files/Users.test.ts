@@ -53,7 +53,7 @@ const started = Effect.gen(function* () {
   const program = yield* exportProgram
   const folder = yield* temporaryFolder
   // Both users come this far; the root is common to them.
-  for (const path of [program.folder, folder]) chmodSync(path, 0o755)
+  chmodSync(folder, 0o755)
   const root = join(folder, "ctx")
   mkdirSync(root)
   chmodSync(root, 0o1777)
@@ -92,7 +92,7 @@ const started = Effect.gen(function* () {
   const exportAs = (user: User, filename: string, groups: ReadonlyArray<number> = [team]) =>
     runAs(
       user,
-      program.outfile,
+      program,
       [filename, root, String(Number.MAX_SAFE_INTEGER), String(user.uid), JSON.stringify(shared)],
       groups
     )

@@ -4,46 +4,17 @@
  */
 import { it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { build } from "esbuild"
 import { spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "vitest"
 import { temporaryFolder } from "../support/Harness.ts"
+import { program } from "../support/Program.ts"
 import { says } from "../support/ScriptedModel.ts"
 import { connect, deltasOf, openFor, runtimeOf, script, uid } from "./support/Served.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
-
-/** What is installed stays outside; our own packages are bundled from their sources. */
-const program = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-served-"))
-    symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
-    const outfile = join(folder, "child.mjs")
-    await build({
-      entryPoints: [join(here, "support", "child.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      conditions: ["@daybook/source"],
-      plugins: [
-        {
-          name: "installed",
-          setup: ({ onResolve }) =>
-            onResolve({ filter: /^[^./]/ }, ({ kind, path }) =>
-              kind === "entry-point" || path.startsWith("@daybook/") ? undefined : { path, external: true }
-            )
-        }
-      ]
-    })
-    return { folder, outfile }
-  }),
-  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
 
 /** The served child, once it is ready, and its end. */
 const start = (script: string, root: string) =>
@@ -72,7 +43,7 @@ const start = (script: string, root: string) =>
 it.scopedLive("FL-10: a run whose server was killed ends as EHOSTDOWN, its files say so, and what waited is run", () =>
   Effect.gen(function* () {
     const root = yield* temporaryFolder
-    const { outfile } = yield* program
+    const outfile = yield* program(join(here, "support", "child.ts"))
     const kill = yield* start(outfile, root)
     const client = yield* connect(join(root, "agent/build.sock"))
     yield* client.ask({ op: "send", id: "m1", input: "first" })

@@ -244,7 +244,6 @@ it.scopedLive("ST-7: a folder or a file that may not be written is refused as re
     const bytes = readFileSync(join(full, "daybook.db"))
     // The superuser may write everywhere: the child then runs as nobody.
     const nobody = process.getuid?.() === 0 ? { uid: 65534 } : {}
-    chmodSync(program.folder, 0o755)
     for (const folder of [empty, full]) {
       chmodSync(folder, 0o555)
       chmodSync(join(full, "daybook.db"), 0o444)

@@ -42,7 +42,6 @@ const modes: Record<string, readonly [file: number, folder: number]> = {
 it.scopedLive("ST-17: an unprivileged user is refused a database whose file or folder is read-only, and told why", () =>
   Effect.gen(function* () {
     const program = yield* childProgram()
-    chmodSync(program.folder, 0o755)
     for (const [what, [file, folderMode]] of Object.entries(modes)) {
       const { filename, folder } = yield* made
       const bytes = readFileSync(filename)
@@ -71,7 +70,6 @@ it.scopedLive("ST-17: an unprivileged user is refused a database whose file or f
 it.scopedLive("ST-17: a database is refused by the path that is read-only, and opens once that is writable", () =>
   Effect.gen(function* () {
     const program = yield* childProgram()
-    chmodSync(program.folder, 0o755)
     const { filename, folder } = yield* made
     const link = join(yield* temporaryFolder, "link.db")
     chmodSync(dirname(link), 0o755)

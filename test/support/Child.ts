@@ -1,35 +1,17 @@
-/** Bundles programs of child processes, and runs `logChild.ts` on a database file with a queue of its answers. */
+/** Runs `logChild.ts` on a database file with a queue of its answers. `Program.ts` bundles it. */
 import { fork, type ChildProcess } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Queue } from "effect"
-import { build } from "esbuild"
 import type { Answer, Command } from "./logChild.ts"
+import { program } from "./Program.ts"
 import { waitingFor } from "./Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** A child's program as JavaScript, in a folder that is removed with the scope. */
+/** A child's program as JavaScript; `source` is a file beside this one. */
 export const childProgram = (source = "logChild.ts") =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
-      symlinkSync(join(here, "..", "..", "node_modules"), join(folder, "node_modules"))
-      const outfile = join(folder, "child.mjs")
-      await build({
-        entryPoints: [resolve(here, source)],
-        outfile,
-        bundle: true,
-        platform: "node",
-        format: "esm",
-        packages: "external"
-      })
-      return { folder, outfile }
-    }),
-    ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-  )
+  Effect.map(program(resolve(here, source)), (outfile) => ({ outfile }))
 
 export interface Child {
   readonly tell: (command: Command) => Effect.Effect<void>

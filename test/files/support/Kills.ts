@@ -5,48 +5,26 @@
  * verification finds no difference.
  */
 import { fork } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { build } from "esbuild"
 import { verify } from "../../../packages/files/src/verify/Verify.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 import { plausibleLog } from "../../support/PlausibleLogs.ts"
+import { program } from "../../support/Program.ts"
 import { exportAll, storeAt, tree } from "./Exports.ts"
 import { runnerLog } from "./RunnerLogs.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The child's program as one file, in a folder that is removed with the scope. */
-export const exportProgram = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-child-"))
-    symlinkSync(join(here, "..", "..", "..", "node_modules"), join(folder, "node_modules"))
-    const outfile = join(folder, "child.mjs")
-    await build({
-      entryPoints: [join(here, "exportChild.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      conditions: ["@daybook/source"],
-      external: ["better-sqlite3", "sharp"],
-      logLevel: "error",
-      banner: {
-        js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
-      }
-    })
-    return { folder, outfile }
-  }),
-  ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
+/** The child's program as one file. */
+export const exportProgram = program(join(here, "exportChild.ts"))
 
 /** Exports in a process that is killed before its nth file operation, or before a file is placed; returns whether it ended first. */
 export const exportAndKill = (
@@ -86,7 +64,7 @@ const withoutAddress = (drafts: ReadonlyArray<Draft>): NonEmptyReadonlyArray<Dra
 export const survives = (kills: number, seed: number) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const program = yield* exportProgram
+      const exporting = yield* exportProgram
       const folder = yield* temporaryFolder
       const [filename, root] = [join(folder, "store.db"), join(folder, "ctx")]
       yield* Effect.gen(function* () {
@@ -115,7 +93,7 @@ export const survives = (kills: number, seed: number) =>
             Effect.forEach(living.slice(-4), (id) => log.append(id, [draft("session.next.renamed", { title })]))
           yield* goOn(`round ${round}`)
           for (const nth of drawn.at) {
-            if (!(yield* exportAndKill(program.outfile, filename, root, nth))) midway += 1
+            if (!(yield* exportAndKill(exporting, filename, root, nth))) midway += 1
             killed += 1
             // The next change differs from the one the killed process was writing.
             yield* goOn(`after ${killed} kills`)

@@ -1,13 +1,11 @@
 /** Kills processes that prune and restore at random steps, and checks that nothing is lost and nothing half. */
 import { fork } from "node:child_process"
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Chunk, Effect, Random, Stream } from "effect"
-import { build } from "esbuild"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../../packages/log/src/maintenance/Doctor.ts"
@@ -16,32 +14,13 @@ import { atOnce } from "../../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../../packages/log/src/retention/Restore.ts"
 import * as Retention from "../../../packages/log/src/retention/Retention.ts"
 import * as Store from "../../../packages/log/src/Store.ts"
+import { temporaryFolder } from "../../support/Database.ts"
 import { contents, readAll, session } from "../../support/Logs.ts"
+import { program } from "../../support/Program.ts"
 import { begun, cutWithin } from "../../support/Pruning.ts"
 import { readModels } from "../../support/ReadModels.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
-
-/** A folder with the child's program, removed with the scope. */
-const workFolder = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const folder = mkdtempSync(join(tmpdir(), "daybook-prune-"))
-    symlinkSync(join(here, "..", "..", "..", "node_modules"), join(folder, "node_modules"))
-    await build({
-      entryPoints: [join(here, "pruneChild.ts")],
-      outfile: join(folder, "child.mjs"),
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      // The driver is native; the rest starts faster in one file.
-      external: ["better-sqlite3"],
-      conditions: ["@daybook/source"],
-      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url)' }
-    })
-    return folder
-  }),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
 
 /** Runs the child; kills it after so many steps. Returns the number of its steps. */
 const run = (program: string, words: ReadonlyArray<string>, kill: number) =>
@@ -132,8 +111,8 @@ const finishes = Effect.fnUntraced(function* (before: Recorded, first: unknown, 
 export const survives = (kills: number, seed: number) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const folder = yield* workFolder
-      const [program, template] = [join(folder, "child.mjs"), join(folder, "template.db")]
+      const folder = yield* temporaryFolder
+      const [pruning, template] = [yield* program(join(here, "pruneChild.ts")), join(folder, "template.db")]
       const at = (filename: string) => Store.layer({ filename })
       const [before, first] = yield* Effect.forEach(names, (id) => begun(id, 10, 10)).pipe(
         Effect.zipRight(Effect.all([recorded, contents])),
@@ -141,7 +120,7 @@ export const survives = (kills: number, seed: number) =>
       )
       const all = yield* Effect.gen(function* () {
         copyFileSync(template, join(folder, "whole.db"))
-        return yield* run(program, [join(folder, "whole.db"), join(folder, "whole")], Number.MAX_SAFE_INTEGER)
+        return yield* run(pruning, [join(folder, "whole.db"), join(folder, "whole")], Number.MAX_SAFE_INTEGER)
       })
       for (let kill = 0; kill < kills; kill++) {
         const [filename, archives] = [join(folder, `${kill}.db`), join(folder, `archives-${kill}`)]
@@ -149,7 +128,7 @@ export const survives = (kills: number, seed: number) =>
         copyFileSync(restoring ? join(folder, "whole.db") : template, filename)
         const words = restoring ? archivesIn(join(folder, "whole")) : []
         const step = yield* Random.nextIntBetween(0, restoring ? words.length * 2 : all)
-        yield* run(program, [filename, restoring ? join(folder, "whole") : archives, ...words], step)
+        yield* run(pruning, [filename, restoring ? join(folder, "whole") : archives, ...words], step)
         const kept = restoring ? join(folder, "whole") : archives
         yield* Effect.gen(function* () {
           yield* nothingHalf(before, kept, kill % 5 === 0)

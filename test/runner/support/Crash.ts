@@ -1,13 +1,10 @@
 /** Kills a real process with SIGKILL during a turn, and keeps its database. */
 import { fork } from "node:child_process"
-import { readdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { build } from "esbuild"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
-
-const root = join(import.meta.dirname, "..", "..", "..")
+import { program } from "../../support/Program.ts"
 
 /** The child's prompt and steer; the steer waits when the child dies. */
 export interface Asked {
@@ -22,21 +19,7 @@ export const crash = Effect.fnUntraced(function* (
   id: SessionID,
   asked: Asked = { prompt: { text: "go" } }
 ) {
-  const outfile = join(folder, "child.mjs")
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-  yield* Effect.promise(() =>
-    build({
-      entryPoints: [join(import.meta.dirname, "crashChild.ts")],
-      outfile,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      packages: "external",
-      alias: Object.fromEntries(
-        readdirSync(join(root, "packages")).map((name) => [`@daybook/${name}`, join(root, "packages", name, "src")])
-      )
-    })
-  )
+  const outfile = yield* program(join(import.meta.dirname, "crashChild.ts"))
   yield* Effect.async<void>((resume) => {
     const child = fork(outfile, [filename, folder, id, JSON.stringify(asked)], { stdio: "inherit", execArgv: [] })
     child.once("message", () => child.kill("SIGKILL"))

@@ -1,38 +1,16 @@
 /** Runs real processes of `worker.ts` and reads their lines from a pipe; no wait depends on time. */
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import { build } from "esbuild"
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { Order } from "./worker.ts"
+import * as Program from "../../support/Program.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The worker as one JavaScript file, in a folder that is removed with the scope. */
-export const program = Effect.map(
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const folder = mkdtempSync(join(tmpdir(), "daybook-worker-"))
-      symlinkSync(join(here, "..", "..", "..", "node_modules"), join(folder, "node_modules"))
-      await build({
-        entryPoints: [join(here, "workerMain.ts")],
-        outfile: join(folder, "worker.cjs"),
-        bundle: true,
-        platform: "node",
-        format: "cjs",
-        conditions: ["@daybook/source"],
-        external: ["better-sqlite3", "sharp"],
-        logLevel: "error"
-      })
-      return folder
-    }),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-  ),
-  (folder) => join(folder, "worker.cjs")
-)
+/** The worker as one JavaScript file. */
+export const program = Program.program(join(here, "workerMain.ts"))
 
 export interface Worker {
   /** The next line; `ended` once the process has ended and all its lines were taken. */
