@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 
-/** Files of the quick suite that hold properties: here each property runs 50 times as many cases. */
+/** Files of the quick suite that hold properties: here each property runs 125 times as many cases. */
 const properties = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts") && !file.startsWith("long"))
   .map((file) => join("test", file))
@@ -27,7 +27,7 @@ export default defineConfig({
           name: "properties",
           include: properties,
           setupFiles: ["test/support/setup.ts"],
-          env: { DAYBOOK_CASES: "50", DAYBOOK_SEED: process.env["DAYBOOK_SEED"] ?? "random" }
+          env: { DAYBOOK_CASES: "125", DAYBOOK_SEED: process.env["DAYBOOK_SEED"] ?? "random" }
         }
       }
     ]

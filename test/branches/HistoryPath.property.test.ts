@@ -47,7 +47,7 @@ it("HP-1: the path of a session whose leaf never moved holds all events", () => 
   assert.isTrue(HistoryPath.isLinear(HistoryPath.linear))
   fc.assert(
     fc.property(seq, (at) => HistoryPath.contains(HistoryPath.linear, at)),
-    { numRuns: cases(40) }
+    { numRuns: cases(16) }
   )
 })
 
@@ -65,7 +65,7 @@ it("HP-2: after a move the path holds what it kept, and the events after the mov
         [...eventsOf(kept), ...later].filter((each) => each <= horizon)
       )
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   )
 })
 
@@ -81,7 +81,7 @@ it("HP-3: a part of a path is a path, and holds the events of both", () => {
       assert.deepStrictEqual(HistoryPath.until(path, to), HistoryPath.between(path, 0, to))
       assert.strictEqual(HistoryPath.contains(path, from), eventsOf(path).includes(from))
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   )
 })
 
@@ -103,6 +103,6 @@ it("HP-3: joined ranges hold the same events, and paths are equal if their event
         JSON.stringify(eventsOf(path)) === JSON.stringify(eventsOf(other))
       )
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   )
 })

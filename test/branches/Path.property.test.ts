@@ -142,5 +142,5 @@ it.effect.prop(
       yield* Rebuild.rebuild(id)
       yield* check
     }).pipe(Effect.provide(Layer.provideMerge(layerStore, memoryLog))),
-  { fastCheck: { numRuns: cases(15) } }
+  { fastCheck: { numRuns: cases(6) } }
 )

@@ -29,7 +29,7 @@ describe("ctx", () => {
       assert.strictEqual(Place.isName(name), coreIsName(name))
       assert.strictEqual(Place.isSessionName(name), Schema.is(SessionName)(name))
     },
-    { fastCheck: { numRuns: cases(2_000) } }
+    { fastCheck: { numRuns: cases(800) } }
   )
 
   it("CL-101: sessions are looked for where the layout has them", () => {

@@ -111,7 +111,7 @@ describe("Region", () => {
           assert.strictEqual(squeezed(parts), pieces.join("").replaceAll(/\s/g, ""))
         }
       ),
-      { numRuns: cases(200) }
+      { numRuns: cases(80) }
     )
   })
 
@@ -138,7 +138,7 @@ describe("Region", () => {
           assert.strictEqual(lines.join(" ").trimEnd(), whole)
         }
       ),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 })

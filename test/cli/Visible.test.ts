@@ -88,7 +88,7 @@ describe("Visible", () => {
         assert.notMatch(withoutEmoji(oneLine(text)), hidden)
         assert.notMatch(oneLine(text), /\n/)
       }),
-      { numRuns: cases(200) }
+      { numRuns: cases(80) }
     )
   })
 
@@ -103,7 +103,7 @@ describe("Visible", () => {
         assert.strictEqual(meant(shown), text)
         assert.notMatch(withoutEmoji(shown), /[\u0000-\u001f\u00a0\u2000-\u200f\p{Cf}\p{Co}]/u)
       }),
-      { numRuns: cases(200) }
+      { numRuns: cases(80) }
     )
   })
 
@@ -145,7 +145,7 @@ describe("Visible", () => {
         assert.notMatch(withoutEmoji(line), hidden)
         assert.deepStrictEqual(JSON.parse(line), { [text]: [text] })
       }),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 
@@ -166,7 +166,7 @@ describe("Visible", () => {
         }
         assert.strictEqual(shown + visible(held), visible(text))
       }),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 })

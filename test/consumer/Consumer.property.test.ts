@@ -139,6 +139,6 @@ it.live(
       const property = fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 30 }), (commands) =>
         Runtime.runPromise(runtime)(run(commands))
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(40) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(16) }))
     }).pipe(Effect.provide(store))
 )

@@ -31,7 +31,7 @@ it("CX-52: any snapshot follows from the one before and the stored change, whate
         before = stored(next)
       }
     }),
-    { numRuns: cases(300) }
+    { numRuns: cases(120) }
   )
 })
 

@@ -21,7 +21,7 @@ for (const { type, version } of durableDefinitions) {
         const again = Either.getOrThrow(Registry.encode({ type: read.type, data: read.data } as Draft))
         assert.strictEqual(again.text, written.text)
       }),
-      { numRuns: cases(60) }
+      { numRuns: cases(24) }
     )
   })
 }
@@ -47,7 +47,7 @@ for (const { type, version } of durableDefinitions) {
         const decoded = Option.getOrThrow(Registry.decode(`${type}.${version}`, fewer))
         if (conforms(data)) assert.strictEqual(conforms(fewer), Either.isRight(decoded))
       }),
-      { numRuns: cases(20) }
+      { numRuns: cases(8) }
     )
   })
 }

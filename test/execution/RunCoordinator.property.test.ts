@@ -280,7 +280,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           assert.deepStrictEqual(rig.violations, [])
         }
       }),
-      { numRuns: cases(300) }
+      { numRuns: cases(120) }
     )
   })
 
@@ -317,7 +317,7 @@ describe("CO-1..CO-8: the coordinator and the model", () => {
           if (outcome === "left") assert.isDefined(leftAt, "a caller was interrupted by the coordinator")
         })
       }),
-      { numRuns: cases(600) }
+      { numRuns: cases(240) }
     )
   })
 })

@@ -118,7 +118,7 @@ it.effect.prop(
         assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(verify({ root: once, uid }))), [])
       }).pipe(Effect.provide(storeAt(join(folder, "store.db"))))
     }).pipe(Effect.scoped),
-  { fastCheck: { numRuns: cases(6) }, timeout: cases(120_000) }
+  { fastCheck: { numRuns: cases(3) }, timeout: cases(120_000) }
 )
 
 it.effect(
@@ -155,7 +155,7 @@ it.effect(
             Runtime.runPromise(runtime)
           )
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(30) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(12) }))
     }).pipe(Effect.scoped, Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog)))),
   cases(120_000)
 )

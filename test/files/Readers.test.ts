@@ -65,7 +65,7 @@ const assertWhole = (seen: unknown) => {
 }
 
 it.scopedLive(
-  "FL-3: a reader in a tight loop during 10,000 updates never sees an empty or partial value",
+  "FL-3: a reader in a tight loop during thousands of updates never sees an empty or partial value",
   () =>
     Effect.gen(function* () {
       const root = yield* temporaryFolder
@@ -79,7 +79,7 @@ it.scopedLive(
       }
       yield* Effect.forEach(names, (name) => files.replace(name, valueOf(0), 0o600))
       const updates = Effect.forEach(
-        Array.from({ length: 10_000 }),
+        Array.from({ length: 2_000 }),
         (_, n) => files.replace(names[n % names.length] ?? "", valueOf(n), 0o600),
         { discard: true }
       )
@@ -110,7 +110,7 @@ it.scopedLive("FL-3: while sessions go on, every control file and every index is
         ...["list", "current"].map((name) => join(house, "index", name))
       ]
       const goOn = Effect.forEach(
-        Array.from({ length: 100 }),
+        Array.from({ length: 40 }),
         (_, n) =>
           Effect.gen(function* () {
             const messageID = MessageID.make(`msg_${n}`)

@@ -109,5 +109,5 @@ it("FL-3: each value is text and one newline; meta.json is one line in the order
       assert.strictEqual(JSON.stringify(decoded), meta)
       assert.include(["active\n", "idle\n", "done\n", "error\n"], files.get("state"))
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   ))

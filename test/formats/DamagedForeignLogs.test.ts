@@ -63,7 +63,7 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
           for (const line of linesOf(given)) if (line !== "" && healthy.has(line)) assert.include(found, line)
         }
       ),
-      { numRuns: cases(25) }
+      { numRuns: cases(10) }
     )
   })
 
@@ -91,7 +91,7 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
         const texts = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
         if (headOf(pieces) !== undefined) for (const record of records) assert.include(texts, JSON.stringify(record))
       }),
-      { numRuns: cases(25) }
+      { numRuns: cases(10) }
     )
   })
 })

@@ -42,7 +42,7 @@ describe("Detection", () => {
         fc.array(fc.dictionary(fc.constantFrom("type", "id", "uuid", "payload", "seq", "v"), fc.jsonValue())),
         (records) => Either.isEither(Detection.detect(records))
       ),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 

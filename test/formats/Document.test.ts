@@ -188,7 +188,7 @@ describe("documents", () => {
         assert.strictEqual(own.length, messages.length)
         assert.strictEqual(headings.at(-1)?.startsWith("Prompt 3 "), true)
       }),
-      { numRuns: cases(150) }
+      { numRuns: cases(60) }
     )
   })
 
@@ -226,7 +226,7 @@ describe("documents", () => {
         assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "section").length, 3)
         assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "style").length, 1)
       }),
-      { numRuns: cases(150) }
+      { numRuns: cases(60) }
     )
   })
 
@@ -239,7 +239,7 @@ describe("documents", () => {
         assert.strictEqual(shown("asked"), fit)
         assert.strictEqual(shown("result"), `.${fit}.`)
       }),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 

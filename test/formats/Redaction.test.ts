@@ -57,7 +57,7 @@ describe("Redaction", () => {
         assertGone(redacted, secret ?? "")
         assert.match(redacted, /before [\\"]+<redacted>[\\"]+ after/)
       }),
-      { numRuns: cases(60) }
+      { numRuns: cases(24) }
     )
   })
 
@@ -82,7 +82,7 @@ describe("Redaction", () => {
           assert.include(redacted, " and more\nThen it ran")
         }
       ),
-      { numRuns: cases(80) }
+      { numRuns: cases(32) }
     )
   })
 
@@ -137,7 +137,7 @@ describe("Redaction", () => {
         for (const [, secret] of planted) assertGone(once, secret)
         assert.isFalse(Redaction.leaks(once, [known]))
       }),
-      { numRuns: cases(150) }
+      { numRuns: cases(60) }
     )
   })
 })

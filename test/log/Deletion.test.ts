@@ -94,5 +94,5 @@ it.scopedLive("LG-51: while a reader needs the text it stays, and it goes when t
 )
 
 it.scopedLive("LG-52: a removal that was killed at any instant is whole or finished after the next opening", () =>
-  erases(Number(process.env["DAYBOOK_RUNS"] ?? 5), Math.random)
+  erases(Number(process.env["DAYBOOK_RUNS"] ?? 2), Math.random)
 )

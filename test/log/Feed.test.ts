@@ -122,7 +122,7 @@ it.scoped("LG-18: whoever reads pages and removals in turn has what the log has,
             }
           }).pipe(Effect.provide(logAt(":memory:")), Effect.runPromise)
       ),
-      { numRuns: cases(40) }
+      { numRuns: cases(16) }
     )
   )
 )

@@ -28,7 +28,7 @@ it("LG-63: rows that no one changed are sound together, whatever their number, l
     fc.property(fc.array(row, { maxLength: 60 }), (rows) => {
       assert.strictEqual(countSound(summed(rows)), rows.length)
     }),
-    { numRuns: cases(40) }
+    { numRuns: cases(16) }
   )
 })
 
@@ -54,7 +54,7 @@ it("LG-63: the count stops before the first row whose payload, hash or checksum 
         assert.strictEqual(countSound({ checksums, hashes, payloads }), alone < 0 ? rows.length : alone)
       }
     ),
-    { numRuns: cases(100) }
+    { numRuns: cases(40) }
   )
 })
 

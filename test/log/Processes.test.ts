@@ -140,4 +140,4 @@ it.scopedLive(
     })
 )
 
-it.scopedLive("ST-6: processes that open a new file at once all open it, again and again", () => startsTogether(4, 20))
+it.scopedLive("ST-6: processes that open a new file at once all open it, again and again", () => startsTogether(4, 5))

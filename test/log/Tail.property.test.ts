@@ -95,7 +95,7 @@ it.scopedLive("TL-4: whoever appends, and wherever tails stop and start, each se
     const property = fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 25 }), (commands) =>
       Effect.runPromise(run(commands))
     )
-    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(10) }))
   })
 )
 
@@ -119,7 +119,7 @@ it.scopedLive("TL-8: a tail that is never stopped gets to the end by wakes alone
     const property = fc.asyncProperty(fc.array(fc.boolean(), { minLength: 1, maxLength: 20 }), (turns) =>
       Effect.runPromise(run(turns))
     )
-    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(25) }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(10) }))
   })
 )
 

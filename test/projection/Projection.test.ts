@@ -88,7 +88,7 @@ it.effect("PJ-11, PJ-3: applying joined changes equals applying each, wherever t
         for (const run of cut([first, ...rest], runs)) Either.getOrThrow(memory.apply(run.flatMap(project)))
         assert.deepStrictEqual(sorted(memory), folded([first, ...rest]))
       }),
-      { numRuns: cases(200) }
+      { numRuns: cases(80) }
     )
   )
 )
@@ -222,7 +222,7 @@ it.layer(memoryLog)("projections in SQL", (it) => {
           for (const id of ids) yield* log.remove(id)
         }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(30) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(12) }))
     })
   )
 
@@ -243,7 +243,7 @@ it.layer(memoryLog)("projections in SQL", (it) => {
             yield* log.remove(id)
           }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(60) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(24) }))
     })
   )
 
@@ -287,7 +287,7 @@ it.layer(fileLog)("projections under group commit", (it) => {
           }
         }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(15) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(6) }))
     })
   )
 })

@@ -49,7 +49,7 @@ it.scoped.prop(
       assert.deepStrictEqual(yield* contents, before)
       assert.deepStrictEqual(yield* readAll(id), all)
     }).pipe(Effect.provide(memoryLog)),
-  { fastCheck: { numRuns: cases(15) } }
+  { fastCheck: { numRuns: cases(6) } }
 )
 
 it.scoped("RT-23: an archive that does not fit the session is refused with the reason, and changes nothing", () =>

@@ -36,7 +36,7 @@ it.effect.prop(
       yield* fill(id, [[renamed("later")]])
       assert.deepStrictEqual(yield* findings, [])
     }).pipe(Effect.provide(memoryLog)),
-  { fastCheck: { numRuns: cases(15) } }
+  { fastCheck: { numRuns: cases(6) } }
 )
 
 interface Place {

@@ -130,5 +130,5 @@ it.scoped.prop(
         }
       }
     }).pipe(Effect.provide(memory)),
-  { fastCheck: { numRuns: cases(15) } }
+  { fastCheck: { numRuns: cases(6) } }
 )

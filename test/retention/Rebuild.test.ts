@@ -41,7 +41,7 @@ it.effect.prop(
         assert.deepStrictEqual(yield* contents, live)
       }
     }).pipe(Effect.provide(memoryLog)),
-  { fastCheck: { numRuns: cases(15) } }
+  { fastCheck: { numRuns: cases(6) } }
 )
 
 it.effect("RT-15: a rebuild of a pruned session keeps its rows up to the floor as they are", () =>

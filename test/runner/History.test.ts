@@ -95,7 +95,7 @@ it.scoped("EP-10: the kept history is the one that the rows give, whatever happe
   Effect.gen(function* () {
     let n = 0
     for (const [life, renew] of FastCheck.sample(FastCheck.tuple(kinds, FastCheck.nat(9)), {
-      numRuns: cases(60),
+      numRuns: cases(24),
       seed: 7
     })) {
       const { id } = yield* newSession()

@@ -64,7 +64,7 @@ for (const { name, value } of schemas) {
         assert.deepStrictEqual(told(again), told(one))
         assert.strictEqual(JSON.stringify(encode(again)), json)
       }),
-      { numRuns: cases(15) }
+      { numRuns: cases(6) }
     )
   })
 }

@@ -61,7 +61,7 @@ it("SE-31: every text is a valid query of FTS5 or a clear error", () => {
       if (phrase !== undefined) run.all(phrase)
       if (words !== undefined) mark.all(words)
     }),
-    { numRuns: cases(1_500) }
+    { numRuns: cases(600) }
   )
 })
 

@@ -37,7 +37,7 @@ it("SE-40: a text scores higher if it is newer, shorter, or has the words togeth
       assert.isAtMost(scoreOf({ ...one, size: one.size + more }, false, now), score)
       assert.isAbove(score, 0.4999 * scoreOf({ ...one, created: now }, false, now))
     }),
-    { numRuns: cases(200) }
+    { numRuns: cases(80) }
   )
   const plain = { position: 1, session: 1, seq: 1, created: 0, size: 0 }
   const scores = [0, 1, 2, 3].map((role) => scoreOf({ ...plain, role }, false, 0))
@@ -64,7 +64,7 @@ it("SE-42: groups keep every text once, the session and the text with the best s
       )
       assert.strictEqual(new Set(groups.map((group) => group.session)).size, groups.length)
     }),
-    { numRuns: cases(100) }
+    { numRuns: cases(40) }
   )
 })
 
@@ -186,7 +186,7 @@ it.scoped("SE-43: a snippet is one line of bounded length with its marks inside,
             )
           }
         }),
-        { numRuns: cases(150) }
+        { numRuns: cases(60) }
       )
     )
   })

@@ -298,5 +298,5 @@ it.scoped.prop(
         }
       }
     }),
-  { fastCheck: { numRuns: cases(80) } }
+  { fastCheck: { numRuns: cases(32) } }
 )

@@ -60,7 +60,7 @@ it.prop(
     const text = parts.join("")
     assert.deepStrictEqual(split(cutAt(bytes(text), cuts), limit), expected(text, limit))
   },
-  { fastCheck: { numRuns: cases(2000) } }
+  { fastCheck: { numRuns: cases(800) } }
 )
 
 for (const end of ["\n", "\r\n"]) {

@@ -10,6 +10,6 @@ import { holdsFor } from "./support/Property.ts"
 
 it.live(
   "IN-1: inbox and transcript are what the model says, whatever the commands",
-  () => Effect.promise(() => holdsFor({ runs: cases(15), length: 30 })),
+  () => Effect.promise(() => holdsFor({ runs: cases(6), length: 30 })),
   cases(60_000)
 )

@@ -91,5 +91,5 @@ it.live("CO-1: two processes that prompt one session at once run every prompt on
 )
 
 it.live("IN-10: prompts that were acknowledged before a kill -9 are there once, and no tool ran twice", () =>
-  Effect.flatMap(Random.nextIntBetween(0, 2 ** 31), (seed) => survives(4, Number(process.env["DAYBOOK_SEED"] ?? seed)))
+  Effect.flatMap(Random.nextIntBetween(0, 2 ** 31), (seed) => survives(2, Number(process.env["DAYBOOK_SEED"] ?? seed)))
 )

@@ -60,7 +60,7 @@ it("ST-33: events come out of their blocks as they went in, in blocks that follo
         if (next !== undefined) assert.isAbove(bytes + Buffer.byteLength(`${JSON.stringify(next)}\n`), blockBytes)
       }
     }),
-    { numRuns: cases(100) }
+    { numRuns: cases(40) }
   )
 })
 
@@ -130,7 +130,7 @@ it.layer(Layer.provideMerge(layerStore, memoryLog))("content below the floor", (
           assert.deepStrictEqual(yield* (yield* SqlClient.SqlClient)`SELECT * FROM content`, [])
         }).pipe(Effect.provide(runtime), Effect.runPromise)
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(40) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(16) }))
     })
   )
 

@@ -1,5 +1,5 @@
 /**
- * Computes how many cases a property runs. `DAYBOOK_CASES=50` multiplies every count; `npm run test:long` does so. `setup.ts`
+ * Computes how many cases a property runs. `DAYBOOK_CASES=125` multiplies every count; `npm run test:long` does so. `setup.ts`
  * configures the rest: a failing property stops at its first counterexample and prints it with its seed.
  */
 const factor = Number(process.env["DAYBOOK_CASES"] ?? 1)

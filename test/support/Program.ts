@@ -10,7 +10,8 @@ import { build } from "esbuild"
 
 /** Beside the native modules, and readable by other users. */
 const folder = fileURLToPath(new URL("../../node_modules/.cache/daybook-programs/", import.meta.url))
-const banner = "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
+const banner =
+  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
 
 const bundle = async (entry: string): Promise<string> => {
   const { outputFiles } = await build({

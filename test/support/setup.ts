@@ -17,7 +17,7 @@ const seed = given === "random" ? Math.floor(Math.random() * 2 ** 31) : Number(g
 
 FastCheck.configureGlobal({
   seed,
-  numRuns: cases(100),
+  numRuns: cases(40),
   // Shrinking repeats slow cases until the test times out, and then nothing is reported.
   endOnFailure: process.env["DAYBOOK_SHRINK"] !== "1",
   // A case that hangs is a counterexample, reported before the test's own time limit.

@@ -290,7 +290,7 @@ describe("patches made from two texts", () => {
         const hunk = hunksOf(diff(linesOf(before, ending), linesOf(after, ending)), Number.MAX_SAFE_INTEGER)
         assert.strictEqual(update(before, ...hunk), after)
       }),
-      { numRuns: cases(1_000) }
+      { numRuns: cases(400) }
     )
   })
 
@@ -320,7 +320,7 @@ describe("patches made from two texts", () => {
           assert.strictEqual(update(from, ...hunksOf(diff(linesOf(from, "\n"), linesOf(to, "\n")), around)), to)
         }
       ),
-      { numRuns: cases(500) }
+      { numRuns: cases(200) }
     )
   })
 })

@@ -43,7 +43,7 @@ it("TO-105: a child may never do more than its own rules say, nor anything that 
         }
       }
     }),
-    { numRuns: cases(300) }
+    { numRuns: cases(120) }
   )
 })
 

@@ -15,7 +15,7 @@ import { cases } from "../support/Cases.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 
 const check = <A>(arbitrary: fc.Arbitrary<A>, law: (value: A) => void): void =>
-  fc.assert(fc.property(arbitrary, law), { numRuns: cases(80) })
+  fc.assert(fc.property(arbitrary, law), { numRuns: cases(32) })
 
 /** So that some of the activities settle, and prompts follow on their starts. */
 const withEnds = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Draft> => {

@@ -62,7 +62,7 @@ it("FM-83: moving pictures out and back gives the same entry, in the same bytes"
       assert.strictEqual(JSON.stringify(internalize(value, blobs)), JSON.stringify(entry))
       assert.strictEqual(externalize(value).value, value)
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   )
 })
 

@@ -86,7 +86,7 @@ it("FM-92: whatever bytes a file begins with, it is a log with a name or none", 
       const found = summary((start + noise).slice(0, cut))
       if (found !== undefined) assert.isAtLeast(found.name.length, 1)
     }),
-    { numRuns: cases(200) }
+    { numRuns: cases(80) }
   )
 })
 

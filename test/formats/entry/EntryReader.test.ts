@@ -393,7 +393,7 @@ describe("EntryReader", () => {
         const records = [headOf(pieces.right), ...items(pieces.right)].map((piece) => lineOf(piece?.record ?? {}))
         assert.deepStrictEqual(records, source.map(lineOf))
       }),
-      { numRuns: cases(60) }
+      { numRuns: cases(24) }
     )
   })
 
@@ -416,7 +416,7 @@ describe("EntryReader", () => {
           if (originals.has(line) && !line.startsWith('{"type":"session"')) assert.isTrue(kept.has(line), line)
         }
       }),
-      { numRuns: cases(150) }
+      { numRuns: cases(60) }
     )
   })
 })

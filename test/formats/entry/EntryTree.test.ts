@@ -100,7 +100,7 @@ describe("EntryTree", () => {
         }
         assert.deepStrictEqual(reached.toSorted(), [...new Set(pairs.map(([own]) => own))].toSorted())
       }),
-      { numRuns: cases(100) }
+      { numRuns: cases(40) }
     )
   })
 })

@@ -30,7 +30,7 @@ it("FM-50: a healthy log of version 3 in compact JSON is written with the same b
       const content = EntryLogs.file({ ...options, version: 3 })
       assert.strictEqual(rewritten(content), content)
     }),
-    { numRuns: cases(40) }
+    { numRuns: cases(16) }
   )
 })
 
@@ -41,7 +41,7 @@ it("FM-50: what is written is read as the same conversation, and written again w
       const once = Effect.runSync(Effect.either(Effect.try(() => rewritten(content.toString()))))
       if (once._tag === "Right") assert.strictEqual(rewritten(once.right), once.right)
     }),
-    { numRuns: cases(60) }
+    { numRuns: cases(24) }
   )
 })
 

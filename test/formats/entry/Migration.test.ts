@@ -109,7 +109,7 @@ describe("Migration", () => {
           [migrated, ...entries].map((record) => JSON.stringify(record))
         )
       }),
-      { numRuns: cases(40) }
+      { numRuns: cases(16) }
     )
   })
 })

@@ -67,7 +67,7 @@ it.effect("IM-30: any entry log, imported and exported, has the records that its
             })
           )
         ),
-        { numRuns: cases(60) }
+        { numRuns: cases(24) }
       )
     )
   }).pipe(Effect.provide(store))

@@ -174,7 +174,7 @@ describe("JsonLines", () => {
           for (const line of present) assert.include(kept, line)
         }
       ),
-      { numRuns: cases(150) }
+      { numRuns: cases(60) }
     )
   })
 })

@@ -133,7 +133,7 @@ export const storageContract = <E>({ layer, name, root }: StoredIn<E>): void =>
                 }).pipe(Effect.provideService(SessionStorage, storage))
               )
             ),
-            { numRuns: cases(20) }
+            { numRuns: cases(8) }
           )
         )
       })

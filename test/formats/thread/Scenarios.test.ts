@@ -313,7 +313,7 @@ it("S7.11: after a compaction the context is its summary and each message from f
       const later = { ...compaction, seq: 10_000, firstKeptSeq: 10_001, summary: "later" }
       assert.strictEqual(contextOf([...old, compaction, ...recordsOf(after, old.length + 2), later]).length, 1)
     }),
-    { numRuns: cases(100) }
+    { numRuns: cases(40) }
   )
 })
 
@@ -362,7 +362,7 @@ it("S7.13: a cut never separates a call from its result, with parallel, late and
       const first = kept[0]
       assert.isTrue(first?.recordType === "message" && first.role !== "toolResult")
     }),
-    { numRuns: cases(300) }
+    { numRuns: cases(120) }
   )
 })
 

@@ -184,7 +184,7 @@ it.scoped(
             assert.strictEqual(readFileSync(file, "utf8"), damaged)
             assert.strictEqual(statSync(file).mtimeMs, before)
           }),
-          { numRuns: cases(30) }
+          { numRuns: cases(12) }
         )
       )
     })

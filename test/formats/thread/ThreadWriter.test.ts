@@ -155,7 +155,7 @@ it.effect("FM-124: reading a thread and writing it again gives the same records"
           all.map((record) => JSON.parse(JSON.stringify(record)) as unknown)
         )
       }),
-      { numRuns: cases(60) }
+      { numRuns: cases(24) }
     )
   )
 )
