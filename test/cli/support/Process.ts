@@ -198,7 +198,14 @@ export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.gen(functi
     ...options,
     cwd: options.cwd ?? cwd,
     input: options.input ?? "",
-    env: { PATH: process.env["PATH"] ?? "", HOME: root, DAYBOOK_DB: database, ...reporting(), ...options.env }
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: root,
+      DAYBOOK_DB: database,
+      DAYBOOK_NAMING: "off",
+      ...reporting(),
+      ...options.env
+    }
   })
   const startIn = (words: ReadonlyArray<string>, options: Options | undefined, alone: boolean) => {
     const command = complete(options)

@@ -26,6 +26,7 @@ const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_ROOT", "the folder of files and sockets (default: ctx beside the database)"],
   ["DAYBOOK_CONFIG", "the configuration file (default: daybook/config.yaml in XDG_CONFIG_HOME or ~/.config)"],
   ["DAYBOOK_MODEL", "the default model, as provider/model"],
+  ["DAYBOOK_NAMING", "model, prompt or off: how sessions get their names (default: model)"],
   ["DAYBOOK_QUESTIONS", "1: models may ask without a terminal; use daybook answer"],
   ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: ignore instructions, agents, templates and skills of projects"],
   ["DAYBOOK_DEBUG", "any value: log to stderr, and show stack traces of errors"],

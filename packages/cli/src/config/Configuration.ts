@@ -5,7 +5,8 @@
 import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { isAbsolute, join, resolve } from "node:path"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { NamingMode } from "@daybook/core/session/NamingMode"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import * as Config from "./Config.ts"
@@ -36,6 +37,15 @@ export const places = Effect.sync(() => placesOf(process.env, homedir(), process
 /** The settings and the user's folder. */
 export type Configured = Config.Settings & Pick<Places, "userFolder">
 
+/** The value of DAYBOOK_NAMING, which takes precedence over the file. */
+const naming = Effect.suspend(() => {
+  const given = process.env["DAYBOOK_NAMING"] ?? ""
+  if (given === "") return Effect.succeed({})
+  return Schema.is(NamingMode)(given)
+    ? Effect.succeed({ naming: given })
+    : new UsageError({ message: `DAYBOOK_NAMING: expected model, prompt or off, not ${oneLine(given, 40)}` })
+})
+
 /** Reads the settings. A file that `DAYBOOK_CONFIG` names must exist. */
 export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> = Effect.gen(function* () {
   const { file, named, userFolder } = yield* places
@@ -48,7 +58,7 @@ export const read: Effect.Effect<Configured, UsageError | Config.ConfigInvalid> 
       }
     })
   }
-  return { ...(yield* Config.load(file)), userFolder }
+  return { ...(yield* Config.load(file)), ...(yield* naming), userFolder }
 })
 
 /** Reads the settings; joins the lines of several faults to one sentence. */
