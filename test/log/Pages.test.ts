@@ -1,6 +1,7 @@
 /** What a page holds in memory: 512 short payloads, or one long one. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Stream } from "effect"
+import { Array as Arr, Chunk, Effect, Stream } from "effect"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { verify } from "../../packages/log/src/maintenance/Doctor.ts"
 import { rebuild } from "../../packages/log/src/maintenance/Rebuild.ts"
@@ -34,6 +35,30 @@ for (const [store, layer] of Object.entries(stores)) {
         const position = all[0]?.position ?? 0
         const fed = yield* Stream.runCollect(Stream.take(log.feed({ after: position - 1 }), 11))
         assert.deepStrictEqual(Chunk.toReadonlyArray(fed), all)
+      })
+    )
+
+    it.effect("LG-82: pages of a tail grow to 1,024 short rows, and shrink to 64 long ones", () =>
+      Effect.gen(function* () {
+        const log = yield* EventLog
+        const [short, wide] = [session(), session()]
+        yield* begin(short, 2000)
+        yield* begin(wide, 0)
+        const text = "x".repeat(20_000)
+        yield* log.append(
+          wide,
+          Arr.makeBy(639, () => renamed(text))
+        )
+        const pages = (sessionID: SessionID, events: number) =>
+          log.tail({ sessionID }).pipe(
+            Stream.take(events),
+            Stream.chunks,
+            Stream.map((page) => page.length),
+            Stream.runCollect,
+            Effect.map((lengths) => [...lengths])
+          )
+        assert.deepStrictEqual(yield* pages(short, 2001), [512, 1024, 465])
+        assert.deepStrictEqual(yield* pages(wide, 640), [512, 64, 64])
       })
     )
 

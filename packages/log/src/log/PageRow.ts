@@ -81,6 +81,8 @@ export interface Decoded {
   readonly events: ReadonlyArray<SessionEvent>
   /** How many rows were read, those of unknown types included. */
   readonly read: number
+  /** The code units of their payloads. */
+  readonly length: number
   /** The position of the last row that was read; undefined if there is none. */
   readonly position: number | undefined
   /** Why the next row is unreadable; undefined if it is long or there is none. */
@@ -167,13 +169,15 @@ export const decode = (rows: ReadonlyArray<PageRow>, shared: Shared): Decoded =>
 
   const events: Array<SessionEvent> = []
   let read = 0
+  let length = 0
   try {
     for (; read < sound; read++) {
+      length += payloads[read]?.length ?? 0
       const event = eventOf(places[read], payloads[read])
       if (event !== undefined) events.push(event)
     }
   } catch (thrown) {
     stopped = unreadable(read, detailsOf(thrown))
   }
-  return { events, read, position: places[read - 1]?.position, stopped }
+  return { events, read, length, position: places[read - 1]?.position, stopped }
 }

@@ -26,6 +26,9 @@ import type { Tail, Tails } from "./Tails.ts"
 
 type Page = {
   readonly events: ReadonlyArray<SessionEvent>
+  /** How many rows were read, and the code units of their payloads. */
+  readonly read: number
+  readonly length: number
   readonly cursor: number
   readonly hasMore: boolean
   /** Pages of one session: the incarnation they belong to. */
@@ -77,15 +80,15 @@ const page = (sql: SqlClient.SqlClient, place: Place, most: number): Effect.Effe
     for (let empty = false; ; empty = true) {
       const found = yield* Effect.mapError(retryBusy(selectPage(sql, sessionID, after, most)), unavailable("read"))
       if (found.follows) {
-        const { events, incarnation, latest, read, stopped } = found
+        const { events, incarnation, latest, length, read, stopped } = found
         if (incarnation !== (place.incarnation ?? incarnation)) return yield* removed(place)
         // The page ends before a long or unreadable row. The next one begins with it, and reads it alone or fails.
-        if (read > 0) return { events, cursor: after + read, incarnation, hasMore: after + read < latest }
+        if (read > 0) return { events, read, length, cursor: after + read, incarnation, hasMore: after + read < latest }
         return yield* stopped ?? page(sql, place, 1)
       }
       const { incarnation, seq } = yield* checkPlace(sql, place)
       if (found.found > 0) return yield* missing(place)
-      if (seq <= after) return { events: [], cursor: after, incarnation, hasMore: false }
+      if (seq <= after) return { events: [], read: 0, length: 0, cursor: after, incarnation, hasMore: false }
       // Either an event arrived after the first look, or its row is missing and a second look does not find it.
       if (empty) return yield* missing(place)
     }
@@ -109,10 +112,10 @@ const feedPage = (
     Effect.mapError(unavailable("read")),
     Effect.flatMap((found): Effect.Effect<Page, FeedError> => {
       if (!gaps && after < found.floor) return new CursorExpired({ cursor: after, floor: found.floor })
-      const { events, position = after, read, stopped } = found
+      const { events, length, position = after, read, stopped } = found
       // The page ends before a long or unreadable row. The next one begins with it, and reads it alone or fails.
       if (read === 0 && found.found > 0) return stopped ?? feedPage(sql, after, 1, gaps)
-      return Effect.succeed({ events, cursor: position, hasMore: read < found.found || read === most })
+      return Effect.succeed({ events, read, length, cursor: position, hasMore: read < found.found || read === most })
     })
   )
 
@@ -125,7 +128,8 @@ export const read = (sql: SqlClient.SqlClient) =>
     }
     // NaN becomes the default.
     const limit = Math.trunc(Math.max(1, Math.min(options.limit ?? pageSize, pageSize))) || pageSize
-    return yield* page(sql, place, limit)
+    const { cursor, events, hasMore, incarnation } = yield* page(sql, place, limit)
+    return { events, cursor, incarnation, hasMore }
   })
 
 type Following<E, Item> = {
@@ -136,10 +140,21 @@ type Following<E, Item> = {
   /** Checks the start before the first page. */
   readonly check?: Effect.Effect<void, E>
   readonly incarnation?: number | undefined
-  readonly next: (after: number, incarnation: number | undefined) => Effect.Effect<Page, E>
+  /** Reads a page of at most `most` rows. */
+  readonly next: (after: number, incarnation: number | undefined, most: number) => Effect.Effect<Page, E>
   /** The marker between replay and following, if any. */
   readonly seam: (cursor: number) => Chunk.Chunk<Item>
 }
+
+/** The code units of a tail's page, and its rows. */
+const [pageLength, fewestRows, mostRows] = [1_048_576, 64, 1024]
+
+/**
+ * The most rows of the page after this one, if its rows are as long: a page has costs of its own, and rows that are long
+ * together take memory.
+ */
+const rowsAfter = ({ length, read }: Page): number =>
+  length === 0 ? pageSize : Math.max(fewestRows, Math.min(mostRows, Math.floor((pageLength * read) / length)))
 
 /**
  * Reads pages to the end, emits the seam once, then waits for the events of commits, or looks again. The tail moves when
@@ -147,7 +162,7 @@ type Following<E, Item> = {
  */
 const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
   type Pulls = Channel.Channel<Chunk.Chunk<SessionEvent | Item>, unknown, E>
-  let [cursor, incarnation] = [following.start, following.incarnation]
+  let [cursor, incarnation, rows] = [following.start, following.incarnation, pageSize]
 
   const emit = (events: Chunk.Chunk<SessionEvent | Item>, then: () => Pulls): Pulls =>
     Channel.flatMap(Channel.write(events), then)
@@ -156,10 +171,11 @@ const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
   const look = (then: () => Pulls): Pulls => {
     const next = Effect.suspend(() => {
       tail.look()
-      return following.next(cursor, incarnation)
+      return following.next(cursor, incarnation, rows)
     })
     return Channel.flatMap(Channel.fromEffect(next), (page) => {
       ;({ cursor, incarnation } = page)
+      rows = rowsAfter(page)
       tail.moved(cursor, incarnation)
       if (then === waits) Metrics.tailLag.unsafeUpdate(page.events.length, [])
       return emit(Chunk.unsafeFromArray(page.events), page.hasMore ? () => look(then) : then)
@@ -210,7 +226,7 @@ export const tail =
       sessionID,
       start: cursorOf(after, -1),
       incarnation,
-      next: (after, incarnation) => page(sql, { sessionID, after, incarnation }, pageSize),
+      next: (after, incarnation, most) => page(sql, { sessionID, after, incarnation }, most),
       seam
     })
 
@@ -233,7 +249,7 @@ export const feed =
       tails,
       start,
       check,
-      next: (after) => feedPage(sql, after, pageSize),
+      next: (after, _, most) => feedPage(sql, after, most),
       seam: noMarker
     })
   }
