@@ -155,3 +155,24 @@ for (const format of ["entries", "pi", "thread", "jsonl", "markdown", "html"] as
     })
   )
 }
+
+it.scopedLive(
+  "IM-36: after a prune, an export as a log is refused and writes nothing; documents have all messages",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { folder } = written(here)
+      const id = idOf((yield* here.run(["import", folder])).stdout)
+      const pruned = yield* here.run(["prune", "--to", "100000", "--yes", "--json"])
+      assert.strictEqual(pruned.code, 0, pruned.stderr)
+      for (const format of ["entries", "pi", "thread"]) {
+        const out = join(here.root, `out-${format}`)
+        const { code, stderr, stdout } = yield* here.run(["export", id, "--format", format, "--out", out])
+        assert.deepStrictEqual([code, stdout, existsSync(out)], [3, "", false])
+        assert.match(stderr, /the events of ses_\S+ up to \d+ were pruned.*jsonl, markdown and html/)
+      }
+      const document = yield* here.run(["export", id, "--format", "markdown"])
+      assert.strictEqual(document.code, 0)
+      assert.include(document.stdout, "The second answer.")
+    })
+)

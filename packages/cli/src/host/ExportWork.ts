@@ -15,7 +15,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { reportText } from "../render/ExportText.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { FileProblem, type OutputClosed, type OutputFailed } from "../support/Errors.ts"
+import { FileProblem, NotFound, type OutputClosed, type OutputFailed } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import { withReader } from "./Runtime.ts"
 import * as WholeFile from "./WholeFile.ts"
@@ -111,12 +111,25 @@ const sendEntries = Effect.fnUntraced(function* (
   return report
 })
 
+/** A log of another tool needs all events of the session. */
+const allEvents = Effect.fnUntraced(function* ({ id }: Session) {
+  const { floor } = yield* (yield* SessionStore).snapshot(id)
+  if (floor < 0) return
+  return yield* new NotFound({
+    message:
+      `the events of ${id} up to ${floor} were pruned, so it cannot be written as a log of another tool; ` +
+      "--format jsonl, markdown and html still have all its messages"
+  })
+})
+
 const documents = { jsonl: Document.jsonl, markdown: Document.markdown, html: Document.html }
 
 const write = (session: Session, request: Request, redactor: Redaction.Redactor | undefined) => {
   const { file, force, format } = request
-  if (format === "entries" || format === "pi") return sendEntries(session, request, redactor)
-  if (format === "thread") return sendThread(session, request, redactor)
+  if (format === "entries" || format === "pi") {
+    return Effect.zipRight(allEvents(session), sendEntries(session, request, redactor))
+  }
+  if (format === "thread") return Effect.zipRight(allEvents(session), sendThread(session, request, redactor))
   return Effect.as(send(documents[format](session, messagesOf(session), { redactor }), file, force), undefined)
 }
 
