@@ -76,16 +76,16 @@ const applied = Effect.fnUntraced(function* (policy: Policy.Policy) {
   return (yield* Effect.withClock(work, skipping(start))) - start
 })
 
-it.scoped("RT-40: a policy prunes at its start, and again an hour later", () =>
+it.scoped("RT-40, UN-45: a policy prunes at its start, and again an hour later, and then erases snapshots", () =>
   Effect.gen(function* () {
-    const [id, lines] = [session(), yield* Queue.unbounded<string>()]
+    const [id, lines, ends] = [session(), yield* Queue.unbounded<string>(), yield* Queue.unbounded<void>()]
     yield* begun(id, 2)
     const first = (yield* readAll(id)).length - 1
     yield* TestClock.adjust("1 day")
-    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce }, Effect.void)
+    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce }, Queue.offer(ends, undefined))
     yield* Layer.build(Layer.provide(policy, loggedTo(lines)))
-    // A run ends with its line in the log.
     yield* Queue.take(lines)
+    yield* Queue.take(ends)
     assert.strictEqual(yield* floorOf(id), first)
     yield* fill(id, turns(1))
     const second = (yield* readAll(id, first)).length + first
@@ -93,6 +93,7 @@ it.scoped("RT-40: a policy prunes at its start, and again an hour later", () =>
     assert.strictEqual(yield* floorOf(id), first)
     yield* TestClock.adjust("1 minute")
     yield* Queue.take(lines)
+    yield* Queue.take(ends)
     assert.strictEqual(yield* floorOf(id), second)
   }).pipe(Effect.provide(memory))
 )

@@ -1,14 +1,19 @@
 /** The size of the stores: what goes first, what is packed, and that an erasure is finished. */
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readdirSync, rmSync, watch, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, FiberId, Layer } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as References from "../../packages/core/src/snapshot/References.ts"
+import * as Snapshots from "../../packages/core/src/snapshot/Snapshots.ts"
 import { storeOf } from "../../packages/core/src/snapshot/StoreFolder.ts"
 import * as Upkeep from "../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { contents, place, project, workTree, write } from "./support/Repository.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { runtime } from "../support/Harness.ts"
+import { waitingFor } from "../support/Waiting.ts"
+import { contents, options, place, project, workTree, write } from "./support/Repository.ts"
 import { changedPaths, session, take, turn, undo } from "./support/Snapshotting.ts"
 
 const unbounded = Number.MAX_SAFE_INTEGER
@@ -23,6 +28,17 @@ const withoutGit = <A, E, R>(work: Effect.Effect<A, E, R>) =>
       Effect.sync(() => (process.env["PATH"] = path))
     )
   })
+
+/** Waits until a file is removed. */
+const watching = (file: string) => {
+  const removed = Deferred.unsafeMake<void>(FiberId.none)
+  const watcher = watch(dirname(file), () => {
+    if (existsSync(file)) return
+    watcher.close()
+    Deferred.unsafeDone(removed, Effect.void)
+  })
+  return Deferred.await(removed)
+}
 
 describe("upkeep", () => {
   it.scopedLive("UN-40, UN-41: above the size the oldest snapshots go first, and what is left can be restored", () =>
@@ -94,6 +110,40 @@ describe("upkeep", () => {
       yield* Upkeep.run(given.folder, unbounded)
       assert.isFalse(existsSync(join(store, "erase-pending")))
       assert.sameMembers(readdirSync(join(store, "objects")), ["info", "pack"])
+    })
+  )
+
+  it.scopedLive("UN-43: a start finishes an erasure that an earlier process began", () =>
+    Effect.gen(function* () {
+      const { options: given, work } = yield* place
+      project(work, { "a.txt": "1" })
+      const kept = yield* turn(given, work, () => write(work, { "a.txt": "2" }))
+      const note = join(storeOf(given, yield* workTree(work)), "erase-pending")
+      writeFileSync(note, "")
+      const erased = watching(note)
+      yield* Layer.build(Snapshots.layer({ folder: given.folder }))
+      yield* waitingFor("the end of the erasure")(erased)
+      assert.deepStrictEqual(yield* changedPaths(given, work, kept), ["a.txt"])
+    })
+  )
+
+  it.scopedLive("UN-9, UN-43: a start erases the snapshots of a session that was removed without them", () =>
+    Effect.gen(function* () {
+      const { base, work } = yield* place
+      const data = join(base, "data")
+      mkdirSync(data)
+      project(work, { "a.txt": "1" })
+      const given = { ...options(join(data, "snapshots")) }
+      const open = runtime({ filename: join(data, "log.sqlite") })
+      yield* Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const { id } = yield* sessions.create({ location: { directory: work } })
+        yield* take(given, work, id)
+        yield* (yield* EventLog).remove(id)
+      }).pipe(Effect.provide(open))
+      assert.isTrue(existsSync(storeOf(given, yield* workTree(work))))
+      yield* Effect.provide(Effect.void, runtime({ filename: join(data, "log.sqlite") }))
+      assert.isFalse(existsSync(storeOf(given, yield* workTree(work))))
     })
   )
 

@@ -257,7 +257,7 @@ const snapshots = (options: Options) => {
 const retention = (policy: Policy.Policy) =>
   Layer.unwrapEffect(
     Effect.map(Snapshots.Snapshots, ({ forgetUntil }) =>
-      Policy.layer(policy, Effect.asVoid(Effect.flatMap(PrunedTurns.times, forgetUntil)))
+      Policy.layer(policy, Effect.flatMap(PrunedTurns.times, forgetUntil))
     )
   )
 

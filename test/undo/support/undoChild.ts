@@ -9,6 +9,7 @@ import { Effect } from "effect"
 import { join } from "../../../packages/core/src/snapshot/Change.ts"
 import * as Restore from "../../../packages/core/src/snapshot/Restore.ts"
 import * as SnapshotStore from "../../../packages/core/src/snapshot/SnapshotStore.ts"
+import * as Upkeep from "../../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { options, workTree } from "./Repository.ts"
 
@@ -33,7 +34,7 @@ const counting = <Module extends object>(module: Module, names: ReadonlyArray<ke
   }
 }
 
-counting(fs, ["rename", "rm", "open", "writeFile", "copyFile", "mkdir", "symlink", "chmod"])
+counting(fs, ["rename", "rm", "open", "writeFile", "copyFile", "mkdir", "rmdir", "symlink", "chmod", "utimes"])
 counting(childProcess, ["spawn"])
 syncBuiltinESMExports()
 
@@ -41,6 +42,7 @@ const given = options(folder)
 await Effect.runPromise(
   Effect.gen(function* () {
     const tree = yield* workTree(work)
+    if (mode === "forget") return yield* Upkeep.forget(given.folder, SessionID.make("ses_child"))
     if (mode === "take") return void (yield* SnapshotStore.take(given, tree, SessionID.make("ses_child")))
     const changes = yield* SnapshotStore.changes(given, tree, [{ before, after }])
     yield* Restore.apply(given, tree, yield* Restore.plan(given, tree, join(changes), false))

@@ -156,6 +156,18 @@ export const put = (root: string, name: string, state: NonNullable<State>, bytes
     }).pipe(Effect.ensuring(Effect.promise(() => fs.rm(temporary, { force: true }).catch(() => undefined))))
   }).pipe(Effect.scoped, Effect.uninterruptible)
 
+/** Removes the empty folders from one up to `top`. */
+const removeEmpty = (folder: string, top: string) =>
+  attempt(async () => {
+    for (let empty = folder; empty !== top && empty.startsWith(top); empty = path.dirname(empty)) {
+      const removed = await fs.rmdir(empty).then(
+        () => true,
+        () => false
+      )
+      if (!removed) return
+    }
+  })
+
 /** Removes a file, then the folders up to `top` that it leaves empty. */
 export const remove = (root: string, top: string, name: string, seen: State, limit: number) =>
   Effect.gen(function* () {
@@ -165,13 +177,14 @@ export const remove = (root: string, top: string, name: string, seen: State, lim
     const at = yield* hold(root, folder)
     yield* unchanged(at(path.basename(full)), seen, limit)
     yield* attempt(() => fs.rm(at(path.basename(full)), { force: true }))
-    yield* attempt(async () => {
-      for (let empty = folder; empty !== top && empty.startsWith(top); empty = path.dirname(empty)) {
-        const removed = await fs.rmdir(empty).then(
-          () => true,
-          () => false
-        )
-        if (!removed) return
-      }
-    })
+    yield* removeEmpty(folder, top)
   }).pipe(Effect.scoped, Effect.uninterruptible)
+
+/** Removes the folders that a removed file left empty, if the removal was cut off before. */
+export const finishRemoval = (root: string, top: string, name: string) =>
+  Effect.gen(function* () {
+    const folder = path.dirname(path.join(root, name))
+    if (!(yield* exists(folder))) return
+    yield* hold(root, folder)
+    yield* removeEmpty(folder, top)
+  }).pipe(Effect.scoped, Effect.ignore)

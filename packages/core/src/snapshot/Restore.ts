@@ -2,7 +2,7 @@
  * Takes back what turns did to the files of a Location. A path goes back only if it still is as the last of these turns
  * left it; any other path is a conflict and stays. Running an interrupted restore again finishes it. Spec: UN-20..UN-26.
  */
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import * as Change from "./Change.ts"
 import * as Disk from "./Disk.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
@@ -67,22 +67,28 @@ export type Plan = Effect.Effect.Success<ReturnType<typeof plan>>
 
 const isDeletion = ({ outcome }: Step) => outcome.action === "deleted"
 
-type Read = Effect.Effect.Success<ReturnType<typeof SnapshotStore.contents>>
+type Contents = ReturnType<typeof SnapshotStore.contents>
 
 /** Carries out one step; a path that cannot be changed stays and is named. */
 const carryOut = (
   { limits }: StoreOptions,
   tree: WorkTree,
-  read: Read,
+  contents: Contents,
   { change, outcome, seen }: Step
-): Effect.Effect<Outcome, SnapshotUnavailable> => {
+): Effect.Effect<Outcome, SnapshotUnavailable, Scope.Scope> => {
   const { before, path } = change
   const limit = limits.fileBytes
+  if (outcome.action === "already" && before === undefined) {
+    return Effect.as(Disk.finishRemoval(tree.root, tree.directory, path), outcome)
+  }
   if (outcome.action === "already" || outcome.action === "conflict") return Effect.succeed(outcome)
   const work =
     before === undefined
       ? Disk.remove(tree.root, tree.directory, path, seen, limit)
-      : Effect.flatMap(read(before.id), (bytes) => Disk.put(tree.root, path, before, bytes, seen, limit))
+      : Effect.flatMap(
+          Effect.flatMap(contents, (read) => read(before.id)),
+          (bytes) => Disk.put(tree.root, path, before, bytes, seen, limit)
+        )
   return work.pipe(
     Effect.as(outcome),
     Effect.catchTag("Left", ({ reason }) => Effect.succeed(conflict(path, reason)))
@@ -91,9 +97,9 @@ const carryOut = (
 
 /** Carries out a plan: deletions first, the deepest first, so that a file can take the place of a folder. */
 export const apply = Effect.fn("Restore.apply")(function* (options: StoreOptions, tree: WorkTree, steps: Plan) {
-  const read = yield* SnapshotStore.contents(options, tree)
+  const contents = yield* Effect.cached(SnapshotStore.contents(options, tree))
   const deletions = steps.filter(isDeletion).toSorted((a, b) => b.change.path.length - a.change.path.length)
   const writes = steps.filter((step) => !isDeletion(step))
-  const outcomes = yield* Effect.forEach([...deletions, ...writes], (step) => carryOut(options, tree, read, step))
+  const outcomes = yield* Effect.forEach([...deletions, ...writes], (step) => carryOut(options, tree, contents, step))
   return outcomes.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 }, Effect.scoped)

@@ -117,6 +117,7 @@ const makeBell = (maxBytes: number) =>
     let [count, bytes] = [between, 0]
     return {
       wait: Queue.take(queue),
+      ring: Queue.offer(queue, undefined),
       stored: ({ stored }: SnapshotStore.Snapshot) =>
         Effect.suspend(() => {
           count += 1
@@ -152,6 +153,9 @@ const make = Effect.fnUntraced(function* ({
 
   const upkeep = Upkeep.run(folder, maxBytes)
   const bell = yield* makeBell(maxBytes)
+  // An earlier process may have ended within an erasure.
+  const left = yield* Effect.orElseSucceed(stores(folder), () => [])
+  if (left.some(Upkeep.isPending)) yield* bell.ring
   yield* Effect.forkScoped(Effect.forever(Effect.zipRight(bell.wait, Effect.ignoreLogged(upkeep))))
 
   const take: Snapshots["Type"]["take"] = Effect.fn("Snapshots.take")(function* (sessionID, directory) {
@@ -167,7 +171,8 @@ const make = Effect.fnUntraced(function* ({
     const steps = yield* Restore.plan(store, tree, join(yield* SnapshotStore.changes(store, tree, turns)), force)
     const planned = steps.map(({ outcome }) => outcome)
     const toDo = planned.some(({ action }) => action !== "already" && action !== "conflict")
-    if (dryRun || !toDo) return { outcomes: planned, before: undefined, after: undefined }
+    if (dryRun) return { outcomes: planned, before: undefined, after: undefined }
+    if (!toDo) return { outcomes: yield* Restore.apply(store, tree, steps), before: undefined, after: undefined }
     // What the restore replaces stays in the store.
     const { tree: before } = yield* SnapshotStore.take(store, tree, sessionID)
     const outcomes = yield* Restore.apply(store, tree, steps)

@@ -54,7 +54,7 @@ export const apply = Effect.fn("Retention.apply")(function* (policy: Policy) {
  * Applies the policy now and after each pause, until the scope closes, and runs `pruned` after each time. A failed run is
  * logged, and the next one follows.
  */
-export const layer = <E, R>(policy: Policy, pruned: Effect.Effect<void, E, R>) =>
+export const layer = <A, E, R>(policy: Policy, pruned: Effect.Effect<A, E, R>) =>
   Layer.scopedDiscard(
     Effect.zipRight(apply(policy), pruned).pipe(
       Effect.catchAllCause((cause) => Effect.logWarning("retention failed; it is tried again", cause)),
