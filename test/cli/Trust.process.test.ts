@@ -7,14 +7,12 @@ import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { program as server } from "../mcp/support/Servers.ts"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
 import { jsonLines, place, type Place } from "./support/Process.ts"
 
 beforeAll(() => void build())
-
-const server = fileURLToPath(new URL("../mcp/support/server.mjs", import.meta.url))
 
 const write = (file: string, text: string, mode = 0o644) => {
   mkdirSync(dirname(file), { recursive: true })

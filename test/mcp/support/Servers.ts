@@ -6,12 +6,14 @@ import { fileURLToPath } from "node:url"
 import { Context, Deferred, Effect, Layer, type Scope, Stream } from "effect"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
 import * as Mcp from "../../../packages/mcp/src/Mcp.ts"
+import { program as bundled } from "../../support/Program.ts"
 import { callBy, makeWorkbench, type Options, textOf } from "../../tools/Workbench.ts"
 
 const { resolve } = createRequire(import.meta.url)
 const node = (...args: ReadonlyArray<string>) => ({ command: process.execPath, args })
 
-const program = fileURLToPath(new URL("server.mjs", import.meta.url))
+/** The server of `server.mjs`, bundled: tests start it often. */
+export const program = await Effect.runPromise(bundled(fileURLToPath(new URL("server.mjs", import.meta.url))))
 
 /** The protocol's reference server over standard streams. */
 export const everything = node(resolve("@modelcontextprotocol/server-everything/dist/index.js"), "stdio")
