@@ -7,6 +7,7 @@ import { Deferred, Effect, FiberId, Layer } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as References from "../../packages/core/src/snapshot/References.ts"
 import * as Snapshots from "../../packages/core/src/snapshot/Snapshots.ts"
+import * as StoreCheck from "../../packages/core/src/snapshot/StoreCheck.ts"
 import { storeOf } from "../../packages/core/src/snapshot/StoreFolder.ts"
 import * as Upkeep from "../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -92,6 +93,20 @@ describe("upkeep", () => {
       assert.deepStrictEqual(yield* changedPaths(given, work, changed), ["a.txt"])
       const later = yield* turn(given, work, () => write(work, { "b.txt": "2" }))
       assert.deepStrictEqual(yield* changedPaths(given, work, later), ["b.txt"])
+    })
+  )
+
+  it.scopedLive("UN-9: after an erasure, a snapshot of unchanged files stores again what was erased", () =>
+    Effect.gen(function* () {
+      const { options: given, work } = yield* place
+      const other = SessionID.make("ses_other")
+      project(work, { "a.txt": "1" })
+      yield* take(given, work, other)
+      write(work, { "a.txt": "2" })
+      yield* take(given, work)
+      yield* Upkeep.forget(given.folder, session)
+      yield* take(given, work, other)
+      assert.deepStrictEqual(yield* StoreCheck.check(given.folder), [])
     })
   )
 
