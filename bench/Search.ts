@@ -52,7 +52,8 @@ const dataOf = (kind: number, position: number, text: string): unknown => {
 }
 
 const insertSession = `INSERT INTO session (id, directory, location, cost, tokens_input, tokens_output, tokens_reasoning,
-  tokens_cache_read, tokens_cache_write, time_created, time_updated) VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0, ?, ?)`
+  tokens_cache_read, tokens_cache_write, turns, tool_calls, duration_ms, time_created, time_updated)
+  VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?)`
 
 /** Fills the database with sessions of prompts, answers and calls. Returns the bytes of their texts. */
 export const fill = async (filename: string, parts: number): Promise<number> => {
@@ -105,7 +106,7 @@ export const queries = (parts: number): ReadonlyArray<string> => [
   `session:ses_${"5".padStart(10, "0")} event`,
   "cwd:/work/3 snapshot",
   "after:2026-02-01 before:2026-02-08 prompt",
-  "append commit fsync transaction"
+  "append commit transaction"
 ]
 
 const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provideMerge(ours(filename)), Layer.orDie)
@@ -154,7 +155,8 @@ export interface Result {
   readonly p50: number
   readonly p99: number
   readonly slowest: string
-  readonly empty: number
+  /** The queries that found nothing. */
+  readonly empty: ReadonlyArray<string>
   readonly removeMs: number
   readonly alone: ReadonlyArray<number>
   readonly followed: ReadonlyArray<number>
@@ -199,7 +201,7 @@ export const measure = async (directory: string, parts: number, rounds: number):
     p50: median(ms),
     p99: quantile(ms, 0.99),
     slowest: slowest.map((each) => `${each.query} ${each.ms.toFixed(1)} ms`).join("; "),
-    empty: found.filter(({ hits }) => hits === 0).length,
+    empty: found.filter(({ hits }) => hits === 0).map(({ query }) => query),
     removeMs,
     alone,
     followed
