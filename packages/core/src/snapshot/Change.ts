@@ -26,8 +26,8 @@ export interface Pair {
 const heading = /^([0-9a-f]{40}) ([0-9a-f]{40})\n/
 
 /**
- * Reads the output of `git diff-tree --stdin -r -z --raw --no-abbrev`: the changes of each pair, with its snapshots. A pair
- * of which a snapshot is missing has none.
+ * Reads the output of `git diff-tree --stdin -r -z --raw --no-abbrev`: the changes of each pair, with its snapshots. git
+ * leaves out a pair with a missing snapshot.
  */
 export const changesIn = (output: Buffer): ReadonlyArray<Pair & { readonly changes: ReadonlyArray<Change> }> => {
   const fields = output.toString("utf8").split("\0")

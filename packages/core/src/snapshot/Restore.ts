@@ -32,7 +32,7 @@ const conflict = (path: string, reason: string): Outcome => ({ path, action: "co
 const actionOf = (seen: Change.State, wanted: Change.State): Action =>
   wanted === undefined ? "deleted" : seen === undefined ? "recreated" : "restored"
 
-const others = { folder: "a folder is there", special: "it is no regular file", large: "it is too large" } as const
+const others = { folder: "a folder is there", special: "it is not a regular file", large: "it is too large" } as const
 
 /** Decides about one path from what is there now. */
 const decide = (change: Change.Joined, found: Disk.Found, force: boolean): Step => {

@@ -202,7 +202,7 @@ export const changes = Effect.fn("SnapshotStore.changes")(function* (
   const args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"]
   const lines = pairs.map(({ after, before }) => `${before} ${after}\n`)
   const groups = changesIn(yield* gitIn(at, args, lines.join("")))
-  // git leaves out a pair of which it does not have a tree.
+  // git leaves out a pair with a missing tree.
   if (groups.length !== pairs.length) return yield* gone
   return groups.map(({ changes }) => changes)
 })
