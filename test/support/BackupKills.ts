@@ -1,34 +1,13 @@
 /** Kills copies and restores at random operations, and checks what is left. Used by a quick and a long test. */
-import { fork } from "node:child_process"
 import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Deferred, Effect, FastCheck as fc } from "effect"
+import { Effect, FastCheck as fc } from "effect"
 import * as Backup from "../../packages/log/src/maintenance/Backup.ts"
-import { childProgram } from "./Child.ts"
+import { childProgram, runChild } from "./Child.ts"
 import { logAt, temporaryFolder } from "./Database.ts"
 import { begin, session } from "./Logs.ts"
-import { waitingFor } from "./Waiting.ts"
-
-/** Runs the child; true if it killed itself. */
-const runChild = (program: string, args: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const ended = yield* Deferred.make<boolean>()
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => fork(program, [...args], { stdio: "inherit", execArgv: [] })),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    child.on("exit", (code, signal) =>
-      Deferred.unsafeDone(
-        ended,
-        code === 0 || signal === "SIGKILL"
-          ? Effect.succeed(code !== 0)
-          : Effect.dieMessage(`the child ended with ${code}`)
-      )
-    )
-    return yield* waitingFor("the end of the child")(Deferred.await(ended))
-  }).pipe(Effect.scoped)
 
 const remove = (path: string): void => rmSync(path, { force: true })
 

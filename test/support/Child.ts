@@ -1,4 +1,4 @@
-/** Runs `logChild.ts` on a database file with a queue of its answers. `Program.ts` bundles it. */
+/** Runs programs of tests: `logChild.ts` on a database file with a queue of its answers, and those that kill themselves. */
 import { fork, type ChildProcess } from "node:child_process"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -20,6 +20,25 @@ export interface Child {
   /** Kills the process immediately, like a power cut, and waits for its end. */
   readonly kill: Effect.Effect<void>
 }
+
+/** Runs a program that kills itself at some point or ends; true if it killed itself. */
+export const runChild = (program: string, args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const ended = yield* Deferred.make<boolean>()
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => fork(program, [...args], { stdio: "inherit", execArgv: [] })),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    child.on("exit", (code, signal) =>
+      Deferred.unsafeDone(
+        ended,
+        code === 0 || signal === "SIGKILL"
+          ? Effect.succeed(code !== 0)
+          : Effect.dieMessage(`the child ended with ${code}`)
+      )
+    )
+    return yield* waitingFor("the end of the child")(Deferred.await(ended))
+  }).pipe(Effect.scoped)
 
 /** Starts a child on the file; it is killed when the scope closes. */
 export const startChild = (program: string, filename: string, options: { readonly uid?: number } = {}) =>

@@ -1,10 +1,9 @@
 /** Kills imports at random statements, imports again, and compares. Used by a quick and a long test. */
-import { fork } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, FastCheck as fc, Layer } from "effect"
+import { Effect, FastCheck as fc, Layer } from "effect"
 import { isComplete } from "../../packages/log/src/domain/Imported.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
@@ -12,28 +11,8 @@ import { importLog } from "../../packages/formats/src/import/Import.ts"
 import * as LogSource from "../../packages/formats/src/source/LogSource.ts"
 import { linesOf, longRecords } from "../formats/support/EntryTexts.ts"
 import { eventsOf } from "../formats/support/RoundTrips.ts"
-import { childProgram } from "./Child.ts"
+import { childProgram, runChild } from "./Child.ts"
 import { temporaryFolder } from "./Database.ts"
-import { waitingFor } from "./Waiting.ts"
-
-/** Runs the child; true if it killed itself. */
-const runChild = (program: string, args: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const ended = yield* Deferred.make<boolean>()
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => fork(program, [...args], { stdio: "inherit", execArgv: [] })),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    child.on("exit", (code, signal) =>
-      Deferred.unsafeDone(
-        ended,
-        code === 0 || signal === "SIGKILL"
-          ? Effect.succeed(code !== 0)
-          : Effect.dieMessage(`the child ended with ${code}`)
-      )
-    )
-    return yield* waitingFor("the end of the child")(Deferred.await(ended))
-  }).pipe(Effect.scoped)
 
 const storeAt = (filename: string) => Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer))
 
