@@ -140,8 +140,8 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       | AppendError
     >
     /**
-     * Takes back the last undo: files and history are again as just before it, with the same account. Again: the undo before
-     * that. Fails with `RedoRefused`, and changes nothing, if the session went on since, or if files did, unless `force`
+     * Takes back the last undo: files and history are again as just before it, with the same account. A second
+     * call takes back the undo before that. Fails with `RedoRefused`, and changes nothing, if the session went on since, or if files did, unless `force`
      * (UN-50 to UN-53).
      */
     readonly redo: (

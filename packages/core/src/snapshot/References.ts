@@ -61,7 +61,7 @@ export const references = (store: string): Effect.Effect<ReadonlyArray<Reference
     return found
   })
 
-/** Keeps these snapshots no longer. What only they need is still stored. */
+/** Drops these snapshots. Content that only they need stays stored. */
 export const drop = (dropped: ReadonlyArray<Omit<Reference, "time">>): Effect.Effect<void, SnapshotUnavailable> =>
   tryFiles("dropping snapshots", async () => {
     for (const reference of dropped) {

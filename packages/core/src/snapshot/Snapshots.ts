@@ -52,7 +52,7 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
     readonly restore: (request: RestoreRequest) => Effect.Effect<Restored, SnapshotUnavailable>
     /** Erases the snapshots of a removed session. A failure is logged; the next start tries again. */
     readonly forget: (sessionID: SessionID) => Effect.Effect<void>
-    /** Whether a session has snapshots; none if there are no stores, or if they cannot be read. */
+    /** Whether a session has snapshots. False without stores, and if they cannot be read. */
     readonly kept: Effect.Effect<Option.Option<(sessionID: SessionID) => boolean>>
     /** Erases the snapshots of sessions that were last used up to a time. Returns their number. */
     readonly forgetUntil: (times: ReadonlyMap<SessionID, number>) => Effect.Effect<number, SnapshotUnavailable>

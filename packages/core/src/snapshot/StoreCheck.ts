@@ -1,4 +1,4 @@
-/** Finds what is wrong with stores of snapshots, and mends it. A check changes nothing. Spec: UN-46, UN-47. */
+/** Finds and mends faults of the stores of snapshots. A check changes nothing. Spec: UN-46, UN-47. */
 import { existsSync, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -25,7 +25,7 @@ export interface Fault {
 
 const isFolder = (name: string) => lstatSync(name, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** The lines in which git complains about the objects of a store. */
+/** The lines of git's output that report faults of a store's objects. */
 const complaints = (store: string) =>
   Effect.map(
     runGit(store, {
@@ -76,7 +76,7 @@ const isWhole = (bad: ReadonlySet<string>, { store, tree }: References.Reference
 
 const discard = (store: string) => tryFiles("removing snapshots", () => fs.rm(store, { recursive: true, force: true }))
 
-/** Keeps the snapshots that are whole, and removes what is left of the others. */
+/** Keeps the whole snapshots, and removes the damaged ones. */
 const salvage = Effect.fnUntraced(function* (store: string) {
   const bad = new Set((yield* complaints(store)).flatMap((line) => line.match(ids) ?? []))
   const all = yield* References.references(store)
@@ -86,7 +86,7 @@ const salvage = Effect.fnUntraced(function* (store: string) {
   if (existsSync(store) && (yield* complaints(store)).length > 0) yield* discard(store)
 })
 
-/** Mends a fault: keeps what is whole of a damaged store, removes an orphaned one, finishes an erasure. */
+/** Mends a fault: keeps the whole snapshots of a damaged store, removes an orphaned store, finishes an erasure. */
 export const mend = Effect.fn("Snapshots.mend")(({ kind, store }: Fault): Effect.Effect<void, SnapshotUnavailable> => {
   switch (kind) {
     case "damaged":

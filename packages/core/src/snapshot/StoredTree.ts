@@ -1,6 +1,6 @@
 /**
  * Remembers the tree of a published index in a file beside it, so that a snapshot of unchanged files writes nothing. The
- * file names the index by its identity: that of another index is not believed. Spec: UN-7.
+ * file names the index by its identity: a file that names another index is ignored. Spec: UN-7.
  */
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -85,7 +85,7 @@ export const erase = Effect.fnUntraced(function* (
   return dropped.length
 })
 
-/** Keeps snapshots for a session in all stores no longer, and erases what no other session needs. */
+/** Drops a session's snapshots in all stores, and erases content that no other session needs. */
 export const forget = Effect.fn("Snapshots.forget")(function* (folder: string, sessionID: SessionID) {
   const gone = References.keyOf(sessionID)
   for (const store of yield* stores(folder)) {
