@@ -10,13 +10,14 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   core: ["log"],
   tools: ["log", "core"],
   mcp: ["log", "core"],
+  shell: ["log", "core"],
   embedded: ["log", "core", "tools", "mcp"],
   models: ["log", "core"],
   transcript: ["log"],
   files: ["log", "core", "transcript"],
   formats: ["log", "transcript"],
   server: ["log", "core", "transcript", "files"],
-  cli: ["log", "core", "tools", "mcp", "embedded", "models", "transcript", "files", "formats", "server"]
+  cli: ["log", "core", "tools", "mcp", "shell", "embedded", "models", "transcript", "files", "formats", "server"]
 }
 
 /** The folders of a package, lower first. Modules outside of a folder stand above all folders. */
@@ -59,6 +60,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
+  shell: ["domain", "text", "policy", "transport", "session"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

@@ -1,0 +1,40 @@
+/**
+ * What one command of a live shell returns: seed 001's `ExecResult`, field for field, with what it adds only when there is
+ * something to say. Spec: SL-20..SL-27 in specs/shell.md.
+ */
+import { Schema } from "effect"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** What a budget kept of one stream. */
+export const StreamReport = Schema.Struct({
+  lines_total: Schema.Int,
+  lines_kept: Schema.Int,
+  characters_total: Schema.Int,
+  characters_kept: Schema.Int
+})
+export type StreamReport = typeof StreamReport.Type
+
+export const ExecResult = Schema.Struct({
+  /** Standard output: no escapes, no secrets, no trailing newlines, within the budget. */
+  stdout: Schema.String,
+  stderr: Schema.String,
+  /** As the shell reports it: 128 + n after signal n, 124 after a timeout. */
+  exit_code: Schema.Int,
+  duration_ms: Schema.Number,
+  /** The working folder after the command. */
+  cwd: Schema.String,
+  /** Something of the output is missing here. `output` names the whole. */
+  truncated: Schema.Boolean,
+  /** What was kept, of each stream from which something was left out. */
+  budget: optional(Schema.Struct({ stdout: optional(StreamReport), stderr: optional(StreamReport) })),
+  /** Handle of the whole output on disk, when `stdout` or `stderr` is truncated. */
+  output: optional(Schema.String),
+  /** The command was stopped after its timeout. Nothing of it runs any more. */
+  timed_out: optional(Schema.Boolean),
+  /** The shell ended with this command; the reason. */
+  closed: optional(Schema.Literal("exited", "timeout", "lost")),
+  /** What background jobs printed between the end of the previous command and the start of this one. */
+  late_output: optional(Schema.String)
+})
+export type ExecResult = typeof ExecResult.Type

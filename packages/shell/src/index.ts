@@ -1,0 +1,9 @@
+/**
+ * Live shells for agents.
+ *
+ * @module @daybook/shell
+ */
+export * as Budget from "./domain/Budget.ts"
+export * as ExecResult from "./domain/ExecResult.ts"
+export * as ShellError from "./domain/ShellError.ts"
+export * as Target from "./domain/Target.ts"

@@ -1,0 +1,44 @@
+/**
+ * A program with separate streams that a transport runs: a local process, a channel of an SSH connection, or a program in
+ * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-10..SL-12 in specs/shell.md.
+ */
+import type { Effect, Scope } from "effect"
+import type { TransportFailed } from "../domain/ShellError.ts"
+
+/** `control` exists only where a transport has a third stream of its own. */
+export type StreamName = "stdout" | "stderr" | "control"
+
+/** How a program ended. Both fields are null if the connection broke before its end was known. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+export type Listener = (stream: StreamName, bytes: Uint8Array) => void
+
+export interface Program {
+  /** Gives every chunk to the listener, and chunks that came before. Called once. */
+  readonly listen: (listener: Listener) => void
+  /** Stops reading: the program waits when it prints more. */
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Sends bytes to standard input. Completes when the transport has taken them; ignored after the end. */
+  readonly write: (bytes: string | Uint8Array) => Effect.Effect<void>
+  /** Ends standard input. */
+  readonly endInput: Effect.Effect<void>
+  /** The program's end. Its descendants may still run and hold the streams. */
+  readonly exit: Effect.Effect<Exit>
+}
+
+/** Runs programs in one place. The scope of the transport holds what they share, such as the connection. */
+export interface Transport {
+  readonly name: "local" | "ssh" | "docker"
+  /**
+   * Runs a script with `sh -c`. The scope's end closes the streams and ends a local process; a `Keeper` ends the others.
+   */
+  readonly run: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
+  /** Runs a script with a third stream at descriptor 3, if the transport has one; else as `run`. */
+  readonly runControlled: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
+  /** Whether `runControlled` has a third stream. */
+  readonly controlled: boolean
+}
