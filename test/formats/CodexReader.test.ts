@@ -6,6 +6,8 @@ import {
   bareRollout,
   call,
   clock,
+  document,
+  documentOf,
   environment,
   message,
   output,
@@ -81,6 +83,148 @@ describe("the reader of Codex's rollouts", () => {
       "Result call_2 shell failed: it failed",
       "Answer: text It failed."
     ])
+  })
+
+  const events = [
+    {
+      form: "user_message",
+      say: (at: ReturnType<typeof clock>, text: string) => at.event("user_message", { message: text, images: [] })
+    },
+    {
+      form: "item_completed",
+      say: (at: ReturnType<typeof clock>, text: string) =>
+        at.event("item_completed", { item: { type: "UserMessage", id: "u", content: [{ type: "text", text }] } })
+    }
+  ]
+  for (const { form, say } of events) {
+    it(`FM-154: prompts that only events of the type ${form} have are prompts, also if they are the same`, () => {
+      const pieces = read(
+        after((at) => [
+          say(at, "go on"),
+          at.item(message("assistant", "one")),
+          say(at, "go on"),
+          say(at, "go on"),
+          at.item(message("assistant", "two"))
+        ])
+      )
+      assertTree(pieces)
+      assert.deepStrictEqual(pathBriefs(pieces).slice(1), [
+        "User: go on",
+        "Answer: text one",
+        "User: go on",
+        "User: go on",
+        "Answer: text two"
+      ])
+    })
+
+    it(`FM-154: an item and an event of the type ${form} with the same text are one prompt, in either order`, () => {
+      const item = (at: ReturnType<typeof clock>, text: string) => at.item(message("user", text))
+      const log = after((at) => [
+        item(at, environment),
+        item(at, "again"),
+        say(at, "again"),
+        say(at, "again"),
+        item(at, "again"),
+        at.item(message("assistant", "done")),
+        item(at, "again"),
+        at.item(message("assistant", "done")),
+        say(at, "again")
+      ])
+      const pieces = read(log)
+      assert.deepStrictEqual(pathBriefs(pieces).slice(1), [
+        `Note: ${environment}`,
+        "User: again",
+        "User: again",
+        "Answer: text done",
+        "User: again",
+        "Answer: text done",
+        "User: again"
+      ])
+      assert.strictEqual(itemsOf(pieces).length, log.length - 1)
+    })
+  }
+
+  it("FM-154: an event lacks the marks around a picture, and repeats the prompt nevertheless", () => {
+    const picture = "data:image/png;base64,AA=="
+    const parts = [
+      { type: "input_text", text: "see" },
+      { type: "input_text", text: "<image name=[Image #1]>" },
+      { type: "input_image", image_url: picture },
+      { type: "input_text", text: "</image>" }
+    ]
+    const prompts = (log: ReadonlyArray<Json>) => briefs(read(log)).filter((brief) => brief.startsWith("User: "))
+    const said = { message: "see", images: [picture], local_images: ["/work/a.png"] }
+    assert.deepStrictEqual(
+      prompts(
+        after(({ event, item }) => [item({ ...message("user", ""), content: parts }), event("user_message", said)])
+      ),
+      ["User: see | <image name=[Image #1]> | (image/png) | </image>"]
+    )
+    assert.deepStrictEqual(prompts(after(({ event }) => [event("user_message", said)])), ["User: see | (image/png)"])
+  })
+
+  it("FM-154: what Codex said in place of the person is no prompt, and an event of another item shows nothing", () => {
+    const pieces = read(
+      after(({ event }) => [
+        event("user_message", { message: environment, kind: "environment_context" }),
+        event("user_message", { message: "" }),
+        event("item_completed", { item: { type: "AgentMessage", content: [{ type: "Text", text: "done" }] } }),
+        event("item_completed")
+      ])
+    )
+    assert.deepStrictEqual(briefs(pieces).slice(1), [`Note: ${environment}`])
+  })
+
+  it("FM-159: a roll-back goes back to before prompts that only events have", () => {
+    const pieces = read(
+      after(({ event, item }) => [
+        event("user_message", { message: "one" }),
+        item(message("assistant", "first")),
+        event("user_message", { message: "two" }),
+        event("thread_rolled_back", { num_turns: 1 }),
+        event("user_message", { message: "better" })
+      ])
+    )
+    assert.deepStrictEqual(pathBriefs(pieces).slice(1), ["User: one", "Answer: text first", "User: better"])
+  })
+
+  const layouts = [undefined, 2, "\t"].map((layout) => JSON.stringify(document, undefined, layout))
+  it("FM-155: a rollout that is one object is read item by item, however it is laid out and divided", () => {
+    const odd = JSON.stringify(document).replaceAll('[{"', '[{\n  "').replaceAll("},{", "\n    },\n    {")
+    for (const text of [...layouts, odd, odd.replaceAll(/\n +/g, "\n")]) {
+      for (const chunkBytes of [1, 7, 64 * 1024]) {
+        const pieces = piecesOf(CodexReader.read(), Buffer.from(text), chunkBytes)
+        assertTree(pieces)
+        assert.deepStrictEqual(kindsOf(pieces), [])
+        assert.deepInclude(headOf(pieces), { id: threadID, createdAt: Date.parse("2025-04-20T08:00:00Z") })
+        assert.deepStrictEqual(pathBriefs(pieces), [
+          "User: Which files {are} here?",
+          'Answer: reasoning List "them" | shell({"command":["ls","{"]})',
+          'Result call_1 shell: {"output":"a.ts\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}',
+          "Answer: text One:\na.ts.",
+          "Note: The context is almost full.",
+          "User: Thanks"
+        ])
+        assert.deepStrictEqual(
+          [headOf(pieces)?.record, ...itemsOf(pieces).map(({ record }) => record)],
+          [document["session"], ...(document["items"] as ReadonlyArray<Json>)]
+        )
+        for (const { place, record } of itemsOf(pieces)) {
+          const first = JSON.stringify(record).slice(0, 2)
+          assert.strictEqual(text.slice(place.offset).replace(/\s+/g, "").slice(0, 2), first)
+          assert.strictEqual(text.slice(0, place.offset).split("\n").length, place.line)
+        }
+      }
+    }
+  })
+
+  it("FM-155: an item above the limit is reported and not held; those around it are read", () => {
+    const log = Buffer.from(
+      JSON.stringify(documentOf([message("user", "x".repeat(5_000)), message("user", "short")]), undefined, 2)
+    )
+    const pieces = piecesOf(CodexReader.read({ maxLineBytes: 1_000 }), log, 100)
+    assert.deepStrictEqual(kindsOf(pieces), ["line-too-long"])
+    assert.deepStrictEqual(briefs(pieces), ["User: short"])
   })
 
   it("FM-156: repeated counts of tokens add nothing; cached and reasoning tokens are counted apart", () => {

@@ -12,7 +12,7 @@ import * as CodexReader from "../../packages/formats/src/codex/CodexReader.ts"
 import { Piece } from "../../packages/formats/src/conversation/Conversation.ts"
 import { cases } from "../support/Cases.ts"
 import { assistant, bytes, call, type Json, result, session, text, user, uuid } from "./support/ClaudeLogs.ts"
-import { bareRollout, call as codexCall, clock, output, rollout } from "./support/CodexLogs.ts"
+import { bareRollout, call as codexCall, clock, document, documentOf, output, rollout } from "./support/CodexLogs.ts"
 import { assertTree, briefs, headOf, itemsOf, kindsOf, pathBriefs, piecesOf } from "./support/Pieces.ts"
 
 const isPiece = Schema.is(Piece)
@@ -93,6 +93,45 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
       }),
       { numRuns: cases(10) }
     )
+  })
+})
+
+describe("a damaged rollout that is one object", () => {
+  it("FM-155: at any cut and with any changed byte, reading ends and keeps each item whose lines are intact", () => {
+    const indented = (value: Json) => JSON.stringify(value, undefined, 2).replaceAll("\n", "\n    ")
+    const items = [...(document["items"] as ReadonlyArray<Json>), ...(document["items"] as ReadonlyArray<Json>)]
+    const records = items.map((value, index) => ({ ...value, id: `item_${index}` }))
+    const text = JSON.stringify(documentOf(records), undefined, 2)
+    const start = text.indexOf('"items"')
+    fc.assert(
+      fc.property(
+        fc.array(damage, { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 1, max: 4_096 }),
+        (damages, size) => {
+          const given = damages.reduce<Buffer>(
+            (bytes, next) =>
+              bytes.length <= start
+                ? bytes
+                : damaged(bytes, { ...next, at: start + (next.at % (bytes.length - start)) }),
+            Buffer.from(text)
+          )
+          const pieces = piecesOf(CodexReader.read(), given, size)
+          assertTree(pieces)
+          const found = new Set(itemsOf(pieces).map(({ record }) => JSON.stringify(record)))
+          const left = given.toString("utf8")
+          for (const record of records)
+            if (left.includes(`\n    ${indented(record)}`)) assert.include(found, JSON.stringify(record))
+        }
+      ),
+      { numRuns: cases(40) }
+    )
+  })
+
+  it("FM-155: a cut item is the problem torn-line", () => {
+    const text = JSON.stringify(document, undefined, 2)
+    const pieces = piecesOf(CodexReader.read(), Buffer.from(text.slice(0, text.indexOf("One:"))))
+    assert.deepStrictEqual(kindsOf(pieces), ["torn-line"])
+    assert.strictEqual(briefs(pieces).length, 3)
   })
 })
 

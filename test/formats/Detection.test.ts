@@ -7,7 +7,7 @@ import type { Dialect } from "../../packages/formats/src/conversation/Dialect.ts
 import * as Detection from "../../packages/formats/src/detection/Detection.ts"
 import { cases } from "../support/Cases.ts"
 import { bytes, type Json, session, user, uuid } from "./support/ClaudeLogs.ts"
-import { bareRollout, rollout } from "./support/CodexLogs.ts"
+import { bareRollout, document, rollout } from "./support/CodexLogs.ts"
 
 const entry = { type: "message", id: "a1b2c3d4", parentId: null, timestamp: "2026-01-01T00:00:00Z", message: {} }
 const logs: ReadonlyArray<readonly [Dialect, ReadonlyArray<Json>]> = [
@@ -68,6 +68,10 @@ describe("Detection", () => {
       assert.strictEqual(refused._tag, "UnknownDialect")
       yield* files.writeFileString(`${folder}/session.jsonl`, "")
       assert.strictEqual(yield* Detection.dialectOf(folder), "thread")
+      for (const layout of [undefined, 2]) {
+        yield* files.writeFileString(`${folder}/rollout.json`, JSON.stringify(document, undefined, layout))
+        assert.strictEqual(yield* Detection.dialectOf(`${folder}/rollout.json`), "codex")
+      }
       const missing = yield* Effect.flip(Detection.dialectOf(`${folder}/absent`))
       assert.strictEqual(missing._tag, "LogUnreadable")
     }).pipe(Effect.provide(NodeContext.layer))

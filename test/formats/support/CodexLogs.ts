@@ -139,3 +139,20 @@ export const bareRollout: ReadonlyArray<Json> = [
   output("call_2", { content: "it failed", success: false }),
   message("assistant", "It failed.")
 ]
+
+/** A rollout from before they were JSON Lines, as one object. */
+export const documentOf = (items: ReadonlyArray<Json>): Json => ({
+  session: { timestamp: "2025-04-20T08:00:00.000Z", id: threadID, instructions: "Be brief." },
+  items
+})
+
+/** Such a rollout with its calls as the versions of April 2025 wrote them. */
+export const document: Json = documentOf([
+  message("user", "Which files {are} here?"),
+  { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: 'List "them"' }], duration_ms: 12 },
+  { ...call("call_1", "shell", { command: ["ls", "{"] }), id: "fc_1", status: "completed" },
+  output("call_1", '{"output":"a.ts\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}'),
+  message("assistant", "One:\na.ts."),
+  message("system", "The context is almost full."),
+  message("user", "Thanks")
+])

@@ -26,7 +26,8 @@ export const knownFolders = (home: string = homedir()): ReadonlyArray<readonly [
   ["threads", join(home, ".agent", "sessions")]
 ]
 
-const isLog = (name: string): boolean => name.endsWith(".jsonl")
+/** Early rollouts of Codex are one JSON object. */
+const isLog = (name: string): boolean => /\.jsonl$|^rollout-.*\.json$/.test(name)
 
 const sourceOf = async (path: string): Promise<Source> => {
   const { mtimeMs, size } = await stat(path)
@@ -86,7 +87,7 @@ export const find = Effect.fn("ImportSources.find")(function* (paths: ReadonlyAr
     const unread = (reason: string) => new NotFound({ message: `${oneLine(path, 400)}: ${reason}` })
     const logs = yield* Effect.tryPromise({ try: () => found(path), catch: (cause) => unread(reasonOf(cause)) })
     if (logs === undefined) return yield* unread("there is no such file or folder")
-    if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl)")
+    if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl, rollout-*.json)")
     for (const source of logs) sources.set(source.path, source)
   }
   return [...sources.values()]

@@ -4,6 +4,7 @@ import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { Content } from "../conversation/Conversation.ts"
 import { isTooDeep } from "../lines/JsonLines.ts"
 import { text, word } from "../reading/Tolerant.ts"
+import type { Payload } from "./CodexRecord.ts"
 
 const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
 const decodeItem = Schema.decodeUnknownOption(ContentItem)
@@ -30,6 +31,22 @@ const shown = (given: unknown): Content => {
 export const contentOf = (content: unknown): Content => {
   if (content === undefined || content === null) return []
   return Array.isArray(content) ? content.flatMap(shown) : shown(content)
+}
+
+const Asked = Schema.Struct({ type: Schema.Literal("UserMessage"), content: Schema.Array(Schema.Unknown) })
+const decodeAsked = Schema.decodeUnknownOption(Asked)
+const isShownAsked = Schema.is(
+  Schema.Union(Schema.Struct({ text: Schema.String }), Schema.Struct({ image_url: Schema.String }))
+)
+
+/** What a person said in an event: texts and pictures, without paths of files and names of skills. */
+export const askedBy = ({ images, item, message, type }: Payload): Content => {
+  if (type === "user_message") {
+    const pictures = images?.filter(Predicate.isString).map((url) => ({ image_url: url }))
+    return [...contentOf(message), ...contentOf(pictures)]
+  }
+  const asked = Option.getOrUndefined(decodeAsked(item))
+  return contentOf(asked?.content.filter(isShownAsked))
 }
 
 /** The texts of a content. */

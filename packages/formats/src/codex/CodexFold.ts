@@ -1,20 +1,22 @@
 /**
  * Folds the records of a rollout into items. A rollout is a line: each record follows the one before it, except after a
  * roll-back. What a model produced until its next request is one answer. Events repeat what response items say; only
- * usage, interruptions, titles and roll-backs are taken from them. Spec: FM-150..FM-165 in specs/formats.md.
+ * usage, interruptions, titles, roll-backs, and prompts that no response item has are taken from them.
+ * Spec: FM-150..FM-165 in specs/formats.md.
  */
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Head, Item, Place, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Head, Item, Place, Spent } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import type { Fold } from "../reading/DialectReader.ts"
 import * as Outlet from "../reading/Outlet.ts"
 import { isNothing, nothing, phrase, plus } from "../reading/Spending.ts"
 import { timeOf } from "../reading/Tolerant.ts"
 import { leftBy } from "./CodexCompaction.ts"
-import { contentOf, outputOf, textOf } from "./CodexContent.ts"
+import { askedBy, contentOf, outputOf, textOf } from "./CodexContent.ts"
 import { producedOf } from "./CodexModel.ts"
 import { userMessageOf } from "./CodexPrompt.ts"
 import { decode, type Payload } from "./CodexRecord.ts"
+import * as CodexRepeats from "./CodexRepeats.ts"
 import * as CodexUsage from "./CodexUsage.ts"
 
 interface Base {
@@ -51,6 +53,7 @@ const completed = ({ aborted, base, model, parts, provider, spent }: Draft): Ite
 export const make = (head: Head): Fold => {
   const outlet = Outlet.make()
   const usage = CodexUsage.make()
+  const repeats = CodexRepeats.make()
   /** Tools of calls without result yet, by call. */
   const tools = new Map<string, string>()
   /** What each prompt followed, for roll-backs. */
@@ -106,6 +109,7 @@ export const make = (head: Head): Fold => {
     const produced = producedOf(payload, base.key)
     if (produced === undefined) return false
     const { parts, result } = produced
+    repeats.answered()
     for (const part of parts) if (part.type === "call" && result === undefined) tools.set(part.id, part.name)
     if (answer === undefined || answer.ended) start(base, parts, record.text.length)
     else {
@@ -118,13 +122,12 @@ export const make = (head: Head): Fold => {
     return true
   }
 
-  const user = (record: LogRecord, payload: Payload) => {
+  const user = (record: LogRecord, role: string | undefined, content: Content, kind: CodexRepeats.Kind = "message") => {
+    if (content.length === 0 || (role === "user" && repeats.isRepeated(kind, content))) return opaque(record)
     outlet.release()
     const base = baseOf(record)
-    const content = contentOf(payload.content)
-    const message = payload.role === "user" ? userMessageOf(textOf(content)) : { is: "note" as const }
+    const message = role === "user" ? userMessageOf(textOf(content)) : { is: "note" as const }
     const sizeBytes = record.text.length
-    if (content.length === 0) return opaque(record)
     if (message.is === "note") return emit({ _tag: "Note", ...base, content }, sizeBytes)
     if (message.is === "prompt") {
       turns.push(base.parent)
@@ -137,8 +140,8 @@ export const make = (head: Head): Fold => {
 
   const responseItem = (record: LogRecord, payload: Payload) => {
     if (produce(record, payload)) return
-    if (payload.type === "message") return user(record, payload)
-    if (payload.type === "agent_message") return user(record, { ...payload, role: "agent" })
+    if (payload.type === "message") return user(record, payload.role, contentOf(payload.content))
+    if (payload.type === "agent_message") return user(record, "agent", contentOf(payload.content))
     if (payload.type?.endsWith("_output") === true) return settle(baseOf(record), payload, record)
     opaque(record)
   }
@@ -160,6 +163,9 @@ export const make = (head: Head): Fold => {
       case "thread_name_updated":
         if (payload.thread_name === undefined) return opaque(record)
         return emit({ _tag: "Title", ...baseOf(record), title: payload.thread_name }, record.text.length)
+      case "user_message":
+      case "item_completed":
+        return user(record, "user", askedBy(payload), payload.type)
       default:
         return opaque(record)
     }
@@ -213,7 +219,7 @@ export const make = (head: Head): Fold => {
       case "compacted":
         return compacted(record, payload)
       case "inter_agent_communication":
-        return user(record, { ...payload, role: "agent" })
+        return user(record, "agent", contentOf(payload.content))
       case "token_usage_record":
         spend(payload)
         return opaque(record)

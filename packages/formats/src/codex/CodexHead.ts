@@ -20,10 +20,10 @@ const parentOf = ({ payload }: CodexRecord): string | undefined =>
     Option.map(decodeSpawned(payload.source), ({ subagent }) => subagent.thread_spawn.parent_thread_id)
   )
 
-/** The id and time in a rollout's file name. */
+/** The id and time in a rollout's file name; older names have only the day. */
 const named = (name: string | undefined) => {
-  const [, date, hours, minutes, seconds, id] =
-    /^rollout-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-([0-9A-Za-z-]+)$/.exec(name ?? "") ?? []
+  const [, date, hours = "00", minutes = "00", seconds = "00", id] =
+    /^rollout-(\d{4}-\d\d-\d\d)(?:T(\d\d)-(\d\d)-(\d\d))?-([0-9A-Za-z-]+)$/.exec(name ?? "") ?? []
   return id === undefined ? undefined : { id, time: timeOf(`${date}T${hours}:${minutes}:${seconds}Z`) }
 }
 

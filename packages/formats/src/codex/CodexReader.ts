@@ -1,9 +1,11 @@
 /**
- * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`. They are only read. Memory is
- * bounded by the largest accepted line, the prompts' places, and the pieces that wait for an answer to end.
+ * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and earlier
+ * `sessions/rollout-<day>-<id>.json`. They are only read. Memory is bounded by the largest accepted record, the prompts'
+ * places, and the pieces that wait for an answer to end.
  * Spec: FM-130, FM-150..FM-165 in specs/formats.md.
  */
 import { type DialectReader, read as readBytes, readFile } from "../reading/DialectReader.ts"
+import * as CodexDocument from "./CodexDocument.ts"
 import * as CodexFold from "./CodexFold.ts"
 import { headOf } from "./CodexHead.ts"
 
@@ -15,6 +17,7 @@ export const dialect: DialectReader = {
   isRecord: (value) =>
     (typeof value["type"] === "string" && typeof value["timestamp"] === "string" && "payload" in value) ||
     (typeof value["type"] === "string" && bare.test(value["type"])),
+  makeRecords: CodexDocument.makeEither,
   open: (early, name, last) => {
     const head = headOf(early, name, last)
     return head === undefined ? undefined : { head, fold: CodexFold.make(head) }

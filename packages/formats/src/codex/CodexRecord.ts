@@ -42,6 +42,8 @@ export const Payload = Schema.Struct({
   result: text,
   revised_prompt: text,
   message: text,
+  images: list,
+  item: unchecked,
   replacement_history: list,
   thread_name: word,
   num_turns: tolerant(Schema.NonNegativeInt),

@@ -2,6 +2,7 @@
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
+import { isDocument } from "../codex/CodexDocument.ts"
 import type { Dialect } from "../conversation/Dialect.ts"
 import { dialectOf as entryDialectOf } from "../entry/EntryDialect.ts"
 import { isHeader, isTitleSlot } from "../entry/Header.ts"
@@ -57,14 +58,17 @@ export const detect = (records: ReadonlyArray<JsonRecord>): Either.Either<Dialec
   return Either.left(new UnknownDialect({ details: found }))
 }
 
-const ofFile = (path: string): Effect.Effect<Dialect, LogFile.LogUnreadable | UnknownDialect, FileSystem> =>
-  LogFile.bytes(path).pipe(
+const ofFile = Effect.fnUntraced(function* (path: string) {
+  const start = yield* Stream.runHead(LogFile.bytes(path))
+  if (Option.exists(start, isDocument)) return "codex"
+  const records = yield* LogFile.bytes(path).pipe(
     JsonLines.read({ isRecord: (value) => isClaude(value) || isCodex(value) || isThread(value) }),
     Stream.filterMap((piece) => (piece._tag === "LogRecord" ? Option.some(piece.value) : Option.none())),
     Stream.take(lookahead),
-    Stream.runCollect,
-    Effect.flatMap((records) => detect(Chunk.toReadonlyArray(records)))
+    Stream.runCollect
   )
+  return yield* detect(Chunk.toReadonlyArray(records))
+})
 
 /** The dialect of a file, or of a thread's folder. Nothing is changed. */
 export const dialectOf = Effect.fn("Detection.dialectOf")(function* (path: string) {

@@ -67,7 +67,7 @@ export const isTooDeep = (value: unknown, sizeBytes: number): boolean =>
   sizeBytes > 2 * maxDepth && isDeeper(value, maxDepth)
 
 /** The problems that reading lines can find, and what the reader did. */
-const sentences = {
+export const sentences = {
   "byte-order-mark": "A byte order mark was skipped.",
   "carriage-returns": "Lines of this file end in carriage return and newline; the carriage returns were skipped.",
   "line-separator": "A line or paragraph separator around a record was skipped.",
@@ -81,7 +81,7 @@ const sentences = {
   "line-too-long": "The line is longer than the limit; it was skipped.",
   "too-deep": "The record nests its values too deeply; it was skipped."
 }
-type Kind = keyof typeof sentences
+export type Kind = keyof typeof sentences
 
 /** A reader of one file. */
 export const make = (options: Options = {}): JsonLines => {
@@ -212,10 +212,10 @@ export const make = (options: Options = {}): JsonLines => {
 
 /** Reads the bytes of one file. Nothing is read ahead of the consumer but the current chunk. */
 export const read =
-  (options?: Options) =>
+  (options?: Options, makeReader: (options?: Options) => JsonLines = make) =>
   <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<LogRecord | Problem, E, R> =>
     Stream.suspend(() => {
-      const reader = make(options)
+      const reader = makeReader(options)
       return bytes.pipe(
         // One piece of the file at a time, however the source groups them.
         Stream.rechunk(1),

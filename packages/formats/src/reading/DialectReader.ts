@@ -25,6 +25,8 @@ export interface Opened {
 export interface DialectReader {
   /** Whether an object beside damage is a record, and not a part of one. */
   readonly isRecord: (value: JsonRecord) => boolean
+  /** Finds the records in the bytes of a file. Default: each line is one. */
+  readonly makeRecords?: (options?: JsonLines.Options) => JsonLines.JsonLines
   /**
    * Opens the log if its records so far say which session it is. It is asked again after each record. `name` is the name
    * of the file, without its ending. `last`: no better record follows soon, so that any hint must do.
@@ -100,7 +102,10 @@ export const readRecords =
 export const read =
   (dialect: DialectReader, { name, ...options }: Options = {}) =>
   <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Piece, E, R> =>
-    bytes.pipe(JsonLines.read({ ...options, isRecord: dialect.isRecord }), readRecords(dialect, name))
+    bytes.pipe(
+      JsonLines.read({ ...options, isRecord: dialect.isRecord }, dialect.makeRecords),
+      readRecords(dialect, name)
+    )
 
 /** Reads a file, which is never changed. */
 export const readFile =
@@ -109,4 +114,4 @@ export const readFile =
     LogFile.bytes(path).pipe(read(dialect, { ...options, name: nameOf(path) }))
 
 /** The name of a file without its folder and ending. */
-export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1).replace(/\.jsonl$/, "")
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1).replace(/\.jsonl?$/, "")
