@@ -1,26 +1,16 @@
-/** Names of imported sessions, and prompts to sessions whose import has stopped. */
+/** Names of imported sessions. `Unfinished.test.ts` has sessions whose import has stopped. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../../packages/log/src/Store.ts"
-import { Inbox } from "../../../packages/log/src/store/Inbox.ts"
-import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import { memoryLog } from "../../support/Database.ts"
-import { runtime, say } from "../../support/Harness.ts"
-import { ref, says, ScriptedModel } from "../../support/ScriptedModel.ts"
-import { linesOf, longRecords } from "../support/EntryTexts.ts"
-import { eventsOf, exported, importText, piecesOf } from "../support/RoundTrips.ts"
+import { linesOf } from "../support/EntryTexts.ts"
+import { eventsOf, exported, importText } from "../support/RoundTrips.ts"
 
 const store = () => Effect.provide(Layer.provideMerge(layerStore, memoryLog))
 
 const contents = (id: string) =>
   Effect.map(eventsOf(id), (events) => events.map(({ created, data, seq, type }) => ({ created, data, seq, type })))
-
-/** Ends the import after its first batch, as a kill would. */
-const stopped = (text: string) =>
-  Effect.exit(importLog(piecesOf(text), { directory: "/tmp", progress: () => Effect.interrupt }))
 
 const at = new Date(1_760_000_000_000).toISOString()
 const prompt = (id: string, parentId: string | null, text: string) => ({
@@ -80,38 +70,6 @@ it.effect("IM-13: an import again gives the same name and goes on, also if the h
     // A title in the head is a mark of xcsh.
     assert.strictEqual((yield* exported(sessionID, "xcsh")).text, linesOf([head, first, second]))
   }).pipe(store())
-)
-
-it.effect(
-  "IM-23: a prompt to a session whose import stopped is refused and changes nothing; the import then goes on",
-  () =>
-    Effect.gen(function* () {
-      const [sessions, inbox, model] = [yield* Sessions, yield* Inbox, yield* ScriptedModel]
-      const text = linesOf(longRecords(400))
-      yield* stopped(text)
-      const [half] = (yield* sessions.list()).items
-      if (half === undefined) return yield* Effect.dieMessage("nothing was imported")
-      const before = yield* contents(half.id)
-      const records = half.imported?.records ?? 0
-      const refused = yield* Effect.flip(say(half.id, "Go on."))
-      assert.deepInclude({ ...refused }, { _tag: "ImportUnfinished", sessionID: half.id, records })
-      assert.include(refused.message, "import the log again")
-      // Also if the session was read before the import began.
-      const admission = {
-        sessionID: half.id,
-        messageID: MessageID.make("msg_early"),
-        prompt: { text: "Go on." },
-        delivery: "steer" as const
-      }
-      assert.strictEqual((yield* Effect.flip(inbox.admit(admission, { limit: 10 })))._tag, "ImportUnfinished")
-      assert.deepStrictEqual(yield* contents(half.id), before)
-      const { sessionID } = yield* importText(text)
-      assert.strictEqual(sessionID, half.id)
-      yield* sessions.switchModel(sessionID, ref)
-      yield* model.answer(says("Fine."))
-      yield* say(sessionID, "Go on.")
-      assert.strictEqual((yield* sessions.wait(sessionID)).activity?.state, "completed")
-    }).pipe(Effect.provide(runtime()))
 )
 
 it.effect("PJ-16: an imported activity ends with its last record, not with the next prompt", () =>

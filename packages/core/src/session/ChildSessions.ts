@@ -7,7 +7,6 @@
 import { Context, Deferred, Effect, Layer } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
-import type { RunError } from "../runner/RunError.ts"
 import type { CreateOptions, PromptOptions } from "./SessionOptions.ts"
 import { Sessions } from "./Sessions.ts"
 
@@ -31,7 +30,7 @@ export interface ChildResult {
   /** The session after its run. */
   readonly session: Session
   /** Why the run failed. */
-  readonly failure?: RunError
+  readonly failure?: Failure<"resume">
   /** The text of its last answer. */
   readonly text: string
 }
@@ -94,7 +93,7 @@ const make = Effect.gen(function* () {
             Effect.ignoreLogged(sessions.interrupt(sessionID))
           ).pipe(
             Effect.as(undefined),
-            Effect.catchAll((error: RunError) => Effect.succeed(error))
+            Effect.catchAll((error: Failure<"resume">) => Effect.succeed(error))
           )
         )
       )

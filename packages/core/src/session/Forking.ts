@@ -37,7 +37,7 @@ const portion = 256
 /** The message that a waiting prompt's admission will make, once it is promoted. */
 type Admission = Extract<SessionEvent, { readonly type: "session.next.prompt.admitted" }>
 
-export const make = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
+export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
@@ -174,5 +174,8 @@ export const make = Effect.fnUntraced(function* ({ unlessRemoved }: Existing) {
     return { session: yield* store.get(to), ...prompt } satisfies Forked
   })
 
-  return { fork: (options: ForkOptions) => unlessRemoved(options.sessionID, fork(options)) }
+  return {
+    fork: (options: ForkOptions) =>
+      unlessRemoved(options.sessionID, Effect.zipRight(imported(options.sessionID), fork(options)))
+  }
 })

@@ -5,6 +5,7 @@
 import { Effect, Schema } from "effect"
 import { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { type ActivityID, Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { unfinished } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
@@ -69,11 +70,16 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const abandoned = Effect.fnUntraced(function* (list: Effect.Effect<ReadonlyArray<Session>, StoreError>) {
     const before = new Map((yield* list).map((session) => [session.id, session.activity?.id]))
     const owned = yield* owners.owned([...before.keys()])
-    // Checking owners takes time, so sessions whose activity changed meanwhile are skipped.
+    // Checking owners takes time, so sessions whose activity changed meanwhile are skipped. An import goes on by itself.
     return (yield* list).filter(
-      ({ activity, id }) => before.has(id) && before.get(id) === activity?.id && !owned.has(id)
+      ({ activity, id, imported }) =>
+        before.has(id) && before.get(id) === activity?.id && !owned.has(id) && unfinished(id, imported) === undefined
     )
   })
+
+  /** What an import left open is settled by its next records, or at its end. */
+  const settle = (sessionID: SessionID) =>
+    Effect.catchTag(changes(execution.settle)(sessionID), "ImportUnfinished", () => Effect.succeed(false))
 
   const remove = Effect.fn("Sessions.remove")(function* (sessionID: SessionID) {
     yield* execution.interrupt(sessionID)
@@ -87,7 +93,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
     prompt,
     ask: Ask.make({ log, store, owners, execution }, prompt),
     compact: changes(compact),
-    settle: changes(execution.settle),
+    settle,
     resume: changes(execution.resume),
     interrupt: (sessionID: SessionID, { activityID }: { readonly activityID?: ActivityID | undefined } = {}) =>
       execution.interrupt(sessionID, activityID),

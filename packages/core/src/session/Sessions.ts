@@ -57,6 +57,9 @@ import type {
 
 import type { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "./UndoOptions.ts"
 
+/** Why a session is not changed. `ImportUnfinished`: import its log again first (IM-23). */
+export type ChangeError = SessionNotFound | ImportUnfinished | StoreError | AppendError
+
 /** The sessions of one database. */
 export class Sessions extends Context.Tag("@daybook/core/Sessions")<
   Sessions,
@@ -78,7 +81,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly place: (
       sessionID: SessionID,
       placement: Placement
-    ) => Effect.Effect<void, InvalidInput | AddressTaken | SessionNotFound | StoreError | AppendError>
+    ) => Effect.Effect<void, InvalidInput | AddressTaken | ChangeError>
     /** The current state of a session. */
     readonly get: (sessionID: SessionID) => Effect.Effect<Session, SessionNotFound | StoreError>
     /** Sessions, last used first, in pages. */
@@ -105,21 +108,14 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: BranchOptions
     ) => Effect.Effect<
       Branched,
-      | MessageNotFound
-      | SessionBusy
-      | SessionNotFound
-      | StoreError
-      | EventUnreadable
-      | AppendError
-      | BranchNotSummarized
-      | SummaryRefused
+      MessageNotFound | SessionBusy | ChangeError | EventUnreadable | BranchNotSummarized | SummaryRefused
     >
     /**
      * Creates a session that begins with the history of this one, up to a message. The source does not change (HP-30).
      */
     readonly fork: (
       options: ForkOptions
-    ) => Effect.Effect<Forked, InvalidInput | MessageNotFound | ReadError | StoreError | AppendError>
+    ) => Effect.Effect<Forked, InvalidInput | MessageNotFound | ImportUnfinished | ReadError | StoreError | AppendError>
     /**
      * Takes back the last prompt of the history: the files that its turns changed, where they were snapshotted, then the
      * history. Returns an exact account, and the prompt, so that it can be edited and sent again. Files that changed
@@ -130,14 +126,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: UndoOptions
     ) => Effect.Effect<
       Undone,
-      | NothingToUndo
-      | SnapshotUnavailable
-      | SessionBusy
-      | SessionNotFound
-      | StoreError
-      | EventUnreadable
-      | LogUnavailable
-      | AppendError
+      NothingToUndo | SnapshotUnavailable | SessionBusy | ChangeError | EventUnreadable | LogUnavailable
     >
     /**
      * Takes back the last undo: files and history are again as just before it, with the same account. A second
@@ -148,30 +137,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: UndoOptions
     ) => Effect.Effect<
       Undone,
-      | NothingToRedo
-      | RedoRefused
-      | SnapshotUnavailable
-      | SessionBusy
-      | SessionNotFound
-      | StoreError
-      | EventUnreadable
-      | LogUnavailable
-      | AppendError
+      NothingToRedo | RedoRefused | SnapshotUnavailable | SessionBusy | ChangeError | EventUnreadable | LogUnavailable
     >
     /** Continues the history before the first message (HP-23). */
     readonly reset: (
       sessionID: SessionID
-    ) => Effect.Effect<
-      Branched,
-      MessageNotFound | SessionBusy | SessionNotFound | StoreError | EventUnreadable | AppendError
-    >
+    ) => Effect.Effect<Branched, MessageNotFound | SessionBusy | EventUnreadable | ChangeError>
     /** Labels a message in place of an earlier label, or removes its label (HP-24). */
     readonly label: (
       options: LabelOptions
-    ) => Effect.Effect<
-      void,
-      InvalidInput | MessageNotFound | SessionNotFound | StoreError | EventUnreadable | AppendError
-    >
+    ) => Effect.Effect<void, InvalidInput | MessageNotFound | EventUnreadable | ChangeError>
     /** The messages that the model is shown: from the last completed compaction on. */
     readonly context: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Message>, SessionNotFound | StoreError>
     /** Waiting inputs, in admission order. */
@@ -221,17 +196,16 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       | StoreError
     >
     /** Withdraws a waiting prompt: no model gets it, and its id stays taken (IB-40). */
-    readonly withdraw: (
-      sessionID: SessionID,
-      messageID: MessageID
-    ) => Effect.Effect<void, NotWaiting | SessionNotFound | StoreError | AppendError>
+    readonly withdraw: (sessionID: SessionID, messageID: MessageID) => Effect.Effect<void, NotWaiting | ChangeError>
     /**
      * Settles what a dead process left running, as interrupted, and runs nothing; returns whether there was something
-     * to settle. Does not touch a session that a living process owns (TU-13).
+     * to settle. Does not touch a session that a living process owns, or whose import is not complete (TU-13).
      */
     readonly settle: (sessionID: SessionID) => Effect.Effect<boolean, SessionNotFound | StoreError | AppendError>
     /** Runs the session now, with at least one provider turn; joins a run in progress (CO-2). */
-    readonly resume: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | RunError>
+    readonly resume: (
+      sessionID: SessionID
+    ) => Effect.Effect<void, SessionNotFound | ImportUnfinished | StoreError | RunError>
     /**
      * Stops the session's work in this and every other process, and waits until it has settled (CO-6). With an
      * activity, stops only that one: waiting inputs continue after it, and if it does not run this does nothing
@@ -253,32 +227,23 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
      */
     readonly waiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     /** Switches the agent from the next safe boundary on, with both agents' reminders (CR-4). */
-    readonly switchAgent: (
-      sessionID: SessionID,
-      agent: string
-    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    readonly switchAgent: (sessionID: SessionID, agent: string) => Effect.Effect<void, InvalidInput | ChangeError>
     /** Publishes nothing if the model is unchanged (CR-3). */
-    readonly switchModel: (
-      sessionID: SessionID,
-      model: ModelRef
-    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    readonly switchModel: (sessionID: SessionID, model: ModelRef) => Effect.Effect<void, InvalidInput | ChangeError>
     /** Moves the session to another Location; its context starts anew there (EP-9). */
-    readonly move: (
-      sessionID: SessionID,
-      location: Location
-    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    readonly move: (sessionID: SessionID, location: Location) => Effect.Effect<void, InvalidInput | ChangeError>
     /**
      * Requests a compaction: it runs at the next safe boundary, or immediately if the session is idle. `wait` and
      * `events` follow it; it ends as `compaction.ended`, or as `compaction.failed` with the reason (CP-55).
      */
-    readonly compact: (sessionID: SessionID) => Effect.Effect<MessageID, SessionNotFound | StoreError | AppendError>
+    readonly compact: (sessionID: SessionID) => Effect.Effect<MessageID, ChangeError>
     /** Shows all pruned tool results to the model again (CP-35). */
-    readonly unprune: (sessionID: SessionID) => Effect.Effect<void, SessionNotFound | StoreError | AppendError>
+    readonly unprune: (sessionID: SessionID) => Effect.Effect<void, ChangeError>
     /** Sets the budget of the session and its children from now on; an empty budget means no limit (EX-B1). */
     readonly setBudget: (
       sessionID: SessionID,
       budget: Budget
-    ) => Effect.Effect<void, InvalidInput | PriceUnknown | SessionNotFound | StoreError | AppendError>
+    ) => Effect.Effect<void, InvalidInput | PriceUnknown | ChangeError>
     /**
      * Returns a request to the model. With `at`: the request of the turn that the event at this sequence number belongs
      * to, from the log. Without: the request that would be sent now; writes nothing and asks no one (RQ-34, RQ-37).
@@ -287,10 +252,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
       options: RequestOptions
     ) => Effect.Effect<ShownRequest, NothingShown | SessionNotFound | StoreError | RunError | ReadError>
     /** Changes the title. Titles need not be unique. */
-    readonly rename: (
-      sessionID: SessionID,
-      title: string
-    ) => Effect.Effect<void, InvalidInput | SessionNotFound | StoreError | AppendError>
+    readonly rename: (sessionID: SessionID, title: string) => Effect.Effect<void, InvalidInput | ChangeError>
     /** The model's open questions to a person, oldest first (TO-84). */
     readonly questions: (
       sessionID: SessionID

@@ -36,15 +36,15 @@ export type ImportedLog = typeof ImportedLog.Type
 /** Whether the import came to the end of the log. */
 export const isComplete = ({ ends, records }: ImportedLog): boolean => ends.at(-1) === records
 
-/** The import of the session stopped before the end of its log, so it takes no prompt. Nothing was admitted (IM-23). */
+/** The import of the session has not reached the end of its log, so it takes no prompt or change. Nothing changed (IM-23). */
 export class ImportUnfinished extends Schema.TaggedError<ImportUnfinished>("@daybook/log/ImportUnfinished")(
   "ImportUnfinished",
   { sessionID: SessionID, records: Schema.Int }
 ) {
   override get message() {
     return (
-      `the import of ${this.sessionID} stopped after ${this.records} records of its log: ` +
-      "import the log again, then send the prompt"
+      `the import of ${this.sessionID} has only ${this.records} records of its log: ` +
+      "import the log again, then repeat the command"
     )
   }
 }
