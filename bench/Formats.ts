@@ -1,10 +1,10 @@
 /**
  * Measures imports of entry logs, and the context of an imported session, each in a process of its own, against parsing the
- * same file whole. Memory is the peak resident size of the process. The parsing reader keeps the records, indexes them by
+ * same file whole; and a list of logs beside its system calls. Memory is the peak resident size of the process. The parsing reader keeps the records, indexes them by
  * id, walks from the leaf to the root and applies the last compaction, as the tools that write such logs do.
  */
 import { execFileSync } from "node:child_process"
-import { rmSync, statSync } from "node:fs"
+import { mkdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
@@ -19,7 +19,7 @@ const Done = Schema.parseJson(
     cpuMs: Schema.Number,
     /** Peak resident megabytes. */
     memory: Schema.Number,
-    /** The session, or how many messages were shown. */
+    /** The session, how many messages were shown, or what lists took. */
     result: Schema.String
   })
 )
@@ -48,6 +48,39 @@ export interface Result {
     /** Parsing everything and walking, against it. */
     readonly ratio: number
     readonly memory: number
+  }
+  readonly list: {
+    readonly logs: number
+    readonly ms: number
+    /** Against the system calls alone. */
+    readonly ratio: number
+    readonly firstMs: number
+  }
+}
+
+const Listed = Schema.parseJson(
+  Schema.Struct({
+    logs: Schema.Number,
+    first: Schema.Number,
+    rounds: Schema.Array(Schema.Struct({ list: Schema.Number, bare: Schema.Number }))
+  })
+)
+
+/** Lists 500 logs in ten folders. */
+const measureList = (directory: string): Result["list"] => {
+  const sessions = join(directory, "sessions")
+  for (let log = 0; log < 500; log++) {
+    const folder = join(sessions, `--work-${log % 10}--`)
+    mkdirSync(folder, { recursive: true })
+    FormatLogs.write(join(folder, `${log}.jsonl`), 8)
+  }
+  const { first, logs, rounds } = Schema.decodeSync(Listed)(run("list", sessions).result)
+  rmSync(sessions, { recursive: true })
+  return {
+    logs,
+    ms: median(rounds.map(({ list }) => list)),
+    ratio: median(rounds.map(({ bare, list }) => list / bare)),
+    firstMs: first
   }
 }
 
@@ -102,5 +135,5 @@ const sizes = [800, 10_000, 50_000] as const
 export const measure = (directory: string, quick: boolean, rounds: number): Result => {
   const found = (quick ? sizes.slice(0, 2) : sizes).map((entries) => measureOne(directory, entries, rounds))
   const context = found.at(-1)?.context ?? { entries: 0, ms: 0, ratio: 0, memory: 0 }
-  return { imports: found.map((one) => one.import), context }
+  return { imports: found.map((one) => one.import), context, list: measureList(directory) }
 }

@@ -1,6 +1,6 @@
 /**
- * A process of `Formats.ts`: imports a log, reads a session's context, or does the same with the parsed log; prints what it
- * took. Arguments: what to do, the log or the session, the database.
+ * A process of `Formats.ts`: imports a log, reads a session's context, does the same with the parsed log, or lists logs;
+ * prints what it took. Arguments: what to do, the log, the session or the folder, the database.
  */
 import { readFileSync } from "node:fs"
 import { Effect, Layer } from "effect"
@@ -58,6 +58,7 @@ const works = {
       Effect.runPromise
     )
   },
+  list: async (folder: string) => JSON.stringify((await import("./FormatsListing.ts")).measure(folder)),
   context: (sessionID: string, filename: string) =>
     Effect.flatMap(SessionStore, (store) => store.context(SessionID.make(sessionID), -1)).pipe(
       Effect.map((messages) => String(messages.length)),

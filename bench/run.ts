@@ -345,7 +345,7 @@ const search = async ({ directory, quick, rounds }: Options): Promise<ReadonlyAr
 }
 
 const formats = ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
-  const { context, imports } = Formats.measure(directory, quick, Math.min(rounds, 3))
+  const { context, imports, list } = Formats.measure(directory, quick, Math.min(rounds, 3))
   const session = `context of ${context.entries.toLocaleString("en-GB")} imported entries`
   return Promise.resolve([
     ...imports.flatMap(({ disk, megabytes, memory, rate, ratio }): ReadonlyArray<Figure> => {
@@ -359,7 +359,10 @@ const formats = ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<F
     }),
     { name: session, value: context.ms, unit: "ms", note: "database opened" },
     { name: `${session}, parsing and walking the log against it`, value: context.ratio, unit: "x", bar: atLeast(20) },
-    { name: `${session}, memory`, value: context.memory, unit: "MB", note: "resident", bar: atMost(80) }
+    { name: `${session}, memory`, value: context.memory, unit: "MB", note: "resident", bar: atMost(80) },
+    { name: `list of ${list.logs} logs`, value: list.ms, unit: "ms", note: "median of 40", bar: atMost(20) },
+    { name: `list of ${list.logs} logs, against its system calls`, value: list.ratio, unit: "x" },
+    { name: `list of ${list.logs} logs, the first of a process`, value: list.firstMs, unit: "ms" }
   ])
 }
 

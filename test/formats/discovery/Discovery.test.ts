@@ -44,7 +44,7 @@ const prompt = (content: unknown, more = "") =>
 const summary = (text: string) => {
   const bytes = Buffer.from(text)
   const prefix = new TextDecoder().decode(bytes.subarray(0, prefixBytes), { stream: true })
-  return summaryOf("/s/x_abc123.jsonl", prefix, { modifiedAt: 1, sizeBytes: bytes.length })
+  return summaryOf("/s/x_abc123.jsonl", { text: prefix, modifiedAt: 1, sizeBytes: bytes.length })
 }
 
 it("FM-92: a log is named by its title, else its first prompt, else its id, in one line of 40 characters", () => {
@@ -169,7 +169,8 @@ it.scoped("FM-93: a list reads 4,096 bytes of each log, whatever its size", () =
       ...disk,
       readText: () => Effect.dieMessage("a whole log was read"),
       readBytes: () => Stream.dieMessage("a whole log was read"),
-      readTextPrefix: (path, bytes) => Effect.suspend(() => (reads.push(bytes), disk.readTextPrefix(path, bytes)))
+      readStarts: (paths, bytes) =>
+        Effect.suspend(() => (reads.push(...paths.map(() => bytes)), disk.readStarts(paths, bytes)))
     })
     const logs = yield* Effect.provideService(Discovery.listAll(root), SessionStorage, counting)
     assert.strictEqual(logs.length, 200)

@@ -1,6 +1,6 @@
 /** The contract of `SessionStorage` as tests: each test uses a folder of its own, so that they share a storage. */
 import { assert, it } from "@effect/vitest"
-import { Effect, FastCheck as fc, type Layer, Option, Stream } from "effect"
+import { Effect, Either, FastCheck as fc, type Layer, Option, Stream } from "effect"
 import { cases } from "../../support/Cases.ts"
 import { SessionStorage } from "../../../packages/formats/src/storage/SessionStorage.ts"
 
@@ -51,7 +51,7 @@ export const storageContract = <E>({ layer, name, root }: StoredIn<E>): void =>
           [
             storage.stat(file),
             storage.readText(file),
-            storage.readTextPrefix(file, 10),
+            Effect.flatMap(storage.readStarts([file], 10), ([start]) => start ?? Effect.void),
             Stream.runDrain(storage.readBytes(file)),
             storage.rename(file, `${path}/other`)
           ].map((read) => Effect.flip(Effect.asVoid(read)))
@@ -90,7 +90,9 @@ export const storageContract = <E>({ layer, name, root }: StoredIn<E>): void =>
           [10, "aé€😀"],
           [4096, "aé€😀z"]
         ] as const) {
-          assert.strictEqual(yield* storage.readTextPrefix(`${path}/text`, bytes), text, `${bytes} bytes`)
+          const start = { text, ...(yield* storage.stat(`${path}/text`)) }
+          const read = yield* storage.readStarts([`${path}/text`, `${path}/text`], bytes)
+          assert.deepStrictEqual(read, [Either.right(start), Either.right(start)], `${bytes} bytes`)
         }
         assert.strictEqual((yield* storage.stat(`${path}/text`)).sizeBytes, 11)
       })

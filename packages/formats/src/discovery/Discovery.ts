@@ -3,7 +3,7 @@
  * nothing else, so that a list costs the same whatever the size of the logs. Spec: FM-92..FM-95 (OP-2..OP-6).
  */
 import { join } from "node:path"
-import { Effect, Option, Order, Schema } from "effect"
+import { Array as Arr, Effect, Either, Option, Order, Schema } from "effect"
 import { SessionStorage } from "../storage/SessionStorage.ts"
 import type { StorageFailed } from "../storage/StorageError.ts"
 import { foldersOf, logEnding, type Places } from "./LogName.ts"
@@ -37,75 +37,78 @@ export interface Root extends Places {
   readonly sessions: string
 }
 
-interface Found {
+interface Changed {
   readonly path: string
   readonly modifiedAt: number
-  readonly sizeBytes: number
 }
 
 /** The newest first; logs of the same time by name, so that the order is always the same. */
-const newest: Order.Order<Found> = Order.combine(
-  Order.reverse(Order.mapInput(Order.number, ({ modifiedAt }: Found) => modifiedAt)),
-  Order.reverse(Order.mapInput(Order.string, ({ path }: Found) => path))
+const newest: Order.Order<Changed> = Order.combine(
+  Order.reverse(Order.mapInput(Order.number, ({ modifiedAt }: Changed) => modifiedAt)),
+  Order.reverse(Order.mapInput(Order.string, ({ path }: Changed) => path))
 )
 
-/** The logs of a folder, without reading them. */
-const found = (folder: string): Effect.Effect<ReadonlyArray<Found>, StorageFailed, SessionStorage> =>
-  Effect.gen(function* () {
-    const storage = yield* SessionStorage
-    const names = (yield* storage.listFiles(folder)).filter((name) => name.endsWith(logEnding))
-    const stats = yield* Effect.forEach(names, (name) => {
-      const path = join(folder, name)
-      return storage.stat(path).pipe(
-        Effect.map((stat): ReadonlyArray<Found> => [{ path, ...stat }]),
-        // Removed since the folder was listed.
-        Effect.catchTag("FileMissing", () => Effect.succeed<ReadonlyArray<Found>>([]))
-      )
-    })
-    return stats.flat()
-  })
-
-const summarized = (file: Found): Effect.Effect<Option.Option<LogSummary>, never, SessionStorage> =>
-  Effect.flatMap(SessionStorage, (storage) => storage.readTextPrefix(file.path, prefixBytes)).pipe(
-    Effect.map((prefix) => Option.fromNullable(summaryOf(file.path, prefix, file))),
-    Effect.catchAll((error) =>
-      error._tag === "FileMissing" ? Effect.succeedNone : Effect.as(Effect.logWarning(error.message), Option.none())
-    )
+/** The paths of the files of a folder that may be logs. */
+const pathsIn = (folder: string): Effect.Effect<ReadonlyArray<string>, StorageFailed, SessionStorage> =>
+  Effect.map(
+    Effect.flatMap(SessionStorage, (storage) => storage.listFiles(folder)),
+    (names) => names.filter((name) => name.endsWith(logEnding)).map((name) => join(folder, name))
   )
 
-/** The first `limit` logs among the files, which are tried in order. */
-const first = Effect.fnUntraced(function* (files: ReadonlyArray<Found>, limit: number) {
+/** So many files are read together; other work may run in between. */
+const batch = 64
+
+/** The logs among files, of which some may have been removed since their folder was listed. */
+const logsAt = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+  const storage = yield* SessionStorage
   const logs: Array<LogSummary> = []
-  for (const file of files) {
-    if (logs.length >= limit) break
-    const log = yield* summarized(file)
-    if (Option.isSome(log)) logs.push(log.value)
+  for (const some of Arr.chunksOf(paths, batch)) {
+    const starts = yield* storage.readStarts(some, prefixBytes)
+    for (const [path, start] of Arr.zip(some, starts)) {
+      const log = Either.isRight(start) ? summaryOf(path, start.right) : undefined
+      if (log !== undefined) logs.push(log)
+      else if (Either.isLeft(start) && start.left._tag !== "FileMissing") yield* Effect.logWarning(start.left.message)
+    }
   }
   return logs
 })
 
 /** The logs of a folder that changed last. Reads as many files as it returns, and those that are not logs. */
 export const recent = Effect.fn("Discovery.recent")(function* (folder: string, limit: number) {
-  return yield* first((yield* found(folder)).toSorted(newest), limit)
+  const storage = yield* SessionStorage
+  const files = yield* Effect.forEach(yield* pathsIn(folder), (path) =>
+    Effect.map(storage.stat(path), ({ modifiedAt }): Changed => ({ path, modifiedAt })).pipe(
+      Effect.asSome,
+      Effect.catchTag("FileMissing", () => Effect.succeedNone)
+    )
+  )
+  const left = Arr.getSomes(files).toSorted(newest)
+  const logs: Array<LogSummary> = []
+  while (logs.length < limit && left.length > 0) {
+    const next = left.splice(0, limit - logs.length)
+    logs.push(...(yield* logsAt(next.map(({ path }) => path))))
+  }
+  return logs
 })
 
 /** The log of a folder that changed last. */
 export const mostRecent = (folder: string) => Effect.map(recent(folder, 1), (logs) => Option.fromNullable(logs[0]))
 
-const foldersIn = (root: Root) => Effect.flatMap(SessionStorage, (storage) => storage.listDirs(root.sessions))
+/** All logs of the folders, the newest first. Each file is opened once, and its time is read from there. */
+const allIn = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
+  return (yield* logsAt((yield* Effect.forEach(folders, pathsIn)).flat())).toSorted(newest)
+})
 
 /** All logs, the newest first. */
 export const listAll = Effect.fn("Discovery.listAll")(function* (root: Root) {
-  const folders = yield* foldersIn(root)
-  const files = yield* Effect.forEach(folders, (folder) => found(join(root.sessions, folder)))
-  return yield* first(files.flat().toSorted(newest), Infinity)
+  const storage = yield* SessionStorage
+  return yield* allIn((yield* storage.listDirs(root.sessions)).map((folder) => join(root.sessions, folder)))
 })
 
 /** The logs of a working directory, the newest first. Their headers decide, not the names of folders. */
 export const list = Effect.fn("Discovery.list")(function* (root: Root, cwd: string) {
-  const folders = foldersOf(cwd, root).map((folder) => join(root.sessions, folder))
-  const files = (yield* Effect.forEach(folders, found)).flat().toSorted(newest)
-  return (yield* first(files, Infinity)).filter((log) => log.cwd === undefined || log.cwd === cwd)
+  const logs = yield* allIn(foldersOf(cwd, root).map((folder) => join(root.sessions, folder)))
+  return logs.filter((log) => log.cwd === undefined || log.cwd === cwd)
 })
 
 const matches = (prefix: string) => {

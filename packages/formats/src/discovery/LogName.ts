@@ -52,6 +52,7 @@ const nameLength = 40
 
 /** A name for a list: one line, cut with an ellipsis, never within a character. */
 export const shortName = (text: string): string => {
+  if (text.length <= nameLength) return text
   // A character has at most two units.
   const characters = Array.from(text.slice(0, 2 * nameLength + 2))
   return characters.length <= nameLength ? text : `${characters.slice(0, nameLength - 1).join("")}…`

@@ -4,6 +4,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import { isHeader, isTitleSlot, readHeader, timeOf } from "../entry/Header.ts"
+import type { FileStart } from "../storage/SessionStorage.ts"
 import { oneLine, shortName } from "./LogName.ts"
 
 /** Bytes that are read of a log for a list. */
@@ -64,10 +65,19 @@ const parsedText = (escaped: string): string | undefined => {
 const roleOf = ({ message, type }: JsonRecord): unknown =>
   type === "message" && Predicate.isReadonlyRecord(message) ? message["role"] : undefined
 
+/** The lines that hold a word. The text is not divided into all its lines. */
+function* linesWith(text: string, word: string): Generator<string> {
+  for (let at = text.indexOf(word); at >= 0;) {
+    const end = text.indexOf("\n", at)
+    yield text.slice(text.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end).trim()
+    at = end < 0 ? end : text.indexOf(word, end)
+  }
+}
+
 /** The text of the first prompt. Only lines that may hold it are parsed. */
-const promptOf = (lines: ReadonlyArray<string>, cut: string): string | undefined => {
-  for (const line of lines) {
-    const [record] = line.includes('"user"') ? parsed(line) : []
+const promptOf = (entries: string, cut: string): string | undefined => {
+  for (const line of linesWith(entries, '"user"')) {
+    const [record] = parsed(line)
     if (record === undefined || roleOf(record) !== "user") continue
     const { message } = record
     return Predicate.isReadonlyRecord(message) ? contentText(message["content"]) : undefined
@@ -76,9 +86,9 @@ const promptOf = (lines: ReadonlyArray<string>, cut: string): string | undefined
 }
 
 /** The latest title that an entry gives. */
-const titleIn = (lines: ReadonlyArray<string>): string | undefined => {
-  const titles = lines
-    .filter((line) => line.includes('"session_info"'))
+const titleIn = (entries: string): string | undefined => {
+  // A short word is found fastest; the type says whether it is one.
+  const titles = [...linesWith(entries, '_info"')]
     .flatMap(parsed)
     .flatMap(({ name, type }) =>
       type === "session_info" && Predicate.isString(name) && name.trim() !== "" ? [name] : []
@@ -86,25 +96,29 @@ const titleIn = (lines: ReadonlyArray<string>): string | undefined => {
   return titles.at(-1)
 }
 
-const isMessage = (line: string): boolean => line.includes('"type":"message"')
+const isMessage = (text: string): boolean => text.includes('"type":"message"')
 
 /** The start of a text as one line: a name needs no more. */
 const lineOf = (text: string) => oneLine(text.slice(0, 400))
 
-/** Reads a prefix; undefined if it does not begin an entry log. */
-export const summaryOf = (
-  path: string,
-  prefix: string,
-  { modifiedAt, sizeBytes }: { readonly modifiedAt: number; readonly sizeBytes: number }
-): LogSummary | undefined => {
-  const lines = prefix.replace(/^\uFEFF/, "").split("\n")
-  const cut = sizeBytes > prefixBytes ? (lines.pop() ?? "") : ""
-  const written = lines.map((line) => line.trim()).filter((line) => line !== "")
-  const [first] = parsed(written[0] ?? "")
+/** The first line that is not blank, and what follows it. */
+const firstLine = (text: string): readonly [line: string, rest: string] => {
+  const written = text.trimStart()
+  const end = written.indexOf("\n")
+  return end < 0 ? [written.trim(), ""] : [written.slice(0, end).trim(), written.slice(end + 1)]
+}
+
+/** Reads the start of a file; undefined if it does not begin an entry log. */
+export const summaryOf = (path: string, { modifiedAt, sizeBytes, text }: FileStart): LogSummary | undefined => {
+  const whole = sizeBytes > prefixBytes ? text.lastIndexOf("\n") + 1 : text.length
+  // A byte order mark is white space.
+  const [line, others] = firstLine(text.slice(0, whole))
+  const [first] = parsed(line)
   const slot = first !== undefined && isTitleSlot(first) ? first : undefined
-  const header = slot === undefined ? first : parsed(written[1] ?? "")[0]
+  const [second, afterSlot] = slot === undefined ? ["", ""] : firstLine(others)
+  const header = slot === undefined ? first : parsed(second)[0]
   if (header === undefined || !isHeader(header)) return undefined
-  const entries = written.slice(slot === undefined ? 1 : 2)
+  const [entries, cut] = [slot === undefined ? others : afterSlot, text.slice(whole)]
   const { cwd, id, parent, title } = readHeader(header, slot)
   const named = (text: string | undefined) => Option.flatMap(Option.fromNullable(text), lineOf)
   const name = named(titleIn(entries)).pipe(
@@ -121,6 +135,6 @@ export const summaryOf = (
     createdAt: timeOf(header["timestamp"]) ?? modifiedAt,
     modifiedAt,
     sizeBytes,
-    hasMessages: entries.some(isMessage) || isMessage(cut)
+    hasMessages: isMessage(entries) || isMessage(cut)
   }
 }

@@ -15,7 +15,12 @@ export const Header = Schema.Struct(
 )
 export type Header = typeof Header.Type
 
-export const isHeader = Schema.is(Header)
+/** By hand: lists look at thousands of headers, and a schema would walk all their fields. */
+export const isHeader = (record: unknown): record is Header =>
+  Predicate.isReadonlyRecord(record) &&
+  record["type"] === "session" &&
+  Predicate.isString(record["id"]) &&
+  record["id"] !== ""
 
 /** The line of fixed size that omp writes before the header, so that it can replace the title in place. */
 export const isTitleSlot = (record: JsonRecord): boolean => record["type"] === "title" && "v" in record

@@ -5,11 +5,11 @@
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { StringDecoder } from "node:string_decoder"
-import { Effect, Layer, Option, type Scope, Stream } from "effect"
+import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import * as Latch from "./Latch.ts"
-import { SessionStorage, type SessionWriter } from "./SessionStorage.ts"
+import { type FileStart, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
 import { failed, failedOrMissing, type FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
 
 /** The system calls that write; a fault test makes one of them fail. */
@@ -45,17 +45,20 @@ const namesIn = (folder: string, isWanted: (entry: fs.Dirent) => boolean): Reado
     .toSorted()
 }
 
-/** Lists read the first bytes of thousands of files: one buffer serves all, since reading is synchronous. */
-const shared = Buffer.allocUnsafe(4096)
+const statOf = ({ mtimeMs, size }: fs.Stats): FileStat => ({ sizeBytes: size, modifiedAt: mtimeMs })
 
-/** Reads the first bytes. */
-const prefix = (path: string, bytes: number): string => {
+/** Lists read the first bytes of thousands of files: one buffer and decoder serve all, since reading is synchronous. */
+const shared = Buffer.allocUnsafe(4096)
+const decoder = new StringDecoder("utf8")
+
+const start = (path: string, bytes: number): FileStart => {
   const file = fs.openSync(path, "r")
   try {
     const buffer = bytes <= shared.length ? shared : Buffer.allocUnsafe(bytes)
-    const read = fs.readSync(file, buffer, 0, bytes, 0)
-    // Without `end`, a character that the last byte cuts is left out.
-    return new StringDecoder("utf8").write(buffer.subarray(0, read))
+    const text = decoder.write(buffer.subarray(0, fs.readSync(file, buffer, 0, bytes, 0)))
+    // Forgets a character that the last byte cuts.
+    decoder.end()
+    return { text, ...statOf(fs.fstatSync(file)) }
   } finally {
     fs.closeSync(file)
   }
@@ -192,11 +195,7 @@ export const make = (calls: Partial<Calls> = {}) => {
     ensureDir: (path) =>
       Effect.tryPromise({ try: () => makeFolders(path, 0o700), catch: (cause) => failed("create", path, cause) }),
     exists: (path) => attempt("look at", path, () => fs.statSync(path, { throwIfNoEntry: false }) !== undefined),
-    stat: (path) =>
-      attemptOnFile("look at", path, () => {
-        const { mtimeMs, size } = fs.statSync(path)
-        return { sizeBytes: size, modifiedAt: mtimeMs }
-      }),
+    stat: (path) => attemptOnFile("look at", path, () => statOf(fs.statSync(path))),
     listFiles: (folder) => attempt("list", folder, () => namesIn(folder, (entry) => !entry.isDirectory())),
     listDirs: (folder) =>
       attempt("list", folder, () =>
@@ -209,7 +208,12 @@ export const make = (calls: Partial<Calls> = {}) => {
         )
       ),
     readText: (path) => attemptOnFile("read", path, () => fs.readFileSync(path, "utf8")),
-    readTextPrefix: (path, bytes) => attemptOnFile("read", path, () => prefix(path, bytes)),
+    readStarts: (paths, bytes) =>
+      Effect.sync(() =>
+        paths.map((path) =>
+          Either.try({ try: () => start(path, bytes), catch: (cause) => failedOrMissing("read", path, cause) })
+        )
+      ),
     readBytes,
     writeText: (path, text) => replace(system, path, [Buffer.from(text)]),
     writeLines: (path, lines) => replace(system, path, piecesOf(lines)),

@@ -92,9 +92,13 @@ export const make = () => {
     listFiles: (folder) => Effect.sync(() => childrenOf(folder, files.keys())),
     listDirs: (folder) => Effect.sync(() => childrenOf(folder, dirs)),
     readText: (path) => Effect.map(fileAt(path), ({ text }) => text),
-    readTextPrefix: (path, bytes) =>
-      Effect.map(fileAt(path), ({ text }) =>
-        new TextDecoder().decode(Buffer.from(text.slice(0, bytes)).subarray(0, bytes), { stream: true })
+    readStarts: (paths, bytes) =>
+      Effect.forEach(paths, (path) =>
+        Effect.map(fileAt(path), ({ modifiedAt, text }) => ({
+          text: new TextDecoder().decode(Buffer.from(text.slice(0, bytes)).subarray(0, bytes), { stream: true }),
+          sizeBytes: Buffer.byteLength(text),
+          modifiedAt
+        })).pipe(Effect.either)
       ),
     readBytes: (path) =>
       Stream.flatMap(Stream.fromEffect(fileAt(path)), ({ text }) =>

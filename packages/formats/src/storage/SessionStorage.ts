@@ -4,7 +4,7 @@
  * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md; decision 0050 maps the
  * operations of seed 002 to these.
  */
-import { Context, type Effect, type Option, Schema, type Scope, type Stream } from "effect"
+import { Context, type Effect, type Either, type Option, Schema, type Scope, type Stream } from "effect"
 import type { FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
 
 /** What a folder says about a file. */
@@ -14,6 +14,14 @@ export const FileStat = Schema.Struct({
   modifiedAt: Schema.Finite
 })
 export type FileStat = typeof FileStat.Type
+
+/** The start of a file, as lists need it. */
+export interface FileStart extends FileStat {
+  /** The text of the first bytes, without a character that they cut. */
+  readonly text: string
+}
+
+export type Start = Either.Either<FileStart, FileMissing | StorageFailed>
 
 /** Appends lines to one file. The scope that opened it closes it. */
 export interface SessionWriter {
@@ -42,8 +50,11 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
     readonly listDirs: (folder: string) => Effect.Effect<ReadonlyArray<string>, StorageFailed>
     /** The whole text. For small files: the text is held in memory. */
     readonly readText: (path: string) => Effect.Effect<string, FileMissing | StorageFailed>
-    /** The text of the first `bytes` bytes, without a character that they cut. */
-    readonly readTextPrefix: (path: string, bytes: number) => Effect.Effect<string, FileMissing | StorageFailed>
+    /**
+     * What `stat` says of each file, and its first `bytes` bytes. Files are read together, because an effect for each
+     * costs as much as the file.
+     */
+    readonly readStarts: (paths: ReadonlyArray<string>, bytes: number) => Effect.Effect<ReadonlyArray<Start>>
     /** The bytes of the file, in pieces. */
     readonly readBytes: (path: string) => Stream.Stream<Uint8Array, FileMissing | StorageFailed>
     /**
