@@ -6,4 +6,7 @@
 export * as Budget from "./domain/Budget.ts"
 export * as ExecResult from "./domain/ExecResult.ts"
 export * as ShellError from "./domain/ShellError.ts"
+export * as ShellFact from "./record/ShellFact.ts"
+export * as ShellList from "./record/ShellList.ts"
+export * as ShellRecord from "./record/ShellRecord.ts"
 export * as Target from "./domain/Target.ts"

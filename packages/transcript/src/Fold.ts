@@ -95,7 +95,13 @@ const handlers: Handlers = {
   "session.next.question.dismissed": ignore,
   "session.next.permission.decided": ignore,
   "session.next.permission.revoked": ignore,
-  "session.next.imported": (out, event) => Session.spend(out, event.data)
+  "session.next.imported": (out, event) => Session.spend(out, event.data),
+  "session.next.shell.opened": ignore,
+  "session.next.shell.executed": ignore,
+  "session.next.shell.blocked": ignore,
+  "session.next.shell.checkpointed": ignore,
+  "session.next.shell.restored": ignore,
+  "session.next.shell.closed": ignore
 }
 
 const fold = (out: Out, event: SessionEvent): void => {

@@ -72,6 +72,12 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.permission.revoked":
     case "session.next.budget.set":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
     case "session.next.text.delta":
     case "session.next.reasoning.delta":
     case "session.next.tool.input.delta":

@@ -166,6 +166,12 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return {}
     default:
       return event satisfies never

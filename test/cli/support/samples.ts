@@ -127,7 +127,45 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
     { ...call, permission: "bash", resources: ["make"], decision: "approved", used: [1, 2] }
   ],
   "session.next.permission.revoked": [{ number: 3, permission: "own_echo", resource: "*", uid: 1000 }],
-  "session.next.budget.set": [{ budget: { cost: 1.5, tokens: 10 } }, { budget: {} }]
+  "session.next.budget.set": [{ budget: { cost: 1.5, tokens: 10 } }, { budget: {} }],
+  "session.next.shell.opened": [
+    { shellID: "1_local", transport: "local", cwd: "/work" },
+    { shellID: "2_ssh_build@host", transport: "ssh", title: "build@host:22" }
+  ],
+  "session.next.shell.executed": [
+    {
+      shellID: "1_local",
+      command: "npm run\nbuild \u001b[2J",
+      stdout: "built\u001b[31m",
+      stderr: "one\ntwo",
+      exitCode: 1,
+      durationMs: 3_412.5,
+      cwd: "/work/dist",
+      truncated: true,
+      lateOutput: "ready",
+      output: "out_1"
+    },
+    {
+      shellID: "1_local",
+      command: "sleep 60",
+      stdout: "",
+      stderr: "",
+      exitCode: 124,
+      durationMs: 30_000,
+      cwd: "/work/dist",
+      truncated: false,
+      timedOut: true
+    }
+  ],
+  "session.next.shell.blocked": [
+    { shellID: "1_local", command: "rm -rf /", policy: "operator", reason: "rm -r of / is denied" }
+  ],
+  "session.next.shell.checkpointed": [
+    { shellID: "2_ssh_build@host", checkpointID: "cp_1", label: "before\nthe change" },
+    { shellID: "2_ssh_build@host", checkpointID: "cp_2" }
+  ],
+  "session.next.shell.restored": [{ shellID: "2_ssh_build@host", checkpointID: "cp_1", filesChanged: 1 }],
+  "session.next.shell.closed": [{ shellID: "1_local", reason: "timeout" }]
 }
 
 /** Types that have no sample. */

@@ -1,6 +1,7 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
 import { Duration } from "effect"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import * as WatchText from "@daybook/shell/record/WatchText"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"
@@ -107,6 +108,13 @@ const summary = (event: SessionEvent): string => {
       const progress = log === undefined ? "" : `${log.records} records of ${log.dialect} ${log.id}`
       return [record?.key, progress].filter(Boolean).join(" ")
     }
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
+      return WatchText.eventLine(event, (command) => oneLine(command, 48))
     case "session.next.activity.started":
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":

@@ -27,6 +27,12 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.tool.input.delta":
     case "session.next.tool.progress":
     case "session.next.compaction.delta":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return undefined
     case "session.created":
     case "session.next.addressed":

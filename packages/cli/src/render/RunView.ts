@@ -191,6 +191,12 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.permission.revoked":
     case "session.next.budget.set":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
     case "session.next.tool.input.delta":
     case "session.next.compaction.delta":
       return [view, []]

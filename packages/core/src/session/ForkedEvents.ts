@@ -105,6 +105,12 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
     case "session.next.permission.revoked":
     case "session.next.budget.set":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return undefined
     default:
       return event satisfies never

@@ -244,6 +244,12 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.permission.revoked":
     case "session.next.budget.set":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return state
     default:
       return event satisfies never

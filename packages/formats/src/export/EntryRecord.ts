@@ -256,7 +256,13 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   "session.next.permission.decided": undefined,
   "session.next.permission.revoked": undefined,
   "session.next.budget.set": undefined,
-  "session.next.imported": undefined
+  "session.next.imported": undefined,
+  "session.next.shell.opened": undefined,
+  "session.next.shell.executed": undefined,
+  "session.next.shell.blocked": undefined,
+  "session.next.shell.checkpointed": undefined,
+  "session.next.shell.restored": undefined,
+  "session.next.shell.closed": undefined
 }
 
 /** The record of these events; one without content if they make none. */

@@ -163,6 +163,12 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.files.changed":
     case "session.next.files.restored":
     case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return undefined
     default:
       return event satisfies never

@@ -116,6 +116,12 @@ export class Grouping {
       case "session.next.permission.decided":
       case "session.next.permission.revoked":
       case "session.next.budget.set":
+      case "session.next.shell.opened":
+      case "session.next.shell.executed":
+      case "session.next.shell.blocked":
+      case "session.next.shell.checkpointed":
+      case "session.next.shell.restored":
+      case "session.next.shell.closed":
         return this.drop(event)
       default:
         return event satisfies never

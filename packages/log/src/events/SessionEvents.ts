@@ -26,6 +26,7 @@ import {
   ToolContent
 } from "../domain/Values.ts"
 import { durable, live } from "./Definition.ts"
+import { shellDefinitions } from "./LiveShellEvents.ts"
 
 export { Envelope } from "./Definition.ts"
 
@@ -161,7 +162,7 @@ export const ContextUpdated = durable("session.next.context.updated", 1, {
 /** A message of the runtime or the host, shown to the model as user text. */
 export const Synthetic = durable("session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
 
-/** A shell command of the host starts. */
+/** A shell command of the host starts: a message. The events of live shells are in `LiveShellEvents.ts`. */
 export const ShellStarted = durable("session.next.shell.started", 1, {
   messageID: MessageID,
   callID,
@@ -470,7 +471,8 @@ export const durableDefinitions = [
   PermissionDecided,
   PermissionRevoked,
   BudgetSet,
-  Imported
+  Imported,
+  ...shellDefinitions
 ] as const
 
 /** A piece of a text part. */

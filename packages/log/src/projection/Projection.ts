@@ -102,6 +102,12 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":
       return Sessions.imported(event)
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
     case "session.next.files.changed":
     case "session.next.files.restored":
     case "session.next.question.answered":

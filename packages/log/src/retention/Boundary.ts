@@ -1,6 +1,7 @@
 /**
- * Decides where a session's log may be cut. A safe boundary is the end of an activity at which nothing is open: no later
- * event changes a message, part or input made up to it. Pure; it reads only the types of events. Spec: RT-1, RT-2.
+ * Decides where a session's log may be cut. A safe boundary is the end of an activity or of a live shell at which nothing
+ * is open: no later event changes a message, part or input made up to it. Pure; it reads only the types of events. Live
+ * shells hold nothing back: no row is made of their events. Spec: RT-1, RT-2.
  */
 import type { DurableType } from "../events/SessionEvents.ts"
 
@@ -83,7 +84,13 @@ const effects: { readonly [Type in DurableType]: readonly [counted: Counted, by:
   "session.next.permission.decided": undefined,
   "session.next.permission.revoked": undefined,
   "session.next.budget.set": undefined,
-  "session.next.imported": undefined
+  "session.next.imported": undefined,
+  "session.next.shell.opened": undefined,
+  "session.next.shell.executed": undefined,
+  "session.next.shell.blocked": undefined,
+  "session.next.shell.checkpointed": undefined,
+  "session.next.shell.restored": undefined,
+  "session.next.shell.closed": undefined
 }
 
 const isKnown = (type: string): type is DurableType => Object.hasOwn(effects, type)
@@ -106,8 +113,14 @@ export const after = (open: Open, stored: string): Open => {
   return type === "session.next.step.ended" || type === "session.next.step.failed" ? { ...next, texts: 0 } : next
 }
 
+/** The ends at which a log may be cut: a session that only records live shells has no activities. */
+const ends: ReadonlySet<string> = new Set([
+  "session.next.activity.settled",
+  "session.next.shell.closed"
+] satisfies ReadonlyArray<DurableType>)
+
 /** Whether the log may be cut after this event, where `open` is the state after it. */
 export const isSafe = (open: Open, stored: string): boolean =>
-  typeOf(stored) === "session.next.activity.settled" &&
+  ends.has(typeOf(stored)) &&
   !open.unknown &&
   open.inputs + open.activities + open.steps + open.texts + open.calls + open.shells + open.compactions === 0

@@ -116,6 +116,13 @@ const found = (event: SessionEvent): Found | undefined => {
     case "session.next.permission.decided":
     case "session.next.permission.revoked":
     case "session.next.budget.set":
+    // Retention drops them, and the index holds only texts that it keeps. A model's commands are found by their calls.
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
       return undefined
     default:
       event satisfies never
