@@ -1,0 +1,117 @@
+/**
+ * The text of the keeper, a program that runs beside a shell, on its machine. It signals the shell's processes when it is asked,
+ * and kills them all when its input ends, which also happens when the process that opened the shell is killed. A process
+ * belongs to the shell by its session, by its parents, or by the inherited mark. It is stopped before it is killed, so that it
+ * cannot start others in between. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure.
+ * Spec: SL-16..SL-19 in specs/shell.md.
+ */
+import { abortSignal, callVariable, markVariable } from "./ShellScripts.ts"
+
+/** One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done. */
+export type Order =
+  | { readonly order: "root"; readonly pid: number }
+  /** Interrupts the running command. */
+  | { readonly order: "interrupt" }
+  /** Kills what the command of this number started and left. */
+  | { readonly order: "reap"; readonly number: number }
+  /** Kills the shell and everything that it started. */
+  | { readonly order: "finish" }
+
+export const orderLine = (order: Order): string => {
+  switch (order.order) {
+    case "root":
+      return `root ${order.pid}\n`
+    case "reap":
+      return `reap ${order.number}\n`
+    case "interrupt":
+    case "finish":
+      return `${order.order}\n`
+  }
+}
+
+export interface KeeperOptions {
+  readonly mark: string
+  /** Creates a fifo for the shell's control stream and prints what arrives there. */
+  readonly control: boolean
+}
+
+const control = String.raw`
+folder=$(mktemp -d "$TMPDIR/daybook-shell.XXXXXX") && mkfifo -m 600 "$folder/control" || exit 121
+trap 'rm -rf -- "$folder"' EXIT`
+
+/** The keeper prints its folder first, NUL-terminated; empty if it has none. Its standard output is the control stream. */
+export const keeperScript = ({ control: withControl, mark }: KeeperOptions): string =>
+  `
+trap '' INT TERM HUP PIPE
+: "\${TMPDIR:=/tmp}"
+root= folder=
+${withControl ? control : ""}
+printf '%s\\0' "$folder" >&2
+${withControl ? 'cat <"$folder/control" &' : ""}
+add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
+marked() {
+  for f in $(grep -lsF -- "$1" /proc/[0-9]*/environ 2>/dev/null); do
+    f=\${f#/proc/}
+    f=\${f%/environ}
+    [ "$f" = "$root" ] || add "$f"
+  done
+}
+# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session.
+below() {
+  more=yes
+  while [ $more = yes ]; do
+    more=no
+    for d in /proc/[0-9]*; do
+      p=\${d#/proc/}
+      case " $root $found " in *" $p "*) continue ;; esac
+      IFS= read -r s 2>/dev/null <"$d/stat" || continue
+      s=\${s##*) }
+      state=\${s%% *}
+      [ "$state" = Z ] && continue
+      s=\${s#* }
+      parent=\${s%% *}
+      s=\${s#* }
+      s=\${s#* }
+      session=\${s%% *}
+      case " $found " in *" $parent "*) add "$p"; continue ;; esac
+      [ "$1" = yes ] || continue
+      if [ "$parent" = "$root" ] || [ "$session" = "$root" ]; then add "$p"; fi
+    done
+  done
+}
+# $1: yes for the whole shell. $2: the mark of the processes.
+sweep() {
+  rounds=0
+  while [ $rounds -lt 100 ]; do
+    rounds=$((rounds + 1)) found=
+    marked "$2"
+    below "$1"
+    [ -n "$found" ] || return
+    for p in $found; do kill -STOP "$p" 2>/dev/null; done
+    for p in $found; do kill -KILL "$p" 2>/dev/null; done
+  done
+}
+finish() {
+  [ -n "$root" ] || return
+  kill -STOP "$root" 2>/dev/null
+  [ -d /proc/self ] && sweep yes ${markVariable}=${mark}
+  kill -KILL "-$root" 2>/dev/null
+  kill -KILL "$root" 2>/dev/null
+}
+while IFS=' ' read -r order argument; do
+  case $order in
+    root) root=$argument ;;
+    interrupt)
+      kill -${abortSignal} "$root" 2>/dev/null
+      kill -INT "-$root" 2>/dev/null
+      ;;
+    reap) [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument" ;;
+    finish)
+      finish
+      root=
+      ;;
+  esac
+  printf '%s\\0' "$order" >&2
+done
+finish
+`

@@ -1,0 +1,215 @@
+/**
+ * One live shell: starts it, runs one command after another in it, and stops a command with everything that it started. It
+ * knows bytes and exit codes; `../Shells.ts` makes results of them. Spec: SL-13..SL-19 in specs/shell.md.
+ */
+import { constants } from "node:os"
+import { Deferred, Effect, type Scope } from "effect"
+import { drain, pause } from "@daybook/core/child/ShellProcess"
+import { TransportFailed } from "../domain/ShellError.ts"
+import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
+import * as Dialogue from "./Dialogue.ts"
+import { firstOf } from "./FirstOf.ts"
+import * as Keeper from "./Keeper.ts"
+import { bootstrap, type Dialect, end, line, noFolder, setup } from "./ShellScripts.ts"
+import type { Sink } from "./StreamCutter.ts"
+
+/** How long a command may take to end after an interrupt before the shell is closed. */
+const graceMillis = 2_000
+/** How often it is interrupted and asked then. A child loses an interrupt while it starts; a shell loses the line that it reads. */
+const againMillis = 500
+/** How long the last output may take after the shell has ended. */
+const drainMillis = 50
+/** How long a shell may take to start. */
+const startMillis = 20_000
+
+export interface Command {
+  readonly text: string
+  /** File that is the command's standard input; `/dev/null` by default. */
+  readonly input?: string
+  /** Completes when the command has to stop; never by default. */
+  readonly stop?: Effect.Effect<void>
+}
+
+/** Why a shell ended by itself. */
+export type Ending = "exited" | "timeout" | "lost"
+
+export interface Ended {
+  /** 124 if the command was stopped. */
+  readonly code: number
+  /** The working folder after the command. */
+  readonly cwd: string
+  readonly stopped: boolean
+  /** The shell has ended too. */
+  readonly closed: Ending | undefined
+}
+
+export interface LiveShell {
+  readonly dialect: Dialect
+  /** The working folder after the last command. */
+  readonly cwd: () => string
+  /**
+   * Runs a command; the caller runs one at a time. Undefined if the shell has ended before. An interruption stops the command
+   * and completes when nothing of it runs any more.
+   */
+  readonly run: (command: Command, sinks: Dialogue.Sinks) => Effect.Effect<Ended | undefined>
+  /** Completes when the shell has ended by itself. */
+  readonly ended: Effect.Effect<Ending>
+}
+
+export interface Options {
+  readonly cwd: string | undefined
+  /** Takes what background jobs print while no command runs. */
+  readonly late: Sink
+}
+
+/** 128 + n after signal n; 255 if the end is not known. */
+const exitCode = ({ code, signal }: Exit): number => {
+  if (code !== null) return code
+  const number = Object.entries(constants.signals).find(([name]) => name === signal)?.[1]
+  return number === undefined ? 255 : 128 + number
+}
+
+interface Started {
+  readonly dialect: Dialect
+  readonly pid: number
+}
+
+/** Reads what the bootstrap prints. */
+const makeGreeting = (mark: string, found: (started: Started) => void) => {
+  const texts = { stdout: "", stderr: "", control: "" }
+  const form = new RegExp(`${mark} (bash|sh) (\\d+)\\n`)
+  const take: Listener = (stream, bytes) => {
+    texts[stream] = (texts[stream] + Buffer.from(bytes).toString("utf8")).slice(-4_096)
+    const match = form.exec(texts.stdout)
+    if (match !== null) found({ dialect: match[1] === "bash" ? "bash" : "sh", pid: Number(match[2]) })
+  }
+  return { take, complaint: () => texts.stderr.trim() }
+}
+
+/** Runs the bootstrap, and gives the program's output to `dialogue` once the shell is started. */
+const boot = Effect.fnUntraced(function* (
+  transport: Transport,
+  { cwd }: Options,
+  mark: string,
+  dialogue: Dialogue.Dialogue
+) {
+  const program = yield* transport.runControlled(bootstrap({ cwd, mark, token: mark }))
+  const started = yield* Deferred.make<Started, TransportFailed>()
+  const greeting = makeGreeting(mark, (found) => {
+    take = dialogue.take
+    Deferred.unsafeDone(started, Effect.succeed(found))
+  })
+  let take = greeting.take
+  program.listen((stream, bytes) => take(stream, bytes))
+  const failed = (details: string) => new TransportFailed({ transport: transport.name, reason: "no shell", details })
+  const early = Effect.flatMap(Effect.zipLeft(program.exit, drain(drainMillis)), (exit) => {
+    const complaint = greeting.complaint()
+    return Deferred.fail(
+      started,
+      exit.code === noFolder
+        ? failed(`the shell cannot start in ${cwd}: ${complaint}`)
+        : failed(`the shell did not start: ${complaint || `exit code ${exitCode(exit)}`}`)
+    )
+  })
+  const late = Effect.zipRight(
+    pause(startMillis),
+    Deferred.fail(started, failed(`the shell did not start within ${startMillis / 1_000} seconds`))
+  )
+  yield* Effect.forkScoped(Effect.all([early, late], { concurrency: 2 }))
+  return { program, ...(yield* Deferred.await(started)) }
+})
+
+/** Runs commands in a started shell. `finish` kills it. */
+const makeRunner = Effect.fnUntraced(function* (
+  { dialect, program }: { readonly dialect: Dialect; readonly program: Program },
+  keeper: Keeper.Keeper,
+  dialogue: Dialogue.Dialogue
+) {
+  const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
+  let ending: Ending | undefined
+  let number = 0
+  yield* Effect.forkScoped(
+    Effect.gen(function* () {
+      const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, { code: null, signal: null }))
+      yield* drain(drainMillis)
+      ending ??= exit.code === null && exit.signal === null ? "lost" : "exited"
+      yield* Deferred.succeed(ended, { exit, ending })
+      dialogue.close()
+    })
+  )
+  const asEnded = (code: number, stopped: boolean): Ended => ({ code, cwd: dialogue.cwd(), stopped, closed: ending })
+
+  const askAgain = Effect.suspend(() => program.write(end(dialogue.again())))
+  const settled: Effect.Effect<"answered" | "closed"> = Effect.flatMap(dialogue.news, (news) =>
+    news === "aborted" ? Effect.zipRight(askAgain, settled) : Effect.succeed(news)
+  )
+
+  const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt" }), askAgain)
+
+  /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
+  const stop = Effect.gen(function* () {
+    yield* interrupt
+    const silent = Effect.as(pause(graceMillis), "silent" as const)
+    const news = yield* firstOf(
+      settled,
+      firstOf(silent, Effect.forever(Effect.zipRight(pause(againMillis), interrupt)))
+    )
+    if (news === "answered") yield* keeper.ask({ order: "reap", number })
+    if (news === "silent") {
+      ending = "timeout"
+      yield* keeper.ask({ order: "finish" })
+      yield* Deferred.await(ended)
+    }
+    return asEnded(124, true)
+  })
+
+  const finished = Effect.suspend(() =>
+    ending === undefined
+      ? Effect.succeed(asEnded(dialogue.code(), false))
+      : Effect.map(Deferred.await(ended), ({ exit }) => asEnded(exitCode(exit), false))
+  )
+
+  const run: LiveShell["run"] = ({ input, stop: until, text }, sinks) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        if (ending !== undefined) return undefined
+        const before = dialogue.code()
+        number += 1
+        const token = dialogue.begin(number, sinks)
+        yield* program.write(line(dialect, { token, number, command: text, before, input }))
+        const news = yield* Effect.exit(
+          restore(until === undefined ? settled : firstOf(settled, Effect.as(until, "stop" as const)))
+        )
+        if (news._tag === "Success") return yield* news.value === "stop" ? stop : finished
+        yield* stop
+        return yield* Effect.failCause(news.cause)
+      })
+    )
+  return { run, ended: Effect.map(Deferred.await(ended), ({ ending: why }) => why) }
+})
+
+/** Opens a shell. The scope's end kills it with everything that it started. */
+export const open = Effect.fn("LiveShell.open")(function* (
+  transport: Transport,
+  options: Options
+): Effect.fn.Return<LiveShell, TransportFailed, Scope.Scope> {
+  const mark = Dialogue.makeToken()
+  // What the shell prints before it is set up, such as a prompt, is no job's output.
+  let late: Sink = () => undefined
+  const dialogue = Dialogue.make(mark, (bytes) => late(bytes))
+  const keeper = yield* Keeper.start(transport, mark)
+  keeper.listen((bytes) => dialogue.take("control", bytes))
+  const shell = yield* boot(transport, options, mark, dialogue)
+  yield* Effect.addFinalizer(() => keeper.ask({ order: "finish" }))
+  yield* keeper.ask({ order: "root", pid: shell.pid })
+  const runner = yield* makeRunner(shell, keeper, dialogue)
+  const control = keeper.control === undefined ? ("&3" as const) : { path: keeper.control }
+  yield* shell.program.write(setup(shell.dialect, { control, mark, idle: mark }))
+  const first = yield* runner.run({ text: ":", stop: pause(startMillis) }, { stdout: late, stderr: late })
+  if (first === undefined || first.closed !== undefined) {
+    const details = `the shell (${shell.dialect}) ended during its start`
+    return yield* new TransportFailed({ transport: transport.name, reason: "no shell", details })
+  }
+  late = options.late
+  return { dialect: shell.dialect, cwd: dialogue.cwd, run: runner.run, ended: runner.ended }
+})

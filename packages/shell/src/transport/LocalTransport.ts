@@ -1,0 +1,103 @@
+/**
+ * Programs on this machine. Each is a process in a session and group of its own, started with the environment of other
+ * children of the runtime. Uses `node:child_process`: a control stream needs a fourth pipe. Spec: SL-10, SL-11 in specs/shell.md.
+ */
+import { spawn } from "node:child_process"
+import type { Readable, Writable } from "node:stream"
+import { Deferred, Effect, type Scope } from "effect"
+import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
+import { TransportFailed } from "../domain/ShellError.ts"
+import { writing } from "./NodeStreams.ts"
+import type { Exit, Program, StreamName, Transport } from "./Program.ts"
+
+export interface LocalSettings {
+  /** The environment of the shell; harmless variables of this process by default. */
+  readonly env?: Readonly<Record<string, string>>
+  /** A program with arguments that runs the shell, such as a sandbox. */
+  readonly prefix?: ReadonlyArray<string>
+}
+
+const failed = (cause: unknown) =>
+  new TransportFailed({
+    transport: "local",
+    reason: "no shell",
+    details: `sh could not be started: ${cause instanceof Error ? cause.message : "unknown fault"}`
+  })
+
+const killGroup = (pid: number) => {
+  try {
+    process.kill(-pid, "SIGKILL")
+  } catch {
+    // The group has ended.
+  }
+}
+
+interface Started {
+  readonly pid: number
+  readonly stdin: Writable
+  readonly streams: ReadonlyArray<readonly [StreamName, Readable]>
+}
+
+/** The streams of a process, from descriptor 1. */
+const names: ReadonlyArray<StreamName> = ["stdout", "stderr", "control"]
+
+const isReadable = (stream: Readable | Writable | null | undefined): stream is Readable =>
+  stream !== null && stream !== undefined && "read" in stream
+
+const start = (settings: LocalSettings, script: string, control: boolean, exit: Deferred.Deferred<Exit>) =>
+  Effect.async<Started, TransportFailed>((resume) => {
+    try {
+      const [file = "sh", ...args] = [...(settings.prefix ?? []), "sh", "-c", script]
+      const env = settings.env ?? childEnvironment(process.env)
+      const child = spawn(file, args, {
+        env,
+        detached: true,
+        stdio: ["pipe", "pipe", "pipe", control ? "pipe" : "ignore"]
+      })
+      child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
+      child.on("error", (cause) => resume(failed(cause)))
+      child.on("spawn", () => {
+        const { pid, stdin, stdio } = child
+        const streams = names.flatMap((name, index): ReadonlyArray<readonly [StreamName, Readable]> => {
+          const stream = stdio[index + 1]
+          return isReadable(stream) ? [[name, stream]] : []
+        })
+        if (pid !== undefined && stdin !== null) resume(Effect.succeed({ pid, stdin, streams }))
+      })
+    } catch (cause) {
+      // Some failures, such as a NUL in the script, are thrown instead of emitted.
+      resume(failed(cause))
+    }
+  })
+
+const run = (settings: LocalSettings, control: boolean) =>
+  Effect.fn("LocalTransport.run")(function* (script: string): Effect.fn.Return<Program, TransportFailed, Scope.Scope> {
+    const exit = yield* Deferred.make<Exit>()
+    const { stdin, streams } = yield* Effect.acquireRelease(start(settings, script, control, exit), (started) =>
+      Effect.sync(() => {
+        killGroup(started.pid)
+        started.stdin.destroy()
+        for (const [, stream] of started.streams) stream.destroy()
+      })
+    )
+    return {
+      listen: (listener) => {
+        for (const [name, stream] of streams) {
+          stream.on("data", (bytes: Buffer) => listener(name, bytes))
+          // A broken pipe ends the stream; the exit says the rest.
+          stream.on("error", () => stream.destroy())
+        }
+      },
+      pause: () => streams.forEach(([, stream]) => stream.pause()),
+      resume: () => streams.forEach(([, stream]) => stream.resume()),
+      ...writing(stdin),
+      exit: Deferred.await(exit)
+    }
+  })
+
+export const make = (settings: LocalSettings = {}): Transport => ({
+  name: "local",
+  run: run(settings, false),
+  runControlled: run(settings, true),
+  controlled: true
+})

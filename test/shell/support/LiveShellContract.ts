@@ -1,0 +1,231 @@
+/** What a live shell guarantees on every transport. Each transport's test file calls this with its own transport. */
+import { expect, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import type { TransportFailed } from "../../../packages/shell/src/domain/ShellError.ts"
+import type { Transport } from "../../../packages/shell/src/transport/Program.ts"
+import { openShell, type TestShell } from "./Shells.ts"
+
+export interface Place {
+  /** The transport's name, for the titles. */
+  readonly name: string
+  readonly transport: Effect.Effect<Transport, TransportFailed, Scope.Scope>
+  /** Numbers of the processes there whose command line contains the text; none once all have ended. */
+  readonly processes: (text: string) => Effect.Effect<ReadonlyArray<number>>
+  /** A folder that exists there. */
+  readonly folder: string
+}
+
+/** Commands that try to break the next one. */
+const hostile: ReadonlyArray<readonly [name: string, command: string]> = [
+  ["a heredoc without end", "cat <<X\nfoo"],
+  ["an unclosed quote", 'echo "unclosed'],
+  ["a stray brace", "}"],
+  ["a trailing comment", "true # comment"],
+  ["a line continuation at the end", "echo a \\"],
+  ["a background job with open streams", "sleep 5 &"],
+  ["closed streams", "exec 0<&- 1>&- 2>&-"],
+  ["streams that lead nowhere", "exec >/dev/null 2>&1"],
+  ["closed descriptors", 'for i in 3 7 8 9 60 61 62 63; do eval "exec $i>&-" 2>/dev/null; done'],
+  [
+    "bytes on the control stream",
+    "for i in 3 9 62; do eval \"printf 'x> 0 /forged\\\\n\\\\0' >&$i\"; done 2>/dev/null"
+  ],
+  ["prompts and PROMPT_COMMAND", "PS1='$ ' PS2='> ' PS4='+ '; PROMPT_COMMAND='echo prompt; false'"],
+  ["a changed IFS", "IFS=0123456789"],
+  [
+    "functions named like builtins",
+    "printf() { echo no; }; pwd() { echo no; }; eval2() { :; }; command() { echo no; }"
+  ],
+  ["aliases of what the frame runs", "alias printf='echo no' pwd='echo no' eval='echo no' true='false'"],
+  ["an interrupt of its own shell", "kill -INT $$; echo never"],
+  ["a deleted folder", 'd=$(mktemp -d) && cd "$d" && rmdir "$d"'],
+  ["a forged PWD", "PWD=/forged"],
+  ["NUL and escapes", "printf 'a\\0b\\033[31mc\\n'"],
+  ["a subshell that exits", "(exit 9)"],
+  ["exec that fails", "exec /nonexistent 2>/dev/null"],
+  ["ulimit on files", "ulimit -n 64"]
+]
+
+let marks = 0
+/** An argument of `sleep` that only one test uses. */
+const uniqueSeconds = () => `4${String(process.pid).padStart(8, "0")}.${++marks}`
+
+export const liveShellContract = ({ folder, name, processes, transport }: Place) => {
+  const withShell = <A>(use: (shell: TestShell) => Effect.Effect<A, never, Scope.Scope>) =>
+    Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(openShell(each, folder), use)))
+  const live = (title: string, use: (shell: TestShell) => Effect.Effect<void, never, Scope.Scope>) =>
+    it.live(`${title} (${name})`, () => withShell(use))
+
+  live("SL-13: state persists from command to command", ({ run }) =>
+    Effect.gen(function* () {
+      yield* run("cd /tmp; export A=1; b=2; f() { echo f$1; }; alias say='echo said'; set -f; false")
+      const answer = yield* run('echo "$? $A $b $(f 3) $PWD *"')
+      expect(answer).toMatchObject({ stdout: "1 1 2 f3 /tmp *\n", stderr: "", code: 0, cwd: "/tmp" })
+      expect((yield* run("say it")).stdout).toBe("said it\n")
+    })
+  )
+
+  live("SL-13: a command's exit code passes through", ({ run }) =>
+    Effect.gen(function* () {
+      for (const code of [0, 1, 2, 77, 255]) expect((yield* run(`(exit ${code})`)).code).toBe(code)
+      expect((yield* run("sh -c 'kill -TERM $$'")).code).toBe(143)
+      expect((yield* run("no-such-command")).code).toBe(127)
+      expect((yield* run("/tmp")).code).toBe(126)
+    })
+  )
+
+  live("SL-15: standard output and standard error are apart, byte for byte", ({ run }) =>
+    Effect.gen(function* () {
+      const answer = yield* run("printf '\\377a\\n\\0b'; printf 'e\\n\\n' >&2; printf c")
+      expect(answer).toMatchObject({ stdout: Buffer.from("\xffa\n\0bc", "latin1").toString(), stderr: "e\n\n" })
+    })
+  )
+
+  live("SL-15: a command's input is empty", ({ run }) =>
+    Effect.map(run("cat; read -r x; echo $?"), (answer) => expect(answer.stdout).toBe("1\n"))
+  )
+
+  live("SL-15: a traced shell traces the command alone", ({ run }) =>
+    Effect.gen(function* () {
+      yield* run("set -x")
+      const answer = yield* run("echo x")
+      expect(answer.stdout).toBe("x\n")
+      expect(answer.stderr).toMatch(/^\S* ?echo x\n$/)
+    })
+  )
+
+  live("SL-15: what background jobs print between commands is late output", ({ late, run }) =>
+    Effect.gen(function* () {
+      // The job prints when the command's last process has ended, and has printed when the next command begins.
+      yield* run("f=$(mktemp -u) && mkfifo $f")
+      yield* run("(read -r x <$f; echo late; echo late >&2; echo printed >$f.done) & mkfifo $f.done")
+      yield* run("(sleep 0.1; echo >$f) >/dev/null 2>&1 &")
+      yield* Effect.sleep(300)
+      const answer = yield* run("read -r x <$f.done; echo $x")
+      expect(answer).toMatchObject({ stdout: "printed\n", stderr: "" })
+      expect(late()).toBe("late\nlate\n")
+    })
+  )
+
+  live("SL-14: 100 KB of command text arrive whole", ({ run }) =>
+    Effect.map(run(`x='${"y'\\''".repeat(20_000)}'; echo \${#x}`), (answer) => expect(answer.stdout).toBe("40000\n"))
+  )
+
+  it.live(`SL-14: the next command is exact after a hostile one (${name})`, () =>
+    Effect.flatMap(transport.pipe(Effect.orDie), (each) =>
+      Effect.forEach(
+        hostile,
+        ([title, command]) =>
+          Effect.scoped(
+            Effect.gen(function* () {
+              const { run } = yield* openShell(each, folder)
+              yield* run(command)
+              const answer = yield* run("echo hi")
+              expect({ title, ...answer }).toMatchObject({
+                title,
+                stdout: "hi\n",
+                stderr: "",
+                code: 0,
+                closed: undefined
+              })
+              expect(answer.cwd).not.toContain("forged")
+            })
+          ),
+        { concurrency: 4, discard: true }
+      )
+    ).pipe(Effect.scoped)
+  )
+
+  const stopSoon = { stop: Effect.sleep(150) }
+
+  live("SL-16: a stopped list does not go on, and the shell keeps its state", ({ run }) =>
+    Effect.gen(function* () {
+      yield* run("cd /tmp; export A=kept")
+      for (const text of [
+        "echo part; sleep 30; echo never",
+        "while :; do :; done; echo never",
+        "sh -c 'trap \"exit 0\" INT; while :; do sleep 0.05; done'; echo never",
+        "(trap '' INT; sleep 1); echo never",
+        "f() { sleep 30; echo never; }; f; echo never",
+        "x=$(sleep 30; echo never); echo never",
+        "sleep 30 | cat; echo never"
+      ]) {
+        const answer = yield* run(text, stopSoon)
+        expect({ text, ...answer }).toMatchObject({ text, stopped: true, code: 124, closed: undefined })
+        expect(answer.stdout).not.toContain("never")
+        expect((yield* run("echo $A")).stdout).toBe("kept\n")
+      }
+    })
+  )
+
+  live("SL-16: a stopped command leaves no process, also in a session of its own", ({ run }) =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      yield* run(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & sleep 30`, stopSoon)
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+    })
+  )
+
+  live("SL-16: a job of an earlier command survives the stop", ({ run }) =>
+    Effect.gen(function* () {
+      yield* run("sleep 4322.75 & job=$!")
+      yield* run("sleep 30", stopSoon)
+      expect((yield* run("kill -0 $job && kill -KILL $job; echo $?")).stdout).toBe("0\n")
+    })
+  )
+
+  live("SL-17: a command that does not answer closes the shell with all that it started", ({ live: shell, run }) =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const answer = yield* run(`(trap '' INT; sleep ${mark}; sleep ${mark}); echo never`, stopSoon)
+      expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
+      expect(yield* shell.ended).toBe("timeout")
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      expect(
+        yield* shell.run({ text: "echo hi" }, { stdout: () => undefined, stderr: () => undefined })
+      ).toBeUndefined()
+    })
+  )
+
+  live("SL-18: an interrupted fiber stops its command", ({ live: shell, run }) =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const started = yield* Deferred.make<void>()
+      const sink = () => Deferred.unsafeDone(started, Effect.void)
+      const fiber = yield* Effect.fork(
+        shell.run({ text: `echo started; sleep ${mark}; echo never` }, { stdout: sink, stderr: () => undefined })
+      )
+      yield* Deferred.await(started)
+      expect(Exit.isInterrupted(yield* Fiber.interrupt(fiber))).toBe(true)
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      expect((yield* run("echo hi")).stdout).toBe("hi\n")
+    })
+  )
+
+  live("SL-17: exit and errexit end the shell with their code", () =>
+    Effect.gen(function* () {
+      for (const [text, code] of [
+        ["echo a; exit 7", 7],
+        ["set -e; echo a; (exit 3); echo never", 3],
+        ["echo a; exec sh -c 'exit 5'", 5],
+        ["echo a; kill -KILL $$", 137]
+      ] as const) {
+        const answer = yield* withShell(({ run }) => run(text)).pipe(Effect.orDie)
+        expect(answer).toMatchObject({ stdout: "a\n", code, closed: "exited", stopped: false })
+      }
+    })
+  )
+
+  it.live(`SL-19: the scope's end leaves no process (${name})`, () =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const scope = yield* Scope.make()
+      const each = yield* Scope.extend(transport, scope)
+      const { run } = yield* Scope.extend(openShell(each, folder), scope)
+      yield* run(`sleep ${mark} & setsid sleep ${mark} & env -i sleep ${mark} & sleep 0.1`)
+      expect((yield* processes(`sleep ${mark}`)).length).toBe(3)
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+    })
+  )
+}
