@@ -26,6 +26,7 @@ import { resume } from "./commands/resume.ts"
 import { search } from "./commands/search.ts"
 import { serve } from "./commands/serve.ts"
 import { sessions } from "./commands/sessions.ts"
+import { shell } from "./commands/shell.ts"
 import { stats } from "./commands/stats.ts"
 import { label, tree } from "./commands/tree.ts"
 import { trust } from "./commands/trust.ts"
@@ -56,6 +57,7 @@ export const verbs: ReadonlyArray<Verb> = [
   rename,
   remove,
   permissions,
+  shell,
   agents,
   models,
   trust,
@@ -95,6 +97,7 @@ const root = Command.make("daybook").pipe(
     rename.command,
     remove.command,
     permissions.command,
+    shell.command,
     agents.command,
     models.command,
     trust.command,
