@@ -5,6 +5,9 @@
  */
 export * as Budget from "./domain/Budget.ts"
 export * as ExecResult from "./domain/ExecResult.ts"
+export * as LineBudget from "./text/LineBudget.ts"
+export * as OutputPipeline from "./text/OutputPipeline.ts"
+export * as RedactionStream from "./text/RedactionStream.ts"
 export * as ShellError from "./domain/ShellError.ts"
 export * as ShellFact from "./record/ShellFact.ts"
 export * as ShellList from "./record/ShellList.ts"

@@ -19,20 +19,23 @@ export type { SecretKind } from "./SecretRules.ts"
 /** Replaces a secret. No rule matches it, so redacting twice changes nothing more. */
 export const mark = "<redacted>"
 
-interface Found {
+/** A secret in a text. */
+export interface Found {
   readonly start: number
   readonly end: number
   readonly kind: SecretKind
+  /** Where the text begins that the secret was recognised by: its name, its header. */
+  readonly from: number
 }
 
-type Add = (start: number, end: number, kind: SecretKind) => void
+type Add = (start: number, end: number, kind: SecretKind, from?: number) => void
 
 const apply = (rules: ReadonlyArray<SecretRule>, text: string, add: Add): void => {
   for (const { accepts, kind, pattern } of rules) {
     for (const match of text.matchAll(pattern)) {
       const secret = match[1] ?? match[0]
       const end = match.index + match[0].length
-      if (secret !== "" && accepts?.(secret) !== false) add(end - secret.length, end, kind)
+      if (secret !== "" && accepts?.(secret) !== false) add(end - secret.length, end, kind, match.index)
     }
   }
 }
@@ -72,12 +75,12 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
 
 const search = (text: string, rules: ReadonlyArray<SecretRule>, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
   const found: Array<Found> = []
-  const add: Add = (start, end, kind) => void found.push({ start, end, kind })
+  const add: Add = (start, end, kind, from = start) => void found.push({ start, end, kind, from })
   apply(rules, text, add)
   applyKnown(known, text, add)
   const plain = withoutEscapes(text)
   if (plain !== undefined) {
-    const mapped: Add = (start, end, kind) => add(plain.at(start), plain.at(end), kind)
+    const mapped: Add = (start, end, kind, from = start) => add(plain.at(start), plain.at(end), kind, plain.at(from))
     apply(rules, plain.text, mapped)
     applyKnown(known, plain.text, mapped)
     applyBroken(plain.text, known, mapped)
@@ -91,7 +94,7 @@ const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
   for (const next of found.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     const last = all.at(-1)
     if (last === undefined || next.start >= last.end) all.push(next)
-    else if (next.end > last.end) all[all.length - 1] = { ...last, end: next.end }
+    else all[all.length - 1] = { ...last, end: Math.max(last.end, next.end), from: Math.min(last.from, next.from) }
   }
   return all
 }
@@ -99,7 +102,8 @@ const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
 /** A secret is longer than this. */
 const shortest = 6
 
-const replaced = (text: string, found: ReadonlyArray<Found>): string => {
+/** The text with the mark in place of each secret found in it. */
+export const replaced = (text: string, found: ReadonlyArray<Found>): string => {
   let last = 0
   const kept = found.map(({ end, start }) => {
     const before = text.slice(last, start)
@@ -108,6 +112,12 @@ const replaced = (text: string, found: ReadonlyArray<Found>): string => {
   })
   return [...kept, text.slice(last)].join(mark)
 }
+
+const allRules = [...shapeRules, randomRule]
+
+/** The secrets in a text, in order, by all rules. */
+export const find = (text: string, known: ReadonlyArray<string>): ReadonlyArray<Found> =>
+  text.length < shortest ? [] : merged(search(text, allRules, known))
 
 /** The text without secrets. `known` values of four and more characters are replaced everywhere (MD-34). */
 export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): string => {
@@ -141,7 +151,6 @@ const isIdentifier = /(?:^id|I[dD]|ID)$/
 export const make = (known: ReadonlyArray<string> = []): Redactor => {
   const counts = new Map<SecretKind, number>()
   const count = (kind: SecretKind) => counts.set(kind, (counts.get(kind) ?? 0) + 1)
-  const all = [...shapeRules, randomRule]
   const redacted = (text: string, rules: ReadonlyArray<SecretRule>): string => {
     if (text.length < shortest) return text
     if (isEncoded(text)) {
@@ -152,11 +161,11 @@ export const make = (known: ReadonlyArray<string> = []): Redactor => {
     for (const { kind } of found) count(kind)
     return found.length === 0 ? text : replaced(text, found)
   }
-  const text = (given: string) => redacted(given, all)
+  const text = (given: string) => redacted(given, allRules)
   const field = (key: string, value: Json): Json => {
     if (typeof value !== "string") return deep(value)
     if (value === "" || value === mark) return value
-    if (!isSecretName(key)) return redacted(value, isIdentifier.test(key) ? shapeRules : all)
+    if (!isSecretName(key)) return redacted(value, isIdentifier.test(key) ? shapeRules : allRules)
     count("assignment")
     return mark
   }
