@@ -30,7 +30,9 @@ const alternatives = (source: string): ReadonlyArray<string> => {
 
 /** Generates texts of a pattern's form; the rule itself decides what of them it finds. */
 const textsOf = (source: string) =>
-  fc.stringMatching(new RegExp(source.replaceAll(/\(\?(?:<?[!=])[^()]*(?:\([^()]*\)[^()]*)*\)|\\b/g, "")), { size: "small" })
+  fc.stringMatching(new RegExp(source.replaceAll(/\(\?(?:<?[!=])[^()]*(?:\([^()]*\)[^()]*)*\)|\\b/g, "")), {
+    size: "small"
+  })
 
 /** The alternatives of the group that begins and ends the pattern of tokens. */
 const tokenForms = alternatives(tokenRule.pattern.source).flatMap((source) => {
@@ -40,9 +42,7 @@ const tokenForms = alternatives(tokenRule.pattern.source).flatMap((source) => {
 
 const forms = [
   ...tokenForms.map((source) => [source, tokenRule] as const),
-  ...[...shapeRules, randomRule].flatMap((rule) =>
-    rule === tokenRule ? [] : [[rule.pattern.source, rule] as const]
-  )
+  ...[...shapeRules, randomRule].flatMap((rule) => (rule === tokenRule ? [] : [[rule.pattern.source, rule] as const]))
 ]
 
 describe("SecretHints", () => {
@@ -80,7 +80,12 @@ describe("SecretHints", () => {
   it("FM-197: text without secrets has no hints, or few", () => {
     const none = harmless.filter((text) => nextHint(text, 0) === undefined)
     assert.isAtLeast(none.length, 3)
-    for (const text of ["key value pairs of a disk-like task", "the author's monkey", "src/token/password.ts", "a-b-c"]) {
+    for (const text of [
+      "key value pairs of a disk-like task",
+      "the author's monkey",
+      "src/token/password.ts",
+      "a-b-c"
+    ]) {
       assert.isUndefined(nextHint(text, 0), text)
     }
     assert.deepStrictEqual(Redaction.find("", []), [])
