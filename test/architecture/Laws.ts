@@ -60,7 +60,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: ["domain", "text", "policy", "transport", "session", "record"],
+  shell: ["domain", "text", "policy", "output", "transport", "session", "record"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

@@ -3,6 +3,7 @@
  * something to say. Spec: SL-20..SL-27 in specs/shell.md.
  */
 import { Schema } from "effect"
+import { CloseReason } from "./ShellError.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -33,7 +34,7 @@ export const ExecResult = Schema.Struct({
   /** The command was stopped after its timeout. Nothing of it runs any more. */
   timed_out: optional(Schema.Boolean),
   /** The shell ended with this command; the reason. */
-  closed: optional(Schema.Literal("exited", "timeout", "lost")),
+  closed: optional(CloseReason),
   /** What background jobs printed between the end of the previous command and the start of this one. */
   late_output: optional(Schema.String)
 })

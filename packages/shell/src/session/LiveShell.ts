@@ -200,9 +200,12 @@ export const open = Effect.fn("LiveShell.open")(function* (
   const keeper = yield* Keeper.start(transport, mark)
   keeper.listen((bytes) => dialogue.take("control", bytes))
   const shell = yield* boot(transport, options, mark, dialogue)
-  yield* Effect.addFinalizer(() => keeper.ask({ order: "finish" }))
   yield* keeper.ask({ order: "root", pid: shell.pid })
   const runner = yield* makeRunner(shell, keeper, dialogue)
+  // Before the runner's fiber ends: a running command learns that the shell is gone.
+  yield* Effect.addFinalizer(() =>
+    Effect.zipRight(keeper.ask({ order: "finish" }), firstOf(runner.ended, pause(graceMillis)))
+  )
   const control = keeper.control === undefined ? ("&3" as const) : { path: keeper.control }
   yield* shell.program.write(setup(shell.dialect, { control, mark, idle: mark }))
   const first = yield* runner.run({ text: ":", stop: pause(startMillis) }, { stdout: late, stderr: late })

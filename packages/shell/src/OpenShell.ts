@@ -1,0 +1,196 @@
+/**
+ * One open shell: runs its commands one after another within budgets and policy, records them, and closes once. `Shells.ts`
+ * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-79 in specs/shell.md.
+ */
+import { performance } from "node:perf_hooks"
+import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope } from "effect"
+import type { ExecResult } from "./domain/ExecResult.ts"
+import {
+  type CloseReason,
+  type CommandBlocked,
+  InvalidOption,
+  ShellClosed,
+  type TransportFailed
+} from "./domain/ShellError.ts"
+import type { Target } from "./domain/Target.ts"
+import type { OutputStore } from "./output/OutputStore.ts"
+import * as ShellFact from "./record/ShellFact.ts"
+import type { ShellRecordFailed } from "./record/ShellRecord.ts"
+import * as Execution from "./session/Execution.ts"
+import * as InputPipe from "./session/InputPipe.ts"
+import * as LateOutput from "./session/LateOutput.ts"
+import * as LiveShell from "./session/LiveShell.ts"
+import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
+import * as LineBudget from "./text/LineBudget.ts"
+import { redacted } from "./text/RedactionStream.ts"
+import type { Transport } from "./transport/Program.ts"
+
+export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
+
+export interface OpenShell {
+  readonly target: Target
+  readonly exec: (command: string, options: ExecOptions) => Effect.Effect<ExecResult, ExecError>
+  /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
+  readonly close: (reason: CloseReason) => Effect.Effect<boolean>
+  readonly cwd: () => string
+  /** Commands that run or wait. */
+  readonly busy: () => number
+  /** Milliseconds since the epoch: the end of the last command, or the opening. */
+  readonly idleSince: () => number
+  /** Completes when the shell is closed for any reason, after its last fact is recorded. */
+  readonly closed: Effect.Effect<CloseReason>
+}
+
+export interface Parts {
+  readonly id: string
+  readonly target: Target
+  readonly transport: Transport
+  readonly live: LiveShell.LiveShell
+  readonly late: LateOutput.LateOutput
+  /** Holds the transport and the shell. */
+  readonly scope: Scope.CloseableScope
+  readonly budget: LineBudget.CompiledBudget
+  /** Judges a command before it runs. */
+  readonly judge: (command: string) => Effect.Effect<void, CommandBlocked>
+  readonly secrets: ReadonlyArray<string>
+  readonly store: OutputStore | undefined
+  /** Zero: never. */
+  readonly idle: Duration.Duration
+  readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
+}
+
+const checkCommand = (command: string): Effect.Effect<void, InvalidOption> => {
+  const details = command.includes("\0")
+    ? "a command cannot contain NUL"
+    : command.length > longestCommand
+      ? `a command has at most ${longestCommand} characters`
+      : undefined
+  return details === undefined ? Effect.void : Effect.fail(new InvalidOption({ option: "command", details }))
+}
+
+const checkTimeout = (seconds: number): Effect.Effect<void, InvalidOption> =>
+  seconds >= 1 && seconds <= defaults.longestTimeoutSeconds
+    ? Effect.void
+    : Effect.fail(
+        new InvalidOption({
+          option: "timeout_secs",
+          details: `expected 1 to ${defaults.longestTimeoutSeconds} seconds, got ${seconds}`
+        })
+      )
+
+/** Passwords of the target. */
+export const secretsOf = (target: Target): ReadonlyArray<string> =>
+  target.transport === "ssh"
+    ? [target.password, target.passphrase].flatMap((secret) => (secret === undefined ? [] : [Redacted.value(secret)]))
+    : []
+
+/** Runs the command with its input on a fifo, or without input. */
+const runWithInput = (
+  { live, transport }: Parts,
+  command: LiveShell.Command,
+  input: string | undefined,
+  sinks: Execution.Execution["sinks"]
+) => {
+  if (input === undefined) return live.run(command, sinks)
+  return Effect.scoped(
+    Effect.gen(function* () {
+      const pipe = yield* InputPipe.open(transport)
+      yield* Effect.forkScoped(Effect.zipRight(pipe.write(input), pipe.end))
+      return yield* live.run({ ...command, input: pipe.path }, sinks)
+    })
+  )
+}
+
+export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
+  const { id, late, live, secrets, write } = parts
+  const turn = yield* Effect.makeSemaphore(1)
+  const closed = yield* Deferred.make<CloseReason>()
+  let closing: CloseReason | undefined
+  let busy = 0
+  let commands = 0
+  let idleSince = yield* Clock.currentTimeMillis
+
+  const close = (reason: CloseReason) =>
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        if (closing !== undefined) return Effect.as(Deferred.await(closed), false)
+        closing = reason
+        return Scope.close(parts.scope, Exit.void).pipe(
+          // After the running command's own fact.
+          Effect.zipRight(turn.withPermits(1)(write(ShellFact.closed(id, reason)))),
+          Effect.catchAll((error) => Effect.logWarning(`shell ${id} is closed: ${error.message}`)),
+          Effect.zipRight(Deferred.succeed(closed, reason)),
+          Effect.as(true)
+        )
+      })
+    )
+
+  const run = Effect.fnUntraced(function* (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) {
+    if (closing !== undefined) return yield* new ShellClosed({ shellID: id, reason: closing })
+    commands += 1
+    const execution = Execution.make({
+      budget,
+      secrets,
+      store: parts.store,
+      handle: `${id}.${commands}`,
+      dialect: live.dialect,
+      onText: options.onText
+    })
+    const started = performance.now()
+    const stop = Effect.sleep(Duration.seconds(options.timeoutSeconds ?? defaults.timeoutSeconds))
+    const ended = yield* runWithInput(parts, { text: command, stop }, options.input, execution.sinks)
+    if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
+    const result = execution.result(ended, performance.now() - started, late.take())
+    // A shell that another call closes reports the reason of that call.
+    const told = closing === undefined ? result : { ...result, closed: closing }
+    yield* write(ShellFact.executed(id, redacted(command, secrets), told))
+    return told
+  })
+
+  const judged = (command: string) =>
+    Effect.catchTag(parts.judge(command), "CommandBlocked", (blocked) =>
+      Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
+    )
+
+  const exec: OpenShell["exec"] = Effect.fn("Shells.exec")(function* (command, options) {
+    yield* checkCommand(command)
+    yield* checkTimeout(options.timeoutSeconds ?? defaults.timeoutSeconds)
+    const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
+    yield* judged(command)
+    const result = yield* Effect.acquireUseRelease(
+      Effect.sync(() => (busy += 1)),
+      () => turn.withPermits(1)(run(command, options, budget)),
+      () =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          busy -= 1
+          idleSince = now
+        })
+    )
+    if (result.closed !== undefined) yield* close(result.closed)
+    return result
+  })
+
+  const reap: Effect.Effect<void> = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const left = busy > 0 ? Duration.toMillis(parts.idle) : idleSince + Duration.toMillis(parts.idle) - now
+    if (left <= 0) return yield* Effect.asVoid(close("reaped"))
+    yield* Effect.sleep(left)
+    yield* reap
+  })
+
+  // Daemons: they end with the shell, and `close` must not wait for itself.
+  const watches = [Effect.flatMap(live.ended, close), ...(Duration.toMillis(parts.idle) === 0 ? [] : [reap])]
+  yield* Effect.forEach(watches, (watch) =>
+    Effect.forkDaemon(Effect.raceFirst(Effect.asVoid(watch), Effect.asVoid(Deferred.await(closed))))
+  )
+
+  return {
+    target: parts.target,
+    exec,
+    close,
+    cwd: live.cwd,
+    busy: () => busy,
+    idleSince: () => idleSince,
+    closed: Deferred.await(closed)
+  }
+})

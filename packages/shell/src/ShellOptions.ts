@@ -1,0 +1,43 @@
+/** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72 in specs/shell.md. */
+import type { Duration, Effect, Scope } from "effect"
+import type { Budget } from "./domain/Budget.ts"
+import type { InvalidOption, TransportFailed } from "./domain/ShellError.ts"
+import type { Target } from "./domain/Target.ts"
+import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
+import type { Transport } from "./transport/Program.ts"
+
+/** The operator's settings. No argument of a caller changes them. */
+export interface ShellSettings {
+  /** Time after the end of the last command until a shell is closed; 30 minutes by default, zero for never. */
+  readonly idle?: Duration.DurationInput
+  /** Shells that are open at the same time; 64 by default. */
+  readonly limit?: number
+  /** Where whole outputs are kept; nowhere by default. */
+  readonly outputs?: OutputSettings
+  /** Values that never appear in results, besides the shapes of secrets. */
+  readonly secrets?: ReadonlyArray<string>
+  /** Opens the way to a target. */
+  readonly connect?: (target: Target) => Effect.Effect<Transport, TransportFailed | InvalidOption, Scope.Scope>
+}
+
+export const defaults = { idle: "30 minutes", limit: 64, timeoutSeconds: 120, longestTimeoutSeconds: 3_600 } as const
+
+/** Characters of a command. */
+export const longestCommand = 1_048_576
+
+export interface CreateOptions {
+  readonly target: Target
+  /** For commands that name no budget. */
+  readonly budget?: Budget
+}
+
+export interface ExecOptions {
+  /** Replaces the shell's budget. */
+  readonly budget?: Budget
+  /** Seconds until the command is stopped, 1 to 3,600; 120 by default. */
+  readonly timeoutSeconds?: number
+  /** Text of the command's standard input; empty by default. */
+  readonly input?: string
+  /** Receives redacted output while the command runs. Must return soon. */
+  readonly onText?: (stream: OutputStream, text: string) => void
+}

@@ -1,0 +1,173 @@
+/**
+ * Live shells by id: creates them within a limit, closes them when they are idle, and records what happens. Usable without the
+ * runtime: with `ShellRecord.none`, nothing is stored. Spec: SL-3..SL-6, SL-66..SL-79 in specs/shell.md.
+ */
+import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import * as Redaction from "@daybook/log/support/Redaction"
+import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
+import type { ExecResult } from "./domain/ExecResult.ts"
+import { type InvalidOption, ShellLimit, ShellNotFound, type TransportFailed } from "./domain/ShellError.ts"
+import { shellID } from "./domain/Target.ts"
+import * as OpenShell from "./OpenShell.ts"
+import * as OutputStore from "./output/OutputStore.ts"
+import * as ShellFact from "./record/ShellFact.ts"
+import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
+import * as LateOutput from "./session/LateOutput.ts"
+import * as LiveShell from "./session/LiveShell.ts"
+import { type CreateOptions, defaults, type ExecOptions, type ShellSettings } from "./ShellOptions.ts"
+import * as LineBudget from "./text/LineBudget.ts"
+import * as LocalTransport from "./transport/LocalTransport.ts"
+
+/** An open shell, as `list` shows it. */
+export const ListedShell = Schema.Struct({
+  session_id: Schema.String,
+  transport: ShellTransport,
+  /** The working folder after its last command. */
+  cwd: Schema.String,
+  /** Seconds since the end of the last command; 0 while one runs. */
+  idle_secs: Schema.Int,
+  /** Commands that run or wait. */
+  busy: Schema.Int
+})
+export type ListedShell = typeof ListedShell.Type
+
+export type CreateError = InvalidOption | ShellLimit | TransportFailed | ShellRecordFailed
+
+/** Opens live shells and runs commands in them. */
+export class Shells extends Context.Tag("@daybook/shell/Shells")<
+  Shells,
+  {
+    /** Opens a shell and returns its id (seed 001). */
+    readonly create: (options: CreateOptions) => Effect.Effect<string, CreateError>
+    /**
+     * Runs a command and waits for its end. Commands of one shell run in the order of the calls. An interruption stops the
+     * command and what it started.
+     */
+    readonly exec: (
+      id: string,
+      command: string,
+      options?: ExecOptions
+    ) => Effect.Effect<ExecResult, ShellNotFound | OpenShell.ExecError>
+    /** Closes a shell, and ends its running command; false if it is not open. */
+    readonly destroy: (id: string) => Effect.Effect<boolean>
+    /** The open shells in the order of their opening. */
+    readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
+    /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
+    readonly events: Stream.Stream<ShellFact.ShellFact>
+    /** A part of a whole output, by the handle in its result: 65,536 bytes from the beginning by default. */
+    readonly output: (
+      handle: string,
+      stream: OutputStore.OutputStream,
+      options?: { readonly offset?: number; readonly limit?: number }
+    ) => Effect.Effect<OutputStore.OutputPage, OutputStore.OutputNotFound>
+  }
+>() {}
+
+const make = Effect.fnUntraced(function* (settings: ShellSettings) {
+  const record = yield* ShellRecord
+  const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellFact.ShellFact>(1_024), PubSub.shutdown)
+  const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
+  const connect = settings.connect ?? (() => Effect.succeed(LocalTransport.make()))
+  const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
+  const limit = settings.limit ?? defaults.limit
+  const open = new Map<string, OpenShell.OpenShell>()
+  let slots = 0
+  let number = 0
+
+  const write = (fact: ShellFact.ShellFact) => Effect.zipLeft(record.write(fact), PubSub.publish(facts, fact))
+
+  // Taken before anything connects, so that concurrent calls never exceed the limit.
+  const takeSlot = Effect.suspend(() => {
+    if (slots >= limit) return Effect.fail(new ShellLimit({ limit }))
+    slots += 1
+    return Effect.void
+  })
+  const freeSlot = Effect.sync(() => {
+    slots -= 1
+  })
+
+  const start = Effect.fnUntraced(function* ({ budget, target }: CreateOptions, scope: Scope.CloseableScope) {
+    const compiled = yield* LineBudget.compile(budget ?? {})
+    const secrets = [...known, ...OpenShell.secretsOf(target)]
+    const late = LateOutput.make(secrets)
+    const transport = yield* connect(target)
+    const live = yield* LiveShell.open(transport, { cwd: target.cwd, late: late.sink })
+    const id = shellID(number + 1, target)
+    number += 1
+    yield* write(ShellFact.opened(id, target, live.cwd()))
+    const shell = yield* OpenShell.make({
+      id,
+      target,
+      transport,
+      live,
+      late,
+      scope,
+      budget: compiled,
+      judge: () => Effect.void,
+      secrets,
+      store,
+      idle: Duration.decode(settings.idle ?? defaults.idle),
+      write
+    })
+    open.set(id, shell)
+    yield* Effect.forkDaemon(
+      Effect.flatMap(shell.closed, () =>
+        Effect.suspend(() => {
+          open.delete(id)
+          return freeSlot
+        })
+      )
+    )
+    return id
+  })
+
+  const create = Effect.fn("Shells.create")((options: CreateOptions) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        yield* takeSlot
+        const scope = yield* Scope.make()
+        return yield* Effect.onError(restore(Scope.extend(start(options, scope), scope)), () =>
+          Effect.zipRight(Scope.close(scope, Exit.void), freeSlot)
+        )
+      })
+    )
+  )
+
+  const find = (id: string) =>
+    Effect.suspend(() => {
+      const shell = open.get(id)
+      return shell === undefined ? Effect.fail(new ShellNotFound({ shellID: id })) : Effect.succeed(shell)
+    })
+
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach([...open.values()], (shell) => shell.close("shutdown"), { concurrency: "unbounded", discard: true })
+  )
+
+  return Shells.of({
+    create,
+    exec: (id, command, options = {}) => Effect.flatMap(find(id), (shell) => shell.exec(command, options)),
+    destroy: (id) =>
+      Effect.catchAll(
+        Effect.flatMap(find(id), (shell) => shell.close("destroyed")),
+        () => Effect.succeed(false)
+      ),
+    list: Effect.map(Clock.currentTimeMillis, (now) =>
+      [...open].map(([id, shell]) => ({
+        session_id: id,
+        transport: shell.target.transport,
+        cwd: shell.cwd(),
+        idle_secs: shell.busy() > 0 ? 0 : Math.max(0, Math.floor((now - shell.idleSince()) / 1_000)),
+        busy: shell.busy()
+      }))
+    ),
+    events: Stream.fromPubSub(facts),
+    output: (handle, stream, { limit: most = 65_536, offset = 0 } = {}) =>
+      store === undefined
+        ? Effect.fail(new OutputStore.OutputNotFound({ handle }))
+        : store.page(handle, stream, offset, most)
+  })
+})
+
+/** Live shells of this process. The scope's end closes them. */
+export const layer = (settings: ShellSettings = {}): Layer.Layer<Shells, InvalidOption, ShellRecord> =>
+  Layer.scoped(Shells, make(settings))

@@ -1,0 +1,83 @@
+/**
+ * Makes the result of one command from the bytes of its streams and its end: redacted, bounded, with the whole on disk if
+ * something is left out. Spec: SL-20..SL-27 in specs/shell.md.
+ */
+import type { ExecResult, StreamReport } from "../domain/ExecResult.ts"
+import type { OutputStore, OutputStream } from "../output/OutputStore.ts"
+import type { CompiledBudget } from "../text/LineBudget.ts"
+import * as OutputPipeline from "../text/OutputPipeline.ts"
+import { redacted } from "../text/RedactionStream.ts"
+import type { Sinks } from "./Dialogue.ts"
+import type { Ended } from "./LiveShell.ts"
+import type { Dialect } from "./ShellScripts.ts"
+
+export interface ExecutionOptions {
+  readonly budget: CompiledBudget
+  /** Values that no result contains. */
+  readonly secrets: ReadonlyArray<string>
+  /** Keeps whole outputs under `handle`; without it, what is left out is lost. */
+  readonly store: OutputStore | undefined
+  readonly handle: string
+  readonly dialect: Dialect
+  /** Receives the redacted text while the command runs. */
+  readonly onText: ((stream: OutputStream, text: string) => void) | undefined
+}
+
+export interface Execution {
+  readonly sinks: Sinks
+  /** Called once, after the end of the command. */
+  readonly result: (ended: Ended, millis: number, late: string) => ExecResult
+}
+
+/** An interactive bash says that it ends. */
+const withoutFarewell = (text: string): string => text.replace(/(?:^|\n)exit$/, "")
+
+const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefined) => ({
+  ...(stdout === undefined ? {} : { stdout }),
+  ...(stderr === undefined ? {} : { stderr })
+})
+
+export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
+  const stream = (name: OutputStream) => {
+    const file = store?.open(handle, name)
+    const pipeline = OutputPipeline.make({
+      budget,
+      secrets,
+      onText: (text) => {
+        file?.add(text)
+        onText?.(name, text)
+      }
+    })
+    return {
+      sink: (bytes: Uint8Array) => pipeline.add(bytes),
+      end: () => {
+        const shaped = pipeline.end()
+        const kept = file?.end(shaped.truncated) ?? false
+        return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }
+      }
+    }
+  }
+  const stdout = stream("stdout")
+  const stderr = stream("stderr")
+  return {
+    sinks: { stdout: stdout.sink, stderr: stderr.sink },
+    result: ({ closed, code, cwd, stopped }, millis, late) => {
+      const [out, err] = [stdout.end(), stderr.end()]
+      const truncated = out.truncated || err.truncated
+      const left = closed === "exited" && dialect === "bash" ? withoutFarewell(err.text) : err.text
+      return {
+        stdout: out.text,
+        stderr: left,
+        exit_code: code,
+        duration_ms: Math.round(millis),
+        cwd: redacted(cwd, secrets),
+        truncated,
+        ...(truncated ? { budget: reports(out.report, err.report) } : {}),
+        ...(out.kept || err.kept ? { output: handle } : {}),
+        ...(stopped ? { timed_out: true } : {}),
+        ...(closed === undefined ? {} : { closed }),
+        ...(late === "" ? {} : { late_output: late })
+      }
+    }
+  }
+}
