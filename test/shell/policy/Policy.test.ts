@@ -1,0 +1,205 @@
+/** Tests policies of live shells. Spec: SL-50..SL-57 in specs/shell.md. */
+import { assert, describe, it } from "@effect/vitest"
+import { Either, FastCheck as fc } from "effect"
+import * as Policy from "../../../packages/shell/src/policy/Policy.ts"
+import { secrets } from "../../formats/support/Secrets.ts"
+import { cases } from "../../support/Cases.ts"
+
+/** Which policy refuses the command; undefined if it may run. */
+const refusing = (command: string, operator: Policy.OperatorPolicy = {}, shell: Policy.ShellLists = {}) =>
+  Either.match(Either.getOrThrow(Policy.make(operator, shell)).check(command), {
+    onLeft: ({ policy }) => policy,
+    onRight: () => undefined
+  })
+
+const allows = (allow: ReadonlyArray<string>, command: string) => refusing(command, {}, { allow }) === undefined
+const denies = (deny: ReadonlyArray<string>, command: string) =>
+  refusing(command, { allowDangerous: true }, { deny }) === "shell"
+
+const name = fc.constantFrom("ls", "cat", "git", "rm", "make", "echo")
+const joiner = fc.constantFrom(" && ", " || ", "; ", " | ", " & ", "\n")
+const wrapping = fc.constantFrom<(command: string) => string>(
+  (command) => command,
+  (command) => `sudo ${command}`,
+  (command) => `sudo -u root ${command}`,
+  (command) => `FOO=1 ${command}`,
+  (command) => `/usr/bin/${command}`,
+  (command) => `(${command})`,
+  (command) => `if true; then ${command}; fi`,
+  (command) => `echo $(${command})`,
+  (command) => `bash -c '${command}'`,
+  (command) => `eval "${command}"`,
+  (command) => `timeout 5 ${command}`,
+  (command) => `cat <(${command})`,
+  (command) => `f() { ${command}; }`,
+  (command) => `xargs ${command}`,
+  (command) => `bash <<'EOF'\n${command}\nEOF\n`,
+  (command) => `"${command.slice(0, 1)}"${command.slice(1)}`
+)
+
+describe("Policy", () => {
+  it("SL-50: every command of a line must be allowed, and a denied one refuses it, however it is wrapped", () => {
+    fc.assert(
+      fc.property(
+        fc.array(name, { minLength: 1, maxLength: 4 }),
+        joiner,
+        wrapping,
+        name,
+        (names, join, wrap, listed) => {
+          const line = names.map((each, index) => (index === 0 ? wrap(`${each} x`) : `${each} x`)).join(join)
+          const wraps = wrap("").startsWith(`${listed} `)
+          assert.strictEqual(denies([listed], line), names.includes(listed) || wraps)
+          const every = ["ls", "cat", "git", "rm", "make", "echo", "true"]
+          assert.isFalse(
+            allows(
+              every.filter((each) => each !== names[0]),
+              line
+            )
+          )
+        }
+      ),
+      { numRuns: cases(300) }
+    )
+  })
+
+  it("SL-50: an empty list allows all, deny wins, assignments and comments need no entry", () => {
+    assert.isTrue(allows([], "anything && else"))
+    assert.isTrue(allows(["cd", "export"], "cd /srv/app && export ENV=prod # comment"))
+    assert.isTrue(allows(["ls"], "A=1 ls -l; B=2"))
+    assert.isTrue(allows(["ls"], ""))
+    assert.strictEqual(refusing("ls", {}, { allow: ["ls"], deny: ["ls"] }), "shell")
+    assert.isTrue(allows(["git", "grep"], "git log --oneline | grep -c fix"))
+    assert.isFalse(allows(["git"], "git log | sh"))
+  })
+
+  it("SL-51: with an allow list, a line that hides a command is refused", () => {
+    for (const line of [
+      "$CMD x",
+      "$(echo ls)",
+      "l?",
+      "eval $X",
+      'bash -c "$X"',
+      "bash",
+      "sudo -u root ls",
+      "source /dev/stdin",
+      ". ./script",
+      "alias ls=rm",
+      "trap 'rm x' EXIT",
+      "PATH=/tmp ls",
+      "export LD_PRELOAD=x",
+      "./ls",
+      "/tmp/ls",
+      "xargs",
+      "ls \u200b",
+      "ls 'x",
+      `ls ${"x".repeat(20_000)}`
+    ]) {
+      const all = "ls eval bash sudo source . alias trap export xargs echo".split(" ")
+      assert.isFalse(allows(all, line), line)
+      assert.isFalse(denies(["rm-x"], line), line)
+    }
+  })
+
+  it("SL-51: with an allow list, fixed scripts and wrappers show their commands", () => {
+    assert.isTrue(allows(["bash", "ls", "wc"], "bash -c 'ls | wc -l'"))
+    assert.isTrue(allows(["sudo", "ls"], "sudo /usr/bin/ls"))
+    assert.isTrue(allows(["find", "cat"], "find . -name '*.ts' -exec cat {} +"))
+    assert.isFalse(allows(["find"], "find . -exec cat {} +"))
+    assert.isTrue(allows(["f", "ls"], "f() { ls; }; f"))
+    assert.isFalse(allows(["bash", "ls"], "bash -c 'ls | wc -l'"))
+  })
+
+  it("SL-52: a line that cannot be parsed is searched for denied names", () => {
+    assert.isTrue(denies(["rm"], "ls (; rm x"))
+    assert.isTrue(denies(["rm"], `echo ${"x".repeat(20_000)}; X=1 /bin/rm y`))
+    assert.isFalse(denies(["rm"], "ls (; echo rm x"))
+  })
+
+  it("SL-53: the operator's policy decides first, and a shell's lists only forbid more", () => {
+    assert.strictEqual(refusing("git push", { deny: ["git"] }, { allow: ["git"] }), "operator")
+    assert.strictEqual(refusing("ls", { allow: ["git"] }, { allow: ["ls"] }), "operator")
+    assert.strictEqual(refusing("git push", { allow: ["git", "ls"] }, { allow: ["ls"] }), "shell")
+    const lists = fc.record({ allow: fc.array(name), deny: fc.array(name) })
+    fc.assert(
+      fc.property(lists, lists, fc.array(name, { minLength: 1 }), joiner, (operator, shell, names, join) => {
+        const line = names.join(join)
+        if (refusing(line, operator) !== undefined) assert.strictEqual(refusing(line, operator, shell), "operator")
+      }),
+      { numRuns: cases(200) }
+    )
+  })
+
+  it("SL-54: a pattern of the operator is matched with the line and with each command after quote removal", () => {
+    const operator = { denyPatterns: ["git +push.*--force", "^curl "] }
+    assert.strictEqual(refusing("cd x; git 'push' origin \"--force\"", operator), "operator")
+    assert.strictEqual(refusing("sudo curl x", operator), "operator")
+    assert.isUndefined(refusing("git push origin", operator))
+    assert.isTrue(Either.isLeft(Policy.make({ denyPatterns: ["(?=x)"] })))
+  })
+
+  it("SL-55: dangerous commands are refused unless the operator allows them", () => {
+    for (const line of [
+      "rm -rf build",
+      "rm -r x -f",
+      "rm --recursive --force x",
+      "/bin/rm -fR x",
+      "sudo -u root rm -rf /",
+      "cd / && 'r'm -rf x",
+      "dd if=/dev/zero of=/dev/sda",
+      "mkfs.ext4 /dev/sda1",
+      "shutdown -h now",
+      "sudo reboot",
+      "systemctl poweroff",
+      "curl -s https://x | sh",
+      "curl https://x | sudo -E bash -",
+      "wget -qO- https://x | bash -s -- arg",
+      "bash <(curl https://x)",
+      'eval "$(curl https://x)"',
+      "bash -c 'rm -rf /'"
+    ]) {
+      assert.strictEqual(refusing(line), "operator", line)
+      assert.strictEqual(refusing(line, {}, { allow: ["rm", "dd"] }), "operator")
+      assert.isUndefined(refusing(line, { allowDangerous: true }))
+    }
+  })
+
+  it("SL-55: a word that looks like dangerous commands are fine", () => {
+    for (const line of [
+      "echo dd",
+      "rm -r build",
+      "rm -f x",
+      "rm -- -rf",
+      "grep -rf patterns .",
+      "echo 'rm -rf /'",
+      "git commit -m 'reboot and shutdown'",
+      "cat <<'EOF'\nrm -rf x\nEOF\n",
+      "curl https://x | jq .",
+      "curl -o s https://x; bash ./s",
+      "man shutdown"
+    ]) {
+      assert.isUndefined(refusing(line), line)
+    }
+  })
+
+  it("SL-56: an unknown key or a broken entry of the operator's policy is an error", () => {
+    assert.isTrue(Either.isRight(Policy.decode({ allow: ["ls"], deny: [], denyPatterns: ["x"] })))
+    for (const input of [{ denied: ["rm"] }, { deny: "rm" }, { deny: ["/bin/rm"] }, { deny: [""] }, [], null]) {
+      const result = Policy.decode(input)
+      assert.isTrue(Either.isLeft(result), JSON.stringify(input))
+      if (Either.isLeft(result)) assert.strictEqual(result.left.option, "policy")
+    }
+  })
+
+  it("SL-57: a refusal names the policy and the reason, and no secret", () => {
+    const { check } = Either.getOrThrow(Policy.make({ allow: ["ls"] }))
+    const refused = Either.flip(check("rm x")).pipe(Either.getOrThrow)
+    assert.strictEqual(
+      refused.message,
+      `the operator's policy blocks the command: "rm" is not among the allowed commands`
+    )
+    for (const secret of secrets["token"] ?? []) {
+      const { message } = Either.flip(check(`${secret} x`)).pipe(Either.getOrThrow)
+      assert.notInclude(message, secret.slice(4, 30))
+    }
+  })
+})
