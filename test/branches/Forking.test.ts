@@ -8,6 +8,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { readAll } from "../support/Logs.ts"
 import { allUserTexts, eventTypes, newSession, runtime, say, userTexts } from "../support/Harness.ts"
+import { fill, pruned, turns } from "../support/Pruning.ts"
 import { callParts, calls, failure, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const exchange = Effect.fnUntraced(function* (sessionID: SessionID, prompt: string, answer: string) {
@@ -145,6 +146,49 @@ describe("fork", () => {
         true
       )
       yield* sessions.interrupt(id)
+    })
+  )
+})
+
+describe("what a fork takes from its source", () => {
+  suite(
+    "HP-32: folder, family, budget and title are those of the source, agent and model those of the history's end",
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const parent = yield* newSession()
+      const source = yield* sessions.create({ location: parent.location, parentID: parent.id, title: "fix" })
+      const { id } = source
+      yield* exchange(id, "one", "1")
+      yield* sessions.switchModel(id, { providerID: "scripted", id: "two" })
+      yield* exchange(id, "two", "2")
+      const end = at(yield* answers(id), 1)
+      yield* sessions.switchModel(id, { providerID: "scripted", id: "one" })
+      yield* sessions.setBudget(id, { tokens: 100_000 })
+      const { session } = yield* sessions.fork({ sessionID: id, messageID: end })
+      assert.deepInclude(session, {
+        location: source.location,
+        parentID: parent.id,
+        title: "fix",
+        budget: { tokens: 100_000 }
+      })
+      assert.strictEqual(session.model?.id, "two")
+      const named = yield* sessions.fork({ sessionID: id, title: "other" })
+      assert.strictEqual(named.session.title, "other")
+      assert.strictEqual(named.session.model?.id, "one")
+    })
+  )
+
+  suite(
+    "HP-34: a history whose events were pruned is not forked, and leaves no session",
+    Effect.gen(function* () {
+      const sessions = yield* Sessions
+      const { id } = yield* newSession()
+      yield* fill(id, turns(3))
+      yield* pruned(id)
+      const before = (yield* sessions.list()).items.length
+      const refused = yield* Effect.flip(sessions.fork({ sessionID: id }))
+      assert.strictEqual(refused._tag, "CursorExpired")
+      assert.strictEqual((yield* sessions.list()).items.length, before)
     })
   )
 })

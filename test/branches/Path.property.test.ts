@@ -113,7 +113,7 @@ const build = Effect.fnUntraced(function* (sessionID: SessionID, commands: Reado
 const idsOf = (messages: ReadonlyArray<{ readonly id: MessageID }>) => messages.map(({ id }) => id)
 
 it.effect.prop(
-  "HP-7, HP-4: for any tree, the context, the transcript and every earlier context are those of a walk from the leaf",
+  "HP-4, HP-5, HP-6, HP-7, HP-11, HP-12: for any tree, the context, the transcript and every earlier context are those of a walk from the leaf",
   [fc.array(command, { minLength: 1, maxLength: 40 })],
   ([commands]) =>
     Effect.gen(function* () {
@@ -126,6 +126,8 @@ it.effect.prop(
         assert.deepStrictEqual([idsOf(items), total], [idsOf(walk(leaf)), walk(leaf).length])
         const back = yield* store.messages({ sessionID: id, limit: 2, order: "desc" })
         assert.deepStrictEqual(idsOf(back.items), idsOf(walk(leaf).toReversed().slice(0, 2)))
+        const all = yield* store.messages({ sessionID: id, limit: 500, branch: "all" })
+        assert.deepStrictEqual([idsOf(all.items), all.total], [idsOf(nodes), nodes.length])
         const tree = yield* store.tree({ sessionID: id, limit: 500 })
         assert.deepStrictEqual(
           tree.items.map(({ id, parentID }) => [id, parentID]),

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect, FastCheck as fc, Layer, Schedule, Stream, Tracer } from "effect"
+import { Effect, FastCheck as fc, Layer, Schedule, Stream } from "effect"
 import { layer as layerQuestions, Questions } from "../../packages/core/src/session/Questions.ts"
 import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
 import { layer as layerOwner } from "../../packages/log/src/coordination/SqlSessionOwner.ts"
@@ -30,35 +30,7 @@ import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { admitted, begin, created, foreign, message, renamed, session, unique } from "../support/Logs.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 import { begun, pruned } from "../support/Pruning.ts"
-
-/** A tracer that keeps the text of every statement that has a span. */
-const recording = (texts: Set<string>) =>
-  Tracer.make({
-    span: (name, parent, context, links, startTime, kind) => {
-      const attributes = new Map<string, unknown>()
-      return {
-        _tag: "Span",
-        name,
-        spanId: "0",
-        traceId: "0",
-        parent,
-        context,
-        links,
-        sampled: true,
-        kind,
-        status: { _tag: "Started", startTime },
-        attributes,
-        attribute: (key, value) => {
-          attributes.set(key, value)
-          if (key === "db.query.text") texts.add(String(value))
-        },
-        event: () => undefined,
-        addLinks: () => undefined,
-        end: () => undefined
-      }
-    },
-    context: (f) => f()
-  })
+import { recording } from "../support/Statements.ts"
 
 /** How SQLite would carry out the statement, a line a step. */
 const planOf = (database: Sqlite.Database, text: string): ReadonlyArray<string> => {
