@@ -1,10 +1,14 @@
 /** What a search finds, and how it shows it. Spec: specs/search.md. */
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer, Metric, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { Search } from "../../packages/log/src/search/Search.ts"
+import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
+import * as Metrics from "../../packages/log/src/support/Metrics.ts"
+import { temporaryDatabase } from "../support/Database.ts"
 import { admitted, call, created, message, session, step } from "../support/Logs.ts"
-import { found, memorySearch, places, roles } from "./support/Searching.ts"
+import { found, memorySearch, places, roles, searchAt } from "./support/Searching.ts"
 
 const answered = (messageID = message()) =>
   [
@@ -48,6 +52,32 @@ it.effect("SE-10: prompts, answers, reasoning, calls and results are found, each
     assert.deepStrictEqual(yield* roles("setTimeout"), ["tool"])
     assert.deepStrictEqual(yield* roles("flicker"), ["user"])
   }).pipe(Effect.provide(memorySearch))
+)
+
+it.effect("SE-11: answers, calls and results are found by the names of their model and tool, prompts are not", () =>
+  Effect.gen(function* () {
+    yield* begun
+    assert.deepStrictEqual(yield* roles("model:p/m"), ["assistant", "reasoning", "tool"])
+    assert.deepStrictEqual(yield* roles("model:other"), [])
+    // The event of a result does not name its tool.
+    assert.deepStrictEqual(yield* roles("setTimeout tool:bash"), ["tool"])
+    assert.deepStrictEqual(yield* roles("login tool:edit"), [])
+  }).pipe(Effect.provide(memorySearch))
+)
+
+it.scoped("SE-9: the index follows the log a second after new events, in the background, and its lag is a metric", () =>
+  Effect.gen(function* () {
+    yield* Layer.build(SqlSearch.layerFollowing)
+    const search = yield* Search
+    const hits = Effect.map(search.search({ query: "login role:user" }), ({ items }) => items.length)
+    yield* TestClock.adjust("50 millis")
+    yield* begun
+    yield* TestClock.adjust("999 millis")
+    assert.strictEqual(yield* hits, 0)
+    yield* TestClock.adjust("100 millis")
+    assert.strictEqual(yield* hits, 1)
+    assert.strictEqual((yield* Metric.value(Metrics.searchLag)).value, 0)
+  }).pipe(Effect.provide(Layer.unwrapScoped(Effect.map(temporaryDatabase, searchAt))))
 )
 
 it.effect("SE-42: a hit names its session, its event and its role, and marks the matches in its text", () =>

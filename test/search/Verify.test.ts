@@ -9,7 +9,7 @@ import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { session } from "../support/Logs.ts"
 import { begun, pruned } from "../support/Pruning.ts"
-import { searchAt } from "./support/Searching.ts"
+import { places, searchAt } from "./support/Searching.ts"
 
 /** A database whose index has texts of a whole, a pruned and a removed session. */
 const indexed = Effect.gen(function* () {
@@ -65,4 +65,36 @@ it.scoped("SE-60: missing and extra texts and a damaged index are found, and a r
     yield* rebuilt
     assert.deepStrictEqual(yield* findings(filename), [])
   })
+)
+
+it.scoped(
+  "SE-61: missing texts of all pages are counted; other words of a text are not seen, and a rebuild mends them",
+  () =>
+    Effect.gen(function* () {
+      const filename = yield* temporaryDatabase
+      const rebuilt = Effect.flatMap(Search, (search) => search.rebuild()).pipe(Effect.provide(searchAt(filename)))
+      yield* begun(session(), 300, 1).pipe(Effect.provide(searchAt(filename)))
+      yield* rebuilt
+      const change = (...statements: ReadonlyArray<string>) => {
+        const db = new Sqlite(searchPath(filename))
+        db.unsafeMode()
+        const { count, last } = db.prepare("SELECT count(*) AS count, max(position) AS last FROM document").get() as {
+          readonly count: number
+          readonly last: number
+        }
+        for (const statement of statements) db.prepare(statement).run({ last })
+        db.close()
+        return count
+      }
+      const hits = Effect.map(places("heron"), ({ length }) => length).pipe(Effect.provide(searchAt(filename)))
+      assert.isAbove(change(), 2 * 512)
+      change("DELETE FROM document WHERE position > :last - 3 OR position < 4")
+      assert.match((yield* findings(filename)).join(), /^the search index misses [3-6] texts$/)
+      yield* rebuilt
+      change("DELETE FROM terms WHERE rowid = :last", "INSERT INTO terms (rowid, text) VALUES (:last, 'heron')")
+      assert.deepStrictEqual(yield* findings(filename), [])
+      assert.strictEqual(yield* hits, 1)
+      yield* rebuilt
+      assert.strictEqual(yield* hits, 0)
+    })
 )
