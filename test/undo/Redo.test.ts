@@ -1,9 +1,10 @@
 /** Redo from the facade down: what an undo did to files and history is taken back, or refused whole. */
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { folderBeside } from "../../packages/core/src/snapshot/Snapshots.ts"
 import { eventTypes, say } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { contents, write } from "./support/Repository.ts"
@@ -98,6 +99,28 @@ describe("redo", () => {
         assert.isFalse(existsSync(join(folder, "new.txt")))
         yield* sessions.redo({ sessionID: id })
         assert.deepStrictEqual(contents(folder), state)
+      })
+  )
+
+  suite(
+    "UN-53: without the snapshots around the undo only the history returns, and the account says why",
+    { "a.txt": "1" },
+    (folder) =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const { id } = yield* session(folder)
+        yield* work(id, "one", sh("echo 2 > a.txt"))
+        const messages = (yield* sessions.messages({ sessionID: id })).items.map((message) => message.id)
+        yield* sessions.undo({ sessionID: id })
+        rmSync(folderBeside(join(folder, "../data/log.sqlite")), { recursive: true })
+        const account = yield* sessions.redo({ sessionID: id })
+        assert.deepStrictEqual([account.undone, account.files], [true, []])
+        assert.strictEqual(account.problems.length, 1)
+        assert.strictEqual(readFileSync(join(folder, "a.txt"), "utf8"), "1")
+        assert.deepStrictEqual(
+          (yield* sessions.messages({ sessionID: id })).items.map((message) => message.id),
+          messages
+        )
       })
   )
 
