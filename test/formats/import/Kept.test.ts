@@ -44,7 +44,7 @@ it.scopedLive(
       yield* model.answer(said("## Goal\nAll of it"))
       yield* sessions.compact(sessionID)
       const asked = allUserTexts(yield* model.request).join("\n")
-    for (const words of ["kept prompt", "Later summary.", "newest", "kept answer"]) assert.include(asked, words)
+      for (const words of ["kept prompt", "Later summary.", "newest", "kept answer"]) assert.include(asked, words)
       yield* sessions.wait(sessionID)
     }).pipe(Effect.provide(runtime({ compaction: { keepRecentTokens: 0 } })))
 )
