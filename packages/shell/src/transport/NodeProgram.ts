@@ -1,0 +1,94 @@
+/**
+ * A `Program` on Node streams: those of a process, or of a channel of an SSH connection. Its maker reports how the program
+ * ended. Spec: SL-80..SL-83 in specs/shell.md.
+ */
+import { Deferred, Effect, Exit as Outcome, FiberId } from "effect"
+import type { Readable, Writable } from "node:stream"
+import type { Exit, Program, StreamName } from "./Program.ts"
+
+export interface Parts {
+  readonly input: Writable
+  readonly outputs: ReadonlyArray<readonly [name: StreamName, stream: Readable]>
+}
+
+export interface Ending {
+  readonly program: Program
+  /** Records how the program ended. Only the first call counts. */
+  readonly end: (exit: Exit) => void
+  /** Ends the program's part on this side: the listener gets nothing more. */
+  readonly detach: () => void
+}
+
+/** The end of a program whose connection broke. */
+export const lost: Exit = { code: null, signal: null }
+
+export const make = ({ input, outputs }: Parts): Ending => {
+  const exit = Deferred.unsafeMake<Exit>(FiberId.none)
+  /** Writes that wait until the stream takes more. A channel that closes never calls them back. */
+  const waiting = new Set<() => void>()
+  let over = false
+  // A broken pipe is no failure of its own: the program's end says what happened.
+  for (const stream of [input, ...outputs.map(([, stream]) => stream)]) stream.on("error", () => undefined)
+
+  const end = (result: Exit) => {
+    over = true
+    Deferred.unsafeDone(exit, Outcome.succeed(result))
+    for (const done of waiting) done()
+  }
+  const write = (bytes: string | Uint8Array) =>
+    Effect.async<void>((resume) => {
+      const done = () => {
+        waiting.delete(done)
+        resume(Effect.void)
+      }
+      if (over || input.destroyed || input.writableEnded || input.write(bytes, done)) return done()
+      waiting.add(done)
+      return Effect.sync(() => waiting.delete(done))
+    })
+  const program: Program = {
+    listen: (listener) => {
+      for (const [name, stream] of outputs) stream.on("data", (bytes: Uint8Array) => listener(name, bytes))
+    },
+    pause: () => {
+      for (const [, stream] of outputs) stream.pause()
+    },
+    resume: () => {
+      for (const [, stream] of outputs) stream.resume()
+    },
+    write,
+    endInput: Effect.sync(() => {
+      if (!over && !input.destroyed && !input.writableEnded) input.end()
+    }),
+    exit: Deferred.await(exit)
+  }
+  const detach = () => {
+    for (const [, stream] of outputs) stream.removeAllListeners("data").pause()
+    end(lost)
+  }
+  return { program, end, detach }
+}
+
+/** What the programs of a transport share, such as a connection, and the news that it is gone. */
+export interface Shared {
+  readonly isLost: () => boolean
+  readonly lose: () => void
+  /** Calls back when it is lost, at once if it is. Returns what takes the call back. */
+  readonly onLost: (call: () => void) => () => void
+}
+
+export const makeShared = (): Shared => {
+  const calls = new Set<() => void>()
+  let isLost = false
+  return {
+    isLost: () => isLost,
+    lose: () => {
+      isLost = true
+      for (const call of calls) call()
+    },
+    onLost: (call) => {
+      if (isLost) call()
+      else calls.add(call)
+      return () => void calls.delete(call)
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/** The contract of transports, with a real OpenSSH server. */
+import { Effect, Layer } from "effect"
+import * as SshTransport from "../../../packages/shell/src/transport/SshTransport.ts"
+import { hasSshd } from "../support/Installed.ts"
+import * as Sshd from "../support/Sshd.ts"
+import { Tested, transportContract } from "../support/TransportContract.ts"
+
+const transport = Layer.scoped(
+  Tested,
+  Effect.flatMap(Sshd.Sshd, ({ settings, target }) => SshTransport.make(target(), settings))
+).pipe(Layer.provide(Sshd.layer))
+
+if (hasSshd) transportContract("ssh", transport, { namesSignals: true })
