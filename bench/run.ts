@@ -24,6 +24,7 @@ import * as Replay from "./Replay.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
 import * as Search from "./Search.ts"
 import * as Served from "./Served.ts"
+import * as Shell from "./Shell.ts"
 import * as SlowClient from "./SlowClient.ts"
 import { freshFile } from "./Stores.ts"
 import * as Turn from "./Turn.ts"
@@ -35,7 +36,8 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats; separated by commas
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell; separated by
+                 commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
   --rounds N     rounds of each measurement (default 5, quick 2)
@@ -235,6 +237,25 @@ const permissions = async ({ directory, rounds }: Options): Promise<ReadonlyArra
   ]
 }
 
+const shell = async ({ quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const megabytes = quick ? 40 : 200
+  const found = await Shell.measure(rounds, megabytes)
+  return [
+    { name: "echo hi, raw pipe", value: found.raw, unit: "ms", note: "text to bash and its answer, no frame" },
+    { name: "echo hi, a live shell's bytes and code", value: found.live, unit: "ms" },
+    { name: "echo hi, Shells.exec", value: found.result, unit: "ms" },
+    { name: "echo hi, against the raw pipe", value: found.result / found.raw, unit: "x", bar: atMost(2) },
+    { name: "echo hi, a process per command", value: found.process, unit: "ms" },
+    { name: `${megabytes} MB through 100,000 characters`, value: found.rate, unit: "MB/s" },
+    {
+      name: `${megabytes} MB through 100,000 characters, memory`,
+      value: found.memory,
+      unit: "MB",
+      note: "above the start"
+    }
+  ]
+}
+
 const imports = async ({ rounds }: Options): Promise<ReadonlyArray<Figure>> => {
   const costs = Imports.measure(["effect", "@daybook/log", "@daybook/core"], rounds)
   const base = costs.get("effect")
@@ -383,7 +404,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   served,
   prune,
   search,
-  formats
+  formats,
+  shell
 }
 
 /** Runs turns, for the count of their system calls. */
