@@ -171,6 +171,21 @@ describe.concurrent("Shells", () => {
     )
   )
 
+  it.live("SL-71: a command that a policy blocks has no effect, is recorded, and shows no secret", () =>
+    withShells({ policy: { deny: ["touch"] }, secrets: ["hunter2hunter2"] }, (shells, facts) =>
+      Effect.gen(function* () {
+        const id = yield* shells.create({ target: local, lists: { allow: ["cd", "pwd", "echo", "touch"] } })
+        const operator = yield* Effect.flip(shells.exec(id, "cd /usr; touch /tmp/daybook-hunter2hunter2"))
+        expect(operator).toMatchObject({ _tag: "CommandBlocked", policy: "operator" })
+        const own = yield* Effect.flip(shells.exec(id, "cd /usr; hunter2hunter2"))
+        expect(own).toMatchObject({ _tag: "CommandBlocked", policy: "shell" })
+        expect((yield* shells.exec(id, "pwd")).stdout).toBe("/tmp")
+        expect(facts.filter(({ type }) => type === "session.next.shell.blocked").length).toBe(2)
+        expect(JSON.stringify([facts, operator.message, own.message])).not.toContain("hunter2")
+      })
+    )
+  )
+
   it.live("SL-61: a truncated output is whole on disk, for its user only, and is read in pages", () =>
     withFolder((outputs) =>
       withShells({ outputs: { folder: outputs } }, (shells) =>

@@ -7,13 +7,14 @@ import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope } from "effect
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
-  type CommandBlocked,
+  CommandBlocked,
   InvalidOption,
   ShellClosed,
   type TransportFailed
 } from "./domain/ShellError.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputStore } from "./output/OutputStore.ts"
+import type { Policy } from "./policy/Policy.ts"
 import * as ShellFact from "./record/ShellFact.ts"
 import type { ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as Execution from "./session/Execution.ts"
@@ -22,7 +23,7 @@ import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
-import { redacted } from "./text/RedactionStream.ts"
+import { redacted, type Secrets } from "./text/RedactionStream.ts"
 import type { Transport } from "./transport/Program.ts"
 
 export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
@@ -50,9 +51,8 @@ export interface Parts {
   /** Holds the transport and the shell. */
   readonly scope: Scope.CloseableScope
   readonly budget: LineBudget.CompiledBudget
-  /** Judges a command before it runs. */
-  readonly judge: (command: string) => Effect.Effect<void, CommandBlocked>
-  readonly secrets: ReadonlyArray<string>
+  readonly policy: Policy
+  readonly secrets: Secrets
   readonly store: OutputStore | undefined
   /** Zero: never. */
   readonly idle: Duration.Duration
@@ -102,7 +102,7 @@ const runWithInput = (
 }
 
 export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
-  const { id, late, live, secrets, write } = parts
+  const { id, late, live, policy, secrets, write } = parts
   const turn = yield* Effect.makeSemaphore(1)
   const closed = yield* Deferred.make<CloseReason>()
   let closing: CloseReason | undefined
@@ -148,9 +148,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   })
 
   const judged = (command: string) =>
-    Effect.catchTag(parts.judge(command), "CommandBlocked", (blocked) =>
-      Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
-    )
+    Effect.catchAll(policy.check(command), ({ policy: list, reason }) => {
+      const blocked = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
+      return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
+    })
 
   const exec: OpenShell["exec"] = Effect.fn("Shells.exec")(function* (command, options) {
     yield* checkCommand(command)

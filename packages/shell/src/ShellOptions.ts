@@ -4,6 +4,7 @@ import type { Budget } from "./domain/Budget.ts"
 import type { InvalidOption, TransportFailed } from "./domain/ShellError.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
+import type { OperatorPolicy, ShellLists } from "./policy/Policy.ts"
 import type { Transport } from "./transport/Program.ts"
 
 /** The operator's settings. No argument of a caller changes them. */
@@ -12,6 +13,8 @@ export interface ShellSettings {
   readonly idle?: Duration.DurationInput
   /** Shells that are open at the same time; 64 by default. */
   readonly limit?: number
+  /** Judged before the lists of a shell. Commands such as `rm -rf` are refused by default. */
+  readonly policy?: OperatorPolicy
   /** Where whole outputs are kept; nowhere by default. */
   readonly outputs?: OutputSettings
   /** Values that never appear in results, besides the shapes of secrets. */
@@ -29,6 +32,8 @@ export interface CreateOptions {
   readonly target: Target
   /** For commands that name no budget. */
   readonly budget?: Budget
+  /** Names of commands that the shell may and may not run; they only tighten the operator's policy. */
+  readonly lists?: ShellLists
 }
 
 export interface ExecOptions {

@@ -10,12 +10,14 @@ import { type InvalidOption, ShellLimit, ShellNotFound, type TransportFailed } f
 import { shellID } from "./domain/Target.ts"
 import * as OpenShell from "./OpenShell.ts"
 import * as OutputStore from "./output/OutputStore.ts"
+import * as Policy from "./policy/Policy.ts"
 import * as ShellFact from "./record/ShellFact.ts"
 import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { type CreateOptions, defaults, type ExecOptions, type ShellSettings } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
+import { prepare } from "./text/RedactionStream.ts"
 import * as LocalTransport from "./transport/LocalTransport.ts"
 
 /** An open shell, as `list` shows it. */
@@ -68,6 +70,8 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellFact.ShellFact>(1_024), PubSub.shutdown)
   const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
   const connect = settings.connect ?? (() => Effect.succeed(LocalTransport.make()))
+  // A bad pattern of the operator is an error at the start.
+  yield* Policy.make(settings.policy)
   const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
   const limit = settings.limit ?? defaults.limit
   const open = new Map<string, OpenShell.OpenShell>()
@@ -86,9 +90,10 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     slots -= 1
   })
 
-  const start = Effect.fnUntraced(function* ({ budget, target }: CreateOptions, scope: Scope.CloseableScope) {
+  const start = Effect.fnUntraced(function* ({ budget, lists, target }: CreateOptions, scope: Scope.CloseableScope) {
     const compiled = yield* LineBudget.compile(budget ?? {})
-    const secrets = [...known, ...OpenShell.secretsOf(target)]
+    const policy = yield* Policy.make(settings.policy, lists)
+    const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
     const late = LateOutput.make(secrets)
     const transport = yield* connect(target)
     const live = yield* LiveShell.open(transport, { cwd: target.cwd, late: late.sink })
@@ -103,7 +108,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       late,
       scope,
       budget: compiled,
-      judge: () => Effect.void,
+      policy,
       secrets,
       store,
       idle: Duration.decode(settings.idle ?? defaults.idle),

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
 import * as OutputPipeline from "../../../packages/shell/src/text/OutputPipeline.ts"
+import * as RedactionStream from "../../../packages/shell/src/text/RedactionStream.ts"
 import * as Utf8Text from "../../../packages/shell/src/text/Utf8Text.ts"
 import { secrets } from "../../formats/support/Secrets.ts"
 import { cases } from "../../support/Cases.ts"
@@ -13,7 +14,11 @@ const known = "correct-horse-battery"
 
 const run = (chunks: ReadonlyArray<Uint8Array>) => {
   let sink = ""
-  const pipeline = OutputPipeline.make({ budget, secrets: [known], onText: (text) => (sink += text) })
+  const pipeline = OutputPipeline.make({
+    budget,
+    secrets: RedactionStream.prepare([known]),
+    onText: (text) => (sink += text)
+  })
   for (const chunk of chunks) pipeline.add(chunk)
   return { ...pipeline.end(), sink }
 }

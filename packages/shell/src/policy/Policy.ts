@@ -7,8 +7,8 @@ import { Either, Schema } from "effect"
 import { baseName } from "@daybook/core/permission/CommandHazards"
 import { describeIssues } from "@daybook/log/support/Issues"
 import { CommandBlocked, InvalidOption } from "../domain/ShellError.ts"
+import { prepare, redacted } from "../text/RedactionStream.ts"
 import { compile, type LinearPattern } from "../text/LinearPattern.ts"
-import { redacted } from "../text/RedactionStream.ts"
 import { danger } from "./Dangers.ts"
 import { type VisibleCommand, visibleCommands, type VisibleLine } from "./VisibleCommands.ts"
 
@@ -61,7 +61,8 @@ interface Lists {
 /** An allowed name with another folder may be any program. */
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
-const shown = (text: string): string => JSON.stringify(redacted(text.length <= 80 ? text : `${text.slice(0, 80)}...`))
+const shown = (text: string): string =>
+  JSON.stringify(redacted(text.length <= 80 ? text : `${text.slice(0, 80)}...`, prepare()))
 
 const plain = (words: ReadonlyArray<string>): string => words.join(" ")
 

@@ -6,15 +6,14 @@ import type { ExecResult, StreamReport } from "../domain/ExecResult.ts"
 import type { OutputStore, OutputStream } from "../output/OutputStore.ts"
 import type { CompiledBudget } from "../text/LineBudget.ts"
 import * as OutputPipeline from "../text/OutputPipeline.ts"
-import { redacted } from "../text/RedactionStream.ts"
+import { redacted, type Secrets } from "../text/RedactionStream.ts"
 import type { Sinks } from "./Dialogue.ts"
 import type { Ended } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
 
 export interface ExecutionOptions {
   readonly budget: CompiledBudget
-  /** Values that no result contains. */
-  readonly secrets: ReadonlyArray<string>
+  readonly secrets: Secrets
   /** Keeps whole outputs under `handle`; without it, what is left out is lost. */
   readonly store: OutputStore | undefined
   readonly handle: string

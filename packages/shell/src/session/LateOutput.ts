@@ -1,5 +1,6 @@
 /** Collects what background jobs print between commands, redacted and bounded. Spec: SL-15, SL-27 in specs/shell.md. */
 import * as OutputPipeline from "../text/OutputPipeline.ts"
+import type { Secrets } from "../text/RedactionStream.ts"
 import type { Sink } from "./StreamCutter.ts"
 
 export interface LateOutput {
@@ -11,7 +12,7 @@ export interface LateOutput {
 /** Characters of late output that a result has. */
 const longest = 10_000
 
-export const make = (secrets: ReadonlyArray<string>): LateOutput => {
+export const make = (secrets: Secrets): LateOutput => {
   const budget = { matches: undefined, context: 0, keep: { mode: "all" as const }, characters: longest }
   let pipeline: OutputPipeline.OutputPipeline | undefined
   return {

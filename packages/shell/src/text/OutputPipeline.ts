@@ -9,8 +9,7 @@ import * as Utf8Text from "./Utf8Text.ts"
 
 export interface OutputPipelineOptions {
   readonly budget: LineBudget.CompiledBudget
-  /** Values that never appear in the output, as `secretsOf(environment)` returns them. */
-  readonly secrets: ReadonlyArray<string>
+  readonly secrets: RedactionStream.Secrets
   /** Receives all redacted text, in order; also newlines at the end. Called within `add` and `end`. */
   readonly onText?: (text: string) => void
 }

@@ -29,16 +29,26 @@ const shown = (known: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...new Set(values)].filter((value) => value.length >= 4)
 }
 
-/** Redacts one text, such as a command, with the rules of streams. */
-export const redacted = (text: string, secrets: ReadonlyArray<string> = []): string =>
-  Redaction.replaced(text, Redaction.find(text, shown(secrets)))
-
-/** `secrets` are values that are replaced wherever they occur: of four and more characters. */
-export const make = (secrets: ReadonlyArray<string> = []): RedactionStream => {
-  const known = shown(secrets)
-  const nextHint = SecretHints.make(known)
+/** Values that are replaced wherever they occur, prepared for any number of streams. */
+export interface Secrets {
+  readonly known: ReadonlyArray<string>
+  readonly nextHint: (text: string, from: number) => SecretHints.Hint | undefined
   /** Characters after a cut that show whether a secret crosses it. */
+  readonly lookahead: number
+}
+
+/** Prepares values of four and more characters. */
+export const prepare = (secrets: ReadonlyArray<string> = []): Secrets => {
+  const known = shown(secrets)
   const lookahead = known.reduce((most, { length }) => Math.max(most, 2 * length), 1_024)
+  return { known, nextHint: SecretHints.make(known), lookahead }
+}
+
+/** Redacts one text, such as a command, with the rules of streams. */
+export const redacted = (text: string, { known }: Secrets): string =>
+  Redaction.replaced(text, Redaction.find(text, known))
+
+export const make = ({ known, lookahead, nextHint }: Secrets): RedactionStream => {
   const region = { longest: 8 * lookahead, nextHint }
   let pending = ""
   /** A hint in the first line of `pending` that waits for more text. */
