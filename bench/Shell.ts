@@ -17,7 +17,7 @@ export interface Result {
   /** Its result: redacted, within a budget. */
   readonly result: number
   readonly process: number
-  /** Of a large output through a budget of 100,000 characters. */
+  /** MB a second: a large output through a budget of 100,000 characters. */
   readonly rate: number
   /** Megabytes that the process grew by meanwhile. */
   readonly memory: number
