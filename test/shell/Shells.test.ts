@@ -9,7 +9,6 @@ import type { ShellFact } from "../../packages/shell/src/record/ShellFact.ts"
 import { ShellRecord } from "../../packages/shell/src/record/ShellRecord.ts"
 import type { ShellSettings } from "../../packages/shell/src/ShellOptions.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
-import * as LocalTransport from "../../packages/shell/src/transport/LocalTransport.ts"
 
 const local: Target = { transport: "local", cwd: "/tmp" }
 const key = `sk-${"ant"}-api03-${"Ab1Cd2".repeat(6)}`
@@ -279,7 +278,7 @@ describe.concurrent("Shells", () => {
   )
 
   it.effect("SL-69: a shell is reaped by the clock, 30 minutes after the end of its last command", () =>
-    withShells({ connect: () => Effect.succeed(LocalTransport.make()) }, (shells, facts) =>
+    withShells({}, (shells, facts) =>
       Effect.gen(function* () {
         const id = yield* shells.create({ target: local })
         yield* TestClock.adjust("29 minutes")

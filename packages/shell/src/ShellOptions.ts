@@ -1,11 +1,11 @@
 /** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72 in specs/shell.md. */
-import type { Duration, Effect, Scope } from "effect"
+import type { Duration } from "effect"
 import type { Budget } from "./domain/Budget.ts"
-import type { InvalidOption, TransportFailed } from "./domain/ShellError.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
 import type { OperatorPolicy, ShellLists } from "./policy/Policy.ts"
-import type { Transport } from "./transport/Program.ts"
+import type { LocalSettings } from "./transport/LocalTransport.ts"
+import type { TransportSettings } from "./transport/TransportSettings.ts"
 
 /** The operator's settings. No argument of a caller changes them. */
 export interface ShellSettings {
@@ -19,8 +19,10 @@ export interface ShellSettings {
   readonly outputs?: OutputSettings
   /** Values that never appear in results, besides the shapes of secrets. */
   readonly secrets?: ReadonlyArray<string>
-  /** Opens the way to a target. */
-  readonly connect?: (target: Target) => Effect.Effect<Transport, TransportFailed | InvalidOption, Scope.Scope>
+  /** Which keys and hosts are trusted, and how Docker is reached. */
+  readonly transports?: TransportSettings
+  /** The environment of shells on this machine. */
+  readonly local?: LocalSettings
 }
 
 export const defaults = { idle: "30 minutes", limit: 64, timeoutSeconds: 120, longestTimeoutSeconds: 3_600 } as const

@@ -7,7 +7,7 @@ import * as Redaction from "@daybook/log/support/Redaction"
 import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import { type InvalidOption, ShellLimit, ShellNotFound, type TransportFailed } from "./domain/ShellError.ts"
-import { shellID } from "./domain/Target.ts"
+import { shellID, type Target } from "./domain/Target.ts"
 import * as OpenShell from "./OpenShell.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
@@ -18,7 +18,7 @@ import * as LiveShell from "./session/LiveShell.ts"
 import { type CreateOptions, defaults, type ExecOptions, type ShellSettings } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
 import { prepare } from "./text/RedactionStream.ts"
-import * as LocalTransport from "./transport/LocalTransport.ts"
+import * as Transports from "./transport/Transports.ts"
 
 /** An open shell, as `list` shows it. */
 export const ListedShell = Schema.Struct({
@@ -69,7 +69,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const record = yield* ShellRecord
   const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellFact.ShellFact>(1_024), PubSub.shutdown)
   const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
-  const connect = settings.connect ?? (() => Effect.succeed(LocalTransport.make()))
+  const connect = (target: Target) => Transports.make(target, settings.transports, settings.local)
   // A bad pattern of the operator is an error at the start.
   yield* Policy.make(settings.policy)
   const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
