@@ -5,6 +5,7 @@
  */
 
 import { RegExp as Expression } from "effect"
+import { codeUnits } from "./CodeUnits.ts"
 
 const secretNames =
   "pass(?:word|wd|phrase)|secret|token|(?:api|access|private|secret|signing|account)[_-]?key|credentials?|connection[_-]?string"
@@ -68,6 +69,19 @@ const kinds = Uint8Array.from({ length: 128 }, (_, code) => kindOf(String.fromCh
 
 const backslash = 0x5c
 const shortestRun = 24
+
+/** Whether a run changes between kinds as no word does; `open`: whether it may, if it continues. */
+const isRandom = (codes: Uint16Array, from: number, to: number, open: boolean): boolean => {
+  let [seen, changes, before] = [0, 0, 0]
+  for (let at = from; at < to; at++) {
+    const kind = kinds[codes[at] ?? 0] ?? 0
+    if (kind === 8 || kind === before || kind === 0) continue
+    if (before !== 0) changes++
+    before = kind
+    seen |= kind
+  }
+  return seen === allKinds && (open || changes * 3 >= to - from)
+}
 const allKinds = 7
 
 /** A place where a secret may begin. A known value has its length. */
@@ -116,33 +130,24 @@ export const make = (known: ReadonlyArray<string> = []): ((text: string, from: n
   }
 
   return (text, from) => {
+    const codes = codeUnits(text)
+    const { length } = text
     let index = 0
-    let [start, seen, changes, before] = [from, 0, 0, 0]
-    for (let at = from; at < text.length; at++) {
-      const code = text.charCodeAt(at)
+    let start = from
+    for (let at = from; at < length; at++) {
+      const code = codes[at] ?? 0
       index = ((index << 5) | (code & 31)) & mask
       if (table[index] === 1 && at >= from + 2) {
         const hint = checked(text, at - 2, index)
         if (hint !== undefined) return hint
       }
-      const kind = code < 128 ? (kinds[code] ?? 0) : 0
-      if (kind === 0) {
-        // An escaped slash continues a run of base64.
-        if (code === backslash && /^\\*\//.test(text.slice(at, at + 16))) continue
-        if (seen === allKinds && at - start >= shortestRun && changes * 3 >= at - start) return { at: start, length: 0 }
-        start = at + 1
-        seen = 0
-        changes = 0
-        before = 0
-      } else if (kind !== 8) {
-        if (kind !== before) {
-          if (before !== 0) changes++
-          before = kind
-          seen |= kind
-        }
-      }
+      if (code < 128 && kinds[code] !== 0) continue
+      // An escaped slash continues a run of base64.
+      if (code === backslash && /^\\*\//.test(text.slice(at, at + 16))) continue
+      if (at - start >= shortestRun && isRandom(codes, start, at, false)) return { at: start, length: 0 }
+      start = at + 1
     }
     // A run that continues after this text may still become random.
-    return seen === allKinds && text.length - start >= shortestRun ? { at: start, length: 0 } : undefined
+    return length - start >= shortestRun && isRandom(codes, start, length, true) ? { at: start, length: 0 } : undefined
   }
 }

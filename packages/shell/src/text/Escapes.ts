@@ -22,6 +22,11 @@ const longestParameters = 256
 /** Control characters except newline and tab, DEL, and the 8-bit forms. */
 const control = /[^\P{Cc}\n\t]/gu
 
+/** Complete CSI sequences, as colours are, and control characters other than these and carriage returns. */
+const csi = `${String.fromCharCode(0x1b)}\\[[0-?]{0,128}[ -/]{0,16}[@-~]`
+const colours = new RegExp(csi, "g")
+const otherControl = new RegExp(`(?=[^\\P{Cc}\\n\\t\\r])(?!${csi})`, "u")
+
 type State = "text" | "escape" | "csi" | "line string" | "string" | "string escape"
 
 const [escape, bell, cancel, substitute, newline, carriageReturn] = [0x1b, 0x07, 0x18, 0x1a, 0x0a, 0x0d]
@@ -141,8 +146,17 @@ export const make = (): Escapes => {
     }
   }
 
-  const add = (text: string): string => {
+  const add = (given: string): string => {
+    control.lastIndex = 0
+    const isPlain = state === "text" && !control.test(given)
+    // Most output has no other sequences than colours: one replacement is many times faster than steps.
+    const hasColours = state === "text" && !isPlain && !otherControl.test(given)
+    const text = hasColours ? given.replaceAll(colours, "") : given
     let at = 0
+    if (isPlain) {
+      lines.text(text)
+      at = text.length
+    }
     while (at < text.length) {
       if (state !== "text") {
         if (step(text.charCodeAt(at))) at++

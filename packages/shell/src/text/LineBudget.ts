@@ -3,6 +3,7 @@
  * is left out is marked and counted. The memory is bounded by the budget. Spec: SL-39..SL-44.
  */
 import { Either } from "effect"
+import { codeUnits } from "@daybook/log/support/CodeUnits"
 import { type Budget, defaultCharacters, type Keep } from "../domain/Budget.ts"
 import type { StreamReport } from "../domain/ExecResult.ts"
 import type { InvalidOption } from "../domain/ShellError.ts"
@@ -54,8 +55,10 @@ interface Stage {
 }
 
 const newlinesIn = (text: string): number => {
+  const units = codeUnits(text)
+  const { length } = text
   let count = 0
-  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) === 10) count++
+  for (let at = 0; at < length; at++) if (units[at] === 10) count++
   return count
 }
 
