@@ -13,6 +13,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { replaceText } from "../../packages/tools/src/Edit.ts"
+import { patchOf } from "./PatchTree.ts"
 import { makeWorkbench } from "./Workbench.ts"
 
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(...path), "utf8")
@@ -160,6 +161,42 @@ describe("edit", () => {
         { concurrency: "unbounded" }
       )
       assert.strictEqual(read(bench.folder, "a"), names.map((name) => `done ${name}`).join("\n"))
+    })
+  )
+})
+
+describe("redacted text", () => {
+  it.scoped("TO-56: text with the mark of a secret is refused where the file has none, and nothing changes", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "key = secret\nname = x\n")
+      const shown = "key = <redacted>\nname = y\n"
+      const calls: ReadonlyArray<readonly [tool: string, input: unknown]> = [
+        ["write", { path: "a", content: shown }],
+        ["write", { path: "new", content: shown }],
+        ["edit", { path: "a", oldText: "secret", newText: "<redacted>" }],
+        ["apply_patch", { patch: patchOf("*** Update File: a", "-key = secret", "+key = <redacted>") }],
+        ["apply_patch", { patch: patchOf("*** Update File: a", "*** Move to: b", "-key = secret", "+<redacted>") }],
+        ["apply_patch", { patch: patchOf("*** Add File: new", "+<redacted>") }]
+      ]
+      for (const [tool, input] of calls) {
+        const refused = yield* bench.fail(tool, input)
+        assert.strictEqual(refused.type, "edit.refused", tool)
+        assert.include(refused.message, "<redacted>")
+      }
+      assert.strictEqual(read(bench.folder, "a"), "key = secret\nname = x\n")
+      assert.deepStrictEqual(readdirSync(bench.folder), ["a"])
+    })
+  )
+
+  it.scoped("TO-56: a mark that the file already has may stay", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "say <redacted>\nx\n")
+      yield* bench.succeed("edit", { path: "a", oldText: "x", newText: "y" })
+      yield* bench.succeed("write", { path: "a", content: "now <redacted>\ny\n" })
+      yield* bench.succeed("apply_patch", { patch: patchOf("*** Update File: a", "-y", "+z") })
+      assert.strictEqual(read(bench.folder, "a"), "now <redacted>\nz\n")
     })
   )
 })

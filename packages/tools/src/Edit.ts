@@ -1,4 +1,4 @@
-/** The tool `edit`: replaces an exact text in a file. Spec: TO-51..TO-55. */
+/** The tool `edit`: replaces an exact text in a file. Spec: TO-51..TO-56. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
@@ -8,6 +8,7 @@ import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type Target, type WritableTarget } from "@daybook/core/workspace/Target"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
+import { refuseRedacted } from "./RedactedText.ts"
 import { isCrlf, readWholeText } from "./WholeText.ts"
 
 const EditTool = Tool.make("edit", {
@@ -108,6 +109,7 @@ export const makeEdit = Effect.gen(function* () {
                 `around it, or set "replaceAll"`
             )
           }
+          yield* refuseRedacted(resource, before, after.content)
           yield* writeAtomically(files, target, after.content)
           return { path: resource, replacements: after.replacements }
         })

@@ -1,4 +1,4 @@
-/** The tool `write`: creates or replaces a whole file. Spec: TO-51..TO-53. */
+/** The tool `write`: creates or replaces a whole file. Spec: TO-51..TO-53, TO-56. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { Permission } from "@daybook/core/permission/Permission"
@@ -7,6 +7,7 @@ import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type WritableTarget } from "@daybook/core/workspace/Target"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
+import { isMarked, refuseRedacted } from "./RedactedText.ts"
 import { readWholeText } from "./WholeText.ts"
 
 const WriteTool = Tool.make("write", {
@@ -20,26 +21,27 @@ const WriteTool = Tool.make("write", {
   success: Schema.Struct({ path: Schema.String, bytes: Schema.Int, created: Schema.Boolean })
 })
 
+/** The file's text; empty if it does not exist or cannot be read as text. */
+const textBefore = (files: LocationFiles["Type"], target: WritableTarget): Effect.Effect<string> =>
+  target.stats === undefined
+    ? Effect.succeed("")
+    : Effect.orElseSucceed(
+        Effect.map(readWholeText(files, target), ({ text }) => text),
+        () => ""
+      )
+
 /** The change as the question shows it; a file that is not text is shown as replaced completely. */
 const shownChange = (files: LocationFiles["Type"], target: WritableTarget, content: string) =>
-  Effect.map(
-    target.stats === undefined
-      ? Effect.succeed("")
-      : Effect.orElseSucceed(
-          Effect.map(readWholeText(files, target), ({ text }) => text),
-          () => ""
-        ),
-    (before) => ({
-      type: "change" as const,
-      files: [
-        {
-          path: target.resource,
-          change: target.stats === undefined ? ("create" as const) : ("replace" as const),
-          diff: diffOf(before, content)
-        }
-      ]
-    })
-  )
+  Effect.map(textBefore(files, target), (before) => ({
+    type: "change" as const,
+    files: [
+      {
+        path: target.resource,
+        change: target.stats === undefined ? ("create" as const) : ("replace" as const),
+        diff: diffOf(before, content)
+      }
+    ]
+  }))
 
 /** `write` in the current Location, with the permission `edit`. */
 export const makeWrite = Effect.gen(function* () {
@@ -62,6 +64,9 @@ export const makeWrite = Effect.gen(function* () {
       return yield* files.exclusively(asked.real)(
         Effect.gen(function* () {
           const target = yield* confirm(files, asked)
+          if (isMarked(content)) {
+            yield* refuseRedacted(target.resource, yield* textBefore(files, target), content)
+          }
           yield* writeAtomically(files, target, content)
           return { path: target.resource, bytes, created: target.stats === undefined }
         })

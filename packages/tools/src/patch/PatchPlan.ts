@@ -11,6 +11,7 @@ import { codeOf, fileFailure } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import type { WritableTarget } from "@daybook/core/workspace/Target"
 import { confirm } from "../AtomicWrite.ts"
+import { refuseRedacted } from "../RedactedText.ts"
 import { readWholeText } from "../WholeText.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
@@ -126,7 +127,10 @@ const stepsOf = Effect.fnUntraced(function* (
   yield* checkFolder(target)
   if (destination !== undefined) yield* checkFolder(destination)
   const at = { change: index, target }
-  if (change._tag === "Add") return [{ ...at, kind: "create", content: change.content, mode: undefined } satisfies Step]
+  if (change._tag === "Add") {
+    yield* refuseRedacted(target.resource, "", change.content)
+    return [{ ...at, kind: "create", content: change.content, mode: undefined } satisfies Step]
+  }
   const before = asked.target.stats
   const { stats } = target
   if (stats === undefined || before === undefined) {
@@ -150,6 +154,7 @@ const stepsOf = Effect.fnUntraced(function* (
   const content = yield* Effect.mapError(applyHunks(read.text, change.hunks), (error) =>
     refuse(`${quoted(target.resource)}: ${error.message}\nNo file was changed.`)
   )
+  yield* refuseRedacted(target.resource, read.text, content)
   if (destination === undefined) {
     if (content !== read.text) return [{ ...at, kind: "replace", content, stats: read.stats } satisfies Step]
     return yield* refuse(
