@@ -5,8 +5,7 @@
  */
 import { Schema } from "effect"
 import { durable } from "./Definition.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { optional } from "./Fields.ts"
 
 /** Names the shell within its session until it is closed; a later shell may have the same id. */
 const shellID = Schema.NonEmptyString

@@ -1,14 +1,12 @@
 /**
  * Defines every event of a session: durable events, which form its log, and live events, which only connected readers
- * see. An event carries only what is new (EV-9). The envelope holds session and time once (specs/decisions/0002). Spec:
- * specs/events.md.
+ * see. Requests, compactions, branches and live shells have files of their own. An event carries only what is new (EV-9).
+ * The envelope holds session and time once (specs/decisions/0002). Spec: specs/events.md.
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
-import { Ranges } from "../domain/HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, ImportedRecord } from "../domain/Imported.ts"
-import { JsonValue } from "../domain/Json.ts"
 import { SnapshotChange } from "../domain/Snapshot.ts"
 import {
   ActivityOutcome,
@@ -17,31 +15,46 @@ import {
   JsonRecord,
   Location,
   ModelRef,
-  Price,
   Prompt,
-  ProviderMetadata,
   SessionOrigin,
-  StoredError,
-  Tokens,
-  ToolContent
+  StoredError
 } from "../domain/Values.ts"
-import { durable, live } from "./Definition.ts"
+import { durable } from "./Definition.ts"
+import { assistantMessageID, callID, optional, spent } from "./Fields.ts"
+import { BranchSummarized, FilesChanged, FilesRestored, Forked, Labeled, LeafMoved } from "./BranchEvents.ts"
+import {
+  CompactionDelta,
+  CompactionEnded,
+  CompactionFailed,
+  CompactionRequested,
+  CompactionStarted,
+  ContextPruned
+} from "./CompactionEvents.ts"
+import {
+  ReasoningDelta,
+  ReasoningEnded,
+  ReasoningStarted,
+  Retried,
+  StepEnded,
+  StepFailed,
+  StepStarted,
+  TextDelta,
+  TextEnded,
+  TextStarted,
+  ToolCalled,
+  ToolFailed,
+  ToolInputDelta,
+  ToolInputEnded,
+  ToolInputStarted,
+  ToolProgress,
+  ToolSuccess
+} from "./StepEvents.ts"
 import { shellDefinitions } from "./LiveShellEvents.ts"
 
+export * from "./BranchEvents.ts"
+export * from "./CompactionEvents.ts"
 export { Envelope } from "./Definition.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
-
-const assistantMessageID = MessageID
-const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
-/** The token counts are Daybook's estimate, not the provider's. */
-const estimated = optional(Schema.Literal(true))
-/** Cost and tokens of requests. */
-const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
-const textID = Schema.NonEmptyString
-/** The id of a git tree in the private store. */
-const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
-const callID = Schema.NonEmptyString
+export * from "./StepEvents.ts"
 
 /** The first event of every log: the session and its settings (LG-2). */
 export const SessionCreated = durable("session.created", 1, {
@@ -171,205 +184,6 @@ export const ShellStarted = durable("session.next.shell.started", 1, {
 /** A shell command of the host ended. */
 export const ShellEnded = durable("session.next.shell.ended", 1, { callID, output: Schema.String })
 
-/** A request to the provider starts; its parts belong to this assistant message. */
-export const StepStarted = durable("session.next.step.started", 1, {
-  assistantMessageID,
-  agent: Schema.NonEmptyString,
-  model: ModelRef,
-  snapshot: optional(Schema.String),
-  /** The request's estimated tokens and the model's price: an unfinished step is charged with them (EX-B5). */
-  inputEstimate: optional(Schema.NonNegativeInt),
-  price: optional(Price)
-})
-/** `cost` is in US dollars. */
-export const StepEnded = durable("session.next.step.ended", 2, {
-  assistantMessageID,
-  finish: Schema.NonEmptyString,
-  cost: Schema.Finite,
-  tokens: Tokens,
-  estimated,
-  snapshot: optional(Schema.String),
-  files: optional(Schema.Array(Schema.String))
-})
-/** A request failed. `cost` and `tokens` are what it used. */
-export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError, ...spent })
-
-/** A text part starts. */
-export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
-/** A text part ended; `text` is complete. */
-export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
-
-/** A reasoning part starts. */
-export const ReasoningStarted = durable("session.next.reasoning.started", 1, {
-  assistantMessageID,
-  reasoningID: textID,
-  providerMetadata: optional(ProviderMetadata)
-})
-/** A reasoning part ended; `text` is complete. */
-export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
-  assistantMessageID,
-  reasoningID: textID,
-  text: Schema.String,
-  providerMetadata: optional(ProviderMetadata)
-})
-
-/** The model starts to write a call's input. */
-export const ToolInputStarted = durable("session.next.tool.input.started", 1, {
-  assistantMessageID,
-  callID,
-  name: Schema.NonEmptyString
-})
-/** `text` is the raw input, as the model wrote it. */
-export const ToolInputEnded = durable("session.next.tool.input.ended", 1, {
-  assistantMessageID,
-  callID,
-  text: Schema.String
-})
-/** A complete tool call with its decoded input; stored before the tool runs. */
-export const ToolCalled = durable("session.next.tool.called", 1, {
-  assistantMessageID,
-  callID,
-  tool: Schema.NonEmptyString,
-  input: JsonRecord,
-  provider: providerCall
-})
-/** At most one per second and call, of a few KiB (TO-P1); finer progress is live only. */
-export const ToolProgress = durable("session.next.tool.progress", 1, {
-  assistantMessageID,
-  callID,
-  structured: JsonRecord,
-  content: Schema.Array(ToolContent)
-})
-/** `result` is the provider's result value, stored only for provider-executed tools. */
-export const ToolSuccess = durable("session.next.tool.success", 1, {
-  assistantMessageID,
-  callID,
-  structured: JsonRecord,
-  content: Schema.Array(ToolContent),
-  outputPaths: optional(Schema.Array(Schema.String)),
-  result: optional(JsonValue),
-  provider: providerCall
-})
-/** A tool call failed. */
-export const ToolFailed = durable("session.next.tool.failed", 1, {
-  assistantMessageID,
-  callID,
-  error: StoredError,
-  result: optional(JsonValue),
-  provider: providerCall
-})
-
-/** A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1. */
-export const Retried = durable("session.next.retried", 1, {
-  attempt: Schema.Int,
-  waitMs: optional(Schema.NonNegativeInt),
-  ...spent,
-  error: Schema.Struct({
-    message: Schema.String,
-    statusCode: optional(Schema.Int),
-    isRetryable: Schema.Boolean,
-    responseHeaders: optional(Schema.Record({ key: Schema.String, value: Schema.String })),
-    responseBody: optional(Schema.String),
-    metadata: optional(Schema.Record({ key: Schema.String, value: Schema.String }))
-  })
-})
-
-const CompactionReason = Schema.Literal("auto", "manual")
-/** A compaction starts. */
-export const CompactionStarted = durable("session.next.compaction.started", 1, {
-  messageID: MessageID,
-  reason: CompactionReason
-})
-const paths = Schema.Array(Schema.String)
-
-/** A compaction is requested; it runs at the next safe boundary. */
-export const CompactionRequested = durable("session.next.compaction.requested", 1, { messageID: MessageID })
-/** `text` is the summary, `recent` the serialized recent context. */
-export const CompactionEnded = durable("session.next.compaction.ended", 2, {
-  messageID: MessageID,
-  reason: CompactionReason,
-  text: Schema.String,
-  recent: Schema.String,
-  /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
-  task: optional(Schema.String),
-  /**
-   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
-   */
-  firstKeptSeq: optional(Schema.Int),
-  /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
-  keptSeq: optional(Schema.Int),
-  /** Files read and modified so far, over all compactions. */
-  readFiles: optional(paths),
-  modifiedFiles: optional(paths),
-  /** Estimated tokens of the request that triggered the compaction. */
-  tokensBefore: optional(Schema.Finite),
-  ...spent
-})
-/** The attempt failed: what the model is shown does not change. */
-export const CompactionFailed = durable("session.next.compaction.failed", 1, {
-  messageID: MessageID,
-  error: StoredError,
-  ...spent
-})
-/**
- * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
- */
-export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
-
-/**
- * The history continues after this message, without it before the first message. `path` is the history up to there;
- * later events follow it (HP-2).
- */
-export const LeafMoved = durable("session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
-/** A summary of the branch that was left, shown to the model. `from` was its leaf. */
-export const BranchSummarized = durable("session.next.branch.summarized", 1, {
-  messageID: MessageID,
-  text: Schema.String,
-  from: optional(MessageID),
-  readFiles: optional(paths),
-  modifiedFiles: optional(paths),
-  ...spent
-})
-/** A person's label of a message, in place of an earlier one; without `label` the message has none. */
-export const Labeled = durable("session.next.labeled", 1, {
-  messageID: MessageID,
-  label: optional(Schema.NonEmptyString)
-})
-/**
- * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
- * count from here.
- */
-export const Forked = durable("session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
-
-/**
- * The tools of a turn changed files of the Location. `before` and `after` are snapshots in the private store; without
- * them no snapshot was taken, and `problem` says why. `files` are the first of `count` changed paths, relative to the root
- * of the work tree; `omitted` are files that the snapshots do not hold.
- */
-export const FilesChanged = durable("session.next.files.changed", 1, {
-  assistantMessageID,
-  before: optional(SnapshotID),
-  after: optional(SnapshotID),
-  files: paths,
-  count: Schema.NonNegativeInt,
-  omitted: optional(paths),
-  problem: optional(Schema.String)
-})
-/**
- * An undo, and what it did to files; a redo if `redoes` is the undo that it takes back. `before` and `after` are snapshots
- * of the files around it, absent if no file was to be changed; `leafID` is the message that was the leaf. `files` are the
- * first changed paths, `left` the first ones that stayed because others had changed them.
- */
-export const FilesRestored = durable("session.next.files.restored", 1, {
-  before: optional(SnapshotID),
-  after: optional(SnapshotID),
-  redoes: optional(Schema.NonNegativeInt),
-  leafID: optional(MessageID),
-  files: paths,
-  left: paths,
-  counts: Schema.Struct({ changed: Schema.NonNegativeInt, conflicts: Schema.NonNegativeInt })
-})
-
 const question = { assistantMessageID, callID }
 /** One answer to each question of the call, in order. */
 export const QuestionAnswered = durable("session.next.question.answered", 1, {
@@ -474,23 +288,6 @@ export const durableDefinitions = [
   Imported,
   ...shellDefinitions
 ] as const
-
-/** A piece of a text part. */
-export const TextDelta = live("session.next.text.delta", { assistantMessageID, textID, delta: Schema.String })
-/** A piece of a reasoning part. */
-export const ReasoningDelta = live("session.next.reasoning.delta", {
-  assistantMessageID,
-  reasoningID: textID,
-  delta: Schema.String
-})
-/** A piece of a call's raw input. */
-export const ToolInputDelta = live("session.next.tool.input.delta", {
-  assistantMessageID,
-  callID,
-  delta: Schema.String
-})
-/** A piece of a compaction's summary. */
-export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
 
 /** The live types. */
 export const liveDefinitions = [TextDelta, ReasoningDelta, ToolInputDelta, CompactionDelta] as const
