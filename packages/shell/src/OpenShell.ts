@@ -3,7 +3,7 @@
  * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-79 in specs/shell.md.
  */
 import { performance } from "node:perf_hooks"
-import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -30,7 +30,12 @@ export type ExecError = InvalidOption | ShellClosed | CommandBlocked | Transport
 
 export interface OpenShell {
   readonly target: Target
-  readonly exec: (command: string, options: ExecOptions) => Effect.Effect<ExecResult, ExecError>
+  /** `accepted` runs when the command is not refused, before it waits for its turn. */
+  readonly exec: (
+    command: string,
+    options: ExecOptions,
+    accepted: Effect.Effect<void>
+  ) => Effect.Effect<ExecResult, ExecError>
   /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
   readonly close: (reason: CloseReason) => Effect.Effect<boolean>
   readonly cwd: () => string
@@ -88,14 +93,15 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
 const runWithInput = (
   { live, transport }: Parts,
   command: LiveShell.Command,
-  input: string | undefined,
+  input: ExecOptions["input"],
   sinks: Execution.Execution["sinks"]
 ) => {
   if (input === undefined) return live.run(command, sinks)
   return Effect.scoped(
     Effect.gen(function* () {
       const pipe = yield* InputPipe.open(transport)
-      yield* Effect.forkScoped(Effect.zipRight(pipe.write(input), pipe.end))
+      const texts = typeof input === "string" ? Stream.make(input) : input
+      yield* Effect.forkScoped(Effect.zipRight(Stream.runForEach(texts, pipe.write), pipe.end))
       return yield* live.run({ ...command, input: pipe.path }, sinks)
     })
   )
@@ -137,14 +143,24 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       onText: options.onText
     })
     const started = performance.now()
-    const stop = Effect.sleep(Duration.seconds(options.timeoutSeconds ?? defaults.timeoutSeconds))
-    const ended = yield* runWithInput(parts, { text: command, stop }, options.input, execution.sinks)
+    let timedOut = false
+    const timer = Effect.map(Effect.sleep(Duration.seconds(options.timeoutSeconds ?? defaults.timeoutSeconds)), () => {
+      timedOut = true
+    })
+    const stop = options.stop === undefined ? timer : Effect.raceFirst(timer, options.stop)
+    /** The recorded result. A shell that another call closes reports the reason of that call. */
+    const recorded = Effect.fnUntraced(function* (ended: LiveShell.Ended) {
+      const millis = performance.now() - started
+      const result = execution.result(ended, { millis, late: late.take(), timedOut })
+      const final = closing === undefined ? result : { ...result, closed: closing }
+      yield* write(ShellFact.executed(id, redacted(command, secrets), final))
+      return final
+    })
+    const onInterrupt = (ended: LiveShell.Ended) =>
+      Effect.catchAll(Effect.asVoid(recorded(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
+    const ended = yield* runWithInput(parts, { text: command, stop, onInterrupt }, options.input, execution.sinks)
     if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
-    const result = execution.result(ended, performance.now() - started, late.take())
-    // A shell that another call closes reports the reason of that call.
-    const told = closing === undefined ? result : { ...result, closed: closing }
-    yield* write(ShellFact.executed(id, redacted(command, secrets), told))
-    return told
+    return yield* recorded(ended)
   })
 
   const judged = (command: string) =>
@@ -153,11 +169,12 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
     })
 
-  const exec: OpenShell["exec"] = Effect.fn("Shells.exec")(function* (command, options) {
+  const exec: OpenShell["exec"] = Effect.fn("Shells.exec")(function* (command, options, accepted) {
     yield* checkCommand(command)
     yield* checkTimeout(options.timeoutSeconds ?? defaults.timeoutSeconds)
     const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
     yield* judged(command)
+    yield* accepted
     const result = yield* Effect.acquireUseRelease(
       Effect.sync(() => (busy += 1)),
       () => turn.withPermits(1)(run(command, options, budget)),

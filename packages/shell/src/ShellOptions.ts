@@ -1,5 +1,5 @@
 /** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72 in specs/shell.md. */
-import type { Duration } from "effect"
+import type { Duration, Effect, Stream } from "effect"
 import type { Budget } from "./domain/Budget.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
@@ -43,8 +43,10 @@ export interface ExecOptions {
   readonly budget?: Budget
   /** Seconds until the command is stopped, 1 to 3,600; 120 by default. */
   readonly timeoutSeconds?: number
-  /** Text of the command's standard input; empty by default. */
-  readonly input?: string
+  /** The command's standard input; empty by default. */
+  readonly input?: string | Stream.Stream<string>
+  /** Completes when the command has to stop before its timeout. Its exit code is 130 then. */
+  readonly stop?: Effect.Effect<void>
   /** Receives redacted output while the command runs. Must return soon. */
   readonly onText?: (stream: OutputStream, text: string) => void
 }

@@ -8,6 +8,7 @@ import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, S
 import type { ExecResult } from "./domain/ExecResult.ts"
 import { type InvalidOption, ShellLimit, ShellNotFound, type TransportFailed } from "./domain/ShellError.ts"
 import { shellID, type Target } from "./domain/Target.ts"
+import * as Background from "./Background.ts"
 import * as OpenShell from "./OpenShell.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
@@ -50,6 +51,8 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
       command: string,
       options?: ExecOptions
     ) => Effect.Effect<ExecResult, ShellNotFound | OpenShell.ExecError>
+    /** Commands that run while their caller does something else. */
+    readonly background: Background.Background
     /** Closes a shell, and ends its running command; false if it is not open. */
     readonly destroy: (id: string) => Effect.Effect<boolean>
     /** The open shells in the order of their opening. */
@@ -144,13 +147,17 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       return shell === undefined ? Effect.fail(new ShellNotFound({ shellID: id })) : Effect.succeed(shell)
     })
 
+  const exec = (id: string, command: string, options: ExecOptions, accepted: Effect.Effect<void>) =>
+    Effect.flatMap(find(id), (shell) => shell.exec(command, options, accepted))
+
   yield* Effect.addFinalizer(() =>
     Effect.forEach([...open.values()], (shell) => shell.close("shutdown"), { concurrency: "unbounded", discard: true })
   )
 
   return Shells.of({
     create,
-    exec: (id, command, options = {}) => Effect.flatMap(find(id), (shell) => shell.exec(command, options)),
+    exec: (id, command, options = {}) => exec(id, command, options, Effect.void),
+    background: yield* Background.make(exec),
     destroy: (id) =>
       Effect.catchAll(
         Effect.flatMap(find(id), (shell) => shell.close("destroyed")),

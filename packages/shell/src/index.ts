@@ -3,6 +3,7 @@
  *
  * @module @daybook/shell
  */
+export * as Background from "./Background.ts"
 export * as Budget from "./domain/Budget.ts"
 export * as ExecResult from "./domain/ExecResult.ts"
 export * as LineBudget from "./text/LineBudget.ts"

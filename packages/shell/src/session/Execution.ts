@@ -22,11 +22,21 @@ export interface ExecutionOptions {
   readonly onText: ((stream: OutputStream, text: string) => void) | undefined
 }
 
+/** What the caller knows of the command. */
+export interface Measured {
+  readonly millis: number
+  readonly late: string
+  readonly timedOut: boolean
+}
+
 export interface Execution {
   readonly sinks: Sinks
   /** Called once, after the end of the command. */
-  readonly result: (ended: Ended, millis: number, late: string) => ExecResult
+  readonly result: (ended: Ended, more: Measured) => ExecResult
 }
+
+/** Exit code of a command that was stopped before its timeout: 128 + SIGINT. */
+const interrupted = 130
 
 /** An interactive bash says that it ends. */
 const withoutFarewell = (text: string): string => text.replace(/(?:^|\n)exit$/, "")
@@ -60,20 +70,20 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   const stderr = stream("stderr")
   return {
     sinks: { stdout: stdout.sink, stderr: stderr.sink },
-    result: ({ closed, code, cwd, stopped }, millis, late) => {
+    result: ({ closed, code, cwd, stopped }, { late, millis, timedOut }) => {
       const [out, err] = [stdout.end(), stderr.end()]
       const truncated = out.truncated || err.truncated
       const left = closed === "exited" && dialect === "bash" ? withoutFarewell(err.text) : err.text
       return {
         stdout: out.text,
         stderr: left,
-        exit_code: code,
+        exit_code: stopped && !timedOut ? interrupted : code,
         duration_ms: Math.round(millis),
         cwd: redacted(cwd, secrets),
         truncated,
         ...(truncated ? { budget: reports(out.report, err.report) } : {}),
         ...(out.kept || err.kept ? { output: handle } : {}),
-        ...(stopped ? { timed_out: true } : {}),
+        ...(timedOut ? { timed_out: true } : {}),
         ...(closed === undefined ? {} : { closed }),
         ...(late === "" ? {} : { late_output: late })
       }

@@ -28,6 +28,8 @@ export interface Command {
   readonly input?: string
   /** Completes when the command has to stop; never by default. */
   readonly stop?: Effect.Effect<void>
+  /** Runs after an interruption has stopped the command. */
+  readonly onInterrupt?: (ended: Ended) => Effect.Effect<void>
 }
 
 /** Why a shell ended by itself. */
@@ -169,7 +171,7 @@ const makeRunner = Effect.fnUntraced(function* (
       : Effect.map(Deferred.await(ended), ({ exit }) => asEnded(exitCode(exit), false))
   )
 
-  const run: LiveShell["run"] = ({ input, stop: until, text }, sinks) =>
+  const run: LiveShell["run"] = ({ input, onInterrupt, stop: until, text }, sinks) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         if (ending !== undefined) return undefined
@@ -181,7 +183,8 @@ const makeRunner = Effect.fnUntraced(function* (
           restore(until === undefined ? settled : firstOf(settled, Effect.as(until, "stop" as const)))
         )
         if (news._tag === "Success") return yield* news.value === "stop" ? stop : finished
-        yield* stop
+        const stopped = yield* stop
+        if (onInterrupt !== undefined) yield* onInterrupt(stopped)
         return yield* Effect.failCause(news.cause)
       })
     )
