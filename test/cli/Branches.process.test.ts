@@ -8,13 +8,17 @@ beforeAll(() => void build())
 
 describe("branches", () => {
   it.scopedLive(
-    "CL-211, CL-213, CL-214, CL-216: tree shows what branch, label and fork did; the next prompt follows the branch",
+    "CL-211, CL-212, CL-213, CL-214, CL-216: tree shows what branch, label and fork did; the next prompt follows the branch",
     () =>
       Effect.gen(function* () {
         const here = yield* place
         yield* here.run(["prompt", "--session", "fix", "say one"])
         yield* here.run(["prompt", "--session", "fix", "say two"])
         const nodes = jsonLines((yield* here.run(["tree", "fix", "--json"])).stdout)
+        assert.deepStrictEqual(
+          nodes.map(({ onPath, parentID, type }) => [type, parentID, onPath]),
+          nodes.map(({ type }, at) => [type, nodes[at - 1]?.["id"], true])
+        )
         const answers = nodes.filter(({ type }) => type === "assistant").map(({ id }) => String(id))
         const [first = ""] = answers
         yield* here.run(["label", "fix", first.slice(-8), "good", "start"])

@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
+import { BranchNotSummarized } from "../../packages/core/src/session/BranchSummary.ts"
 import { ModelNotFound } from "../../packages/core/src/model/ModelResolver.ts"
 import { ProviderFailed } from "../../packages/core/src/runner/RunError.ts"
+import { SessionBusy } from "../../packages/log/src/coordination/SessionOwner.ts"
 import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { InboxFullError, PromptConflictError } from "../../packages/log/src/domain/InboxError.ts"
 import { LogUnavailable, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
@@ -43,6 +45,11 @@ describe("Failure", () => {
     const failure = failureOf(error)
     assert.strictEqual(failure.code, code)
     assert.notInclude(failure.sentence ?? "\n", "\n")
+  })
+
+  it("CL-215: a branch on a running session is exit code 4, and a summary that fails is exit code 1", () => {
+    assert.strictEqual(failureOf(new SessionBusy({ sessionID, ownerID: "own_a" })).code, 4)
+    assert.strictEqual(failureOf(new BranchNotSummarized({ sessionID, details: "no" })).code, 1)
   })
 
   it.each([

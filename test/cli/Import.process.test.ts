@@ -97,6 +97,55 @@ it.scopedLive("CL-221: a path that names nothing is exit code 3, before anything
   })
 )
 
+it.scopedLive("CL-222: import without a path lists the logs where the tools keep them, and imports nothing", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const sessions = join(here.root, ".codex", "sessions")
+    mkdirSync(join(sessions, "2026", "02"), { recursive: true })
+    writeFileSync(join(sessions, "rollout-2025-04-20-a.json"), "{}")
+    writeFileSync(join(sessions, "2026", "02", "rollout-b.jsonl"), "1234")
+    writeFileSync(join(sessions, "notes.json"), "{}")
+    const { code, stdout } = yield* here.run(["import", "--json"], { env: { HOME: here.root } })
+    assert.strictEqual(code, 0)
+    const found = jsonLines(stdout).filter(({ logs }) => logs !== 0)
+    assert.deepStrictEqual(found, [{ tool: "Codex", folder: sessions, logs: 2, bytes: 6 }])
+    assert.isFalse(existsSync(here.database))
+  })
+)
+
+it.scopedLive("CL-225: if the folder of a log is gone, the session is imported all the same, and stderr says so", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const path = join(here.root, "gone.jsonl")
+    writeFileSync(
+      path,
+      `${records("/gone/folder")
+        .map((record) => JSON.stringify(record))
+        .join("\n")}\n`
+    )
+    const { code, stderr, stdout } = yield* here.run(["import", path])
+    assert.strictEqual(code, 0)
+    assert.include(stderr, "/gone/folder does not exist")
+    const shown = yield* here.run(["show", idOf(stdout)])
+    assert.strictEqual(shown.code, 0)
+    assert.include(shown.stdout, "/gone/folder")
+  })
+)
+
+it.scopedLive("CL-232: what the format cannot hold is counted on stderr, with --json as one line", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const session = idOf((yield* here.run(["import", written(here).path])).stdout)
+    yield* here.run(["budget", session, "--tokens", "1000"])
+    const text = yield* here.run(["export", session, "--format", "pi"])
+    assert.match(text.stderr, /budget/)
+    const json = yield* here.run(["export", session, "--format", "pi", "--json"])
+    assert.strictEqual(json.stdout, text.stdout)
+    assert.deepInclude(jsonLines(json.stderr)[0], { sessionID: session, dropped: { "session.next.budget.set": 1 } })
+    assert.strictEqual(json.stderr.trimEnd().split("\n").length, 1)
+  })
+)
+
 it.scopedLive("CL-223: a dry run reports the same and creates no database", () =>
   Effect.gen(function* () {
     const here = yield* place

@@ -1,6 +1,7 @@
 /** `daybook search`. */
 import { statSync } from "node:fs"
 import { assert, beforeAll, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place } from "./support/Process.ts"
@@ -43,4 +44,37 @@ it.scopedLive("CL-252, CL-253: a faulty query exits with 2 and says what is expe
     assert.deepStrictEqual([rebuilt.code, rebuilt.stdout], [0, ""])
     assert.match(rebuilt.stderr, /built again/)
   })
+)
+
+it.scopedLive("CL-254: doctor warns of faults of the index, and names the command that mends them", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    yield* here.run(["prompt", "--no-run", "--session", "one", "Why does the login page flicker?"])
+    yield* here.run(["search", "login"])
+    const index = new Sqlite(`${here.database}.search`)
+    index.exec("DELETE FROM document")
+    index.close()
+    const lines = (yield* here.run(["doctor"])).stdout.split("\n")
+    const found = lines.find((line) => /^warning\s+search/.test(line)) ?? lines.join("\n")
+    assert.include(found, "misses 1 text")
+    assert.include(lines.join("\n"), "daybook search --rebuild")
+  })
+)
+
+it.scopedLive(
+  "CL-263: history prints the prompts with time and session, the newest first; words and --cwd select",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--no-run", "--session", "one", "Fix the\nlogin page"])
+      yield* here.run(["prompt", "--no-run", "--session", "two", "Write a test"])
+      const text = yield* here.run(["history"])
+      assert.match(text.stdout, /^\S+.* ses_\S+ .*Write a test\n.*ses_\S+ .*Fix the login page\n$/)
+      const found = jsonLines((yield* here.run(["history", "--json", "log"])).stdout)
+      assert.deepStrictEqual(
+        found.map(({ text }) => text),
+        ["Fix the\nlogin page"]
+      )
+      assert.strictEqual((yield* here.run(["history", "--cwd", "/tmp/elsewhere"])).stdout, "")
+    })
 )
