@@ -1,23 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { describe } from "vitest"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
 import { liveShellContract } from "../support/LiveShellContract.ts"
-
-/** Running processes with this text in their arguments. */
-const processes = (text: string) =>
-  Effect.sync(() =>
-    readdirSync("/proc").flatMap((name) => {
-      if (!/^\d+$/.test(name)) return []
-      try {
-        const line = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim()
-        return line === text ? [Number(name)] : []
-      } catch {
-        // It has ended in between.
-        return []
-      }
-    })
-  )
+import { processes } from "../support/Processes.ts"
 
 const local = LocalTransport.make()
 

@@ -50,7 +50,7 @@ printf '%s\\0' "$folder" >&2
 ${withControl ? 'cat <"$folder/control" &' : ""}
 add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
 marked() {
-  for f in $(grep -lsF -- "$1" /proc/[0-9]*/environ 2>/dev/null); do
+  for f in $(grep -lszF -- "$1" /proc/[0-9]*/environ 2>/dev/null); do
     f=\${f#/proc/}
     f=\${f%/environ}
     [ "$f" = "$root" ] || add "$f"
