@@ -9,30 +9,38 @@ import { harmless, inPlace, secrets } from "./support/Secrets.ts"
 
 const nextHint = SecretHints.make()
 
+/** Each character of a pattern with its depth in groups. Escapes and characters of classes have the kind `other`. */
+const scan = (source: string) => {
+  let [depth, inClass] = [0, false]
+  return [...source.matchAll(/\\?[^]/g)].map(({ 0: text, index }) => {
+    const isSyntax = text.length === 1 && !inClass
+    if (text === "[") inClass = true
+    else if (text === "]") inClass = false
+    else if (isSyntax && text === "(") depth++
+    else if (isSyntax && text === ")") depth--
+    return { text, index, depth, kind: isSyntax && "()|".includes(text) ? text : "other" }
+  })
+}
+
 /** The alternatives of a pattern outside any group. */
 const alternatives = (source: string): ReadonlyArray<string> => {
-  const found: Array<string> = []
-  let [depth, last, inClass] = [0, 0, false]
-  for (let at = 0; at < source.length; at++) {
-    const character = source[at]
-    if (character === "\\") at++
-    else if (inClass) inClass = character !== "]"
-    else if (character === "[") inClass = true
-    else if (character === "(") depth++
-    else if (character === ")") depth--
-    else if (character === "|" && depth === 0) {
-      found.push(source.slice(last, at))
-      last = at + 1
-    }
-  }
-  return [...found, source.slice(last)]
+  const bars = scan(source).flatMap(({ depth, index, kind }) => (kind === "|" && depth === 0 ? [index] : []))
+  return [-1, ...bars].map((from, at) => source.slice(from + 1, bars[at]))
+}
+
+/** The pattern without assertions, which the generator does not know. */
+const withoutAssertions = (source: string): string => {
+  const characters = scan(source)
+  const opening = characters.find(({ index, kind }) => kind === "(" && /^\(\?<?[!=]/.test(source.slice(index)))
+  if (opening === undefined) return source.replaceAll("\\b", "")
+  const closing = characters.find(
+    ({ depth, index, kind }) => kind === ")" && index > opening.index && depth === opening.depth - 1
+  )
+  return withoutAssertions(source.slice(0, opening.index) + source.slice((closing?.index ?? source.length) + 1))
 }
 
 /** Generates texts of a pattern's form; the rule itself decides what of them it finds. */
-const textsOf = (source: string) =>
-  fc.stringMatching(new RegExp(source.replaceAll(/\(\?(?:<?[!=])[^()]*(?:\([^()]*\)[^()]*)*\)|\\b/g, "")), {
-    size: "small"
-  })
+const textsOf = (source: string) => fc.stringMatching(new RegExp(withoutAssertions(source)), { size: "small" })
 
 /** The alternatives of the group that begins and ends the pattern of tokens. */
 const tokenForms = alternatives(tokenRule.pattern.source).flatMap((source) => {

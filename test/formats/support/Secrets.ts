@@ -40,6 +40,11 @@ export const inPlace: ReadonlyArray<readonly [kind: string, before: string, secr
   ["header", "Set-Cookie: ", "session=topsecret; Path=/", "\nnext: line"],
   ["assignment", 'const db = { password: "', "letmein", '" }'],
   ["assignment", "export API_KEY=", "hunter22xyz", "\n"],
+  ["assignment", "mysql --password=", "hunter2", " -u root"],
+  ["assignment", "psql --password ", "hunter2", " -u root"],
+  ["assignment", "host=x password=", "letmein", " user=me"],
+  ["assignment", "DB_PASS=", "swordfish", "\n"],
+  ["header", "Authorization: Bearer ", "abcdefghijkl", "\n"],
   ["assignment", 'aws_secret_access_key = "', "wJalrXUtnFEMI7K7MDENG", '"']
 ]
 
@@ -49,6 +54,8 @@ export const harmless: ReadonlyArray<string> = [
   `commit ${hex.slice(0, 40)}, sha256 ${hex.slice(0, 64)}, id 0b54f3a1-7c2d-4e8f-9a6b-1c2d3e4f5a6b`,
   "packages/log/src/support/Redaction2.ts imports ReadableStreamDefaultController and Base64UrlFromString",
   "const token = getToken(); function f(token: string, password: string) { return token.length }",
+  "connect(password=password, passwd=None, user=u); password=$PASSWORD; db_pwd=/home/me; --password -v; OLDPWD=/srv/app",
+  "Authorization: Bearer $TOKEN, Authorization: Bearer <token>, password=getpass.getpass(), --password-file x",
   "Bearer tokens and basic authentication; Authorization: required for all requests. The author's key-value store.",
   "The quick brown fox\njumps over 13 lazy dogs\nand 42 others.\n\n- one\n- two",
   '{"type":"object","properties":{"token":{"type":"string"}},"required":["token"]}'

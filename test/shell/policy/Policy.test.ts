@@ -104,6 +104,8 @@ describe("Policy", () => {
     assert.isTrue(allows(["bash", "ls", "wc"], "bash -c 'ls | wc -l'"))
     assert.isTrue(allows(["sudo", "ls"], "sudo /usr/bin/ls"))
     assert.isTrue(allows(["find", "cat"], "find . -name '*.ts' -exec cat {} +"))
+    assert.isTrue(allows(["bash", "ls"], "bash <<'EOF'\nls\nEOF\n"))
+    assert.isFalse(allows(["bash"], "bash <<'EOF'\nls\nEOF\n"))
     assert.isFalse(allows(["find"], "find . -exec cat {} +"))
     assert.isTrue(allows(["f", "ls"], "f() { ls; }; f"))
     assert.isFalse(allows(["bash", "ls"], "bash -c 'ls | wc -l'"))

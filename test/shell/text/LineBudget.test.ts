@@ -143,4 +143,16 @@ describe("LineBudget", () => {
       assert.match(text, /^x{50}\n\[\.\.\. 19660703 characters left out \.\.\.\]\nx{47}end$/)
     }
   })
+
+  it("SL-44: of many last lines, or lines before a match, the last 64 Ki characters are held", () => {
+    const lines = Array.from({ length: 20_000 }, (_, index) => `${index + 1}`.padStart(9, "0"))
+    const whole = `${lines.join("\n")}\nend`
+    const first = 20_001 - Math.floor(65_536 / 10)
+    const start = `[... ${first - 1} lines left out ...]\n${lines[first - 1]}\n`
+    const budgets: ReadonlyArray<Budget> = [
+      { keep: { mode: "tail", n: 1_000_000 }, max_chars: 1_000 },
+      { grep: { pattern: "end", context: 10_000 }, max_chars: 1_000 }
+    ]
+    for (const given of budgets) assert.strictEqual(textOf(given, whole).slice(0, start.length), start)
+  })
 })

@@ -43,6 +43,7 @@ const literals: ReadonlyArray<readonly [starts: string, check: string, flags?: "
   ["sla /we", "slack\\.com|/webhooks"],
   // Assignments, also with escaped quotes.
   ["pas sec tok api acc pri sig cre con", `(?:${secretNames})(?:\\\\|["'\`]?\\]?[^\\S\\r\\n]{0,8}[:=])`, "i"],
+  ["pas pwd", "(?<=--)pass(?:word|wd|phrase)[^\\S\\r\\n]|(?<=[a-z0-9]_)(?:pass|pwd)=", "i"],
   ["key pat pwd pas aut cre", "(?<=[A-Z0-9]_)(?:KEY|PAT|PWD|PASS|AUTH|CREDENTIALS?)[=\\\\]"],
   // Data, and characters written as escapes.
   ["bas", "(?<=;)base64,"],

@@ -23,7 +23,7 @@ const tokens = [
   String.raw`AIza[\w-]{20,}`,
   String.raw`(?:gsk|hf|r8|npm|fw|pplx|tvly|csk|nvapi|figd|jina|voyage|together|glc|glsa|sntrys|sntryu|lin_api|ntn)[_-][A-Za-z0-9_-]{20,}`,
   // Clouds.
-  String.raw`(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16}`,
+  String.raw`(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{16,}`,
   String.raw`ya29\.[\w-]{20,}`,
   String.raw`GOCSPX-[\w-]{20,}`,
   String.raw`1\/\/0[\w-]{20,}`,
@@ -86,6 +86,14 @@ const headerRules: ReadonlyArray<SecretRule> = [
     accepts: hasDigit
   },
   {
+    // After the name of the header and a scheme, a word is a credential.
+    kind: "header",
+    pattern: new RegExp(
+      `\\bauthorization["'\`]?[^\\S\\r\\n]{0,8}[:=][^\\S\\r\\n]{0,8}["'\`]?${scheme}[^\\S\\r\\n]{1,8}([^\\s"'\`<>\\\\,;$\\[{(]{6,})`,
+      "gi"
+    )
+  },
+  {
     kind: "header",
     pattern: /\b(?:set-)?cookie["']?[^\S\r\n]{0,8}:[^\S\r\n]{0,8}["']?([\w.-]{1,128}=[^\r\n"'<>\\]{4,})/gi
   }
@@ -126,6 +134,18 @@ const assignmentRules: ReadonlyArray<SecretRule> = [
     kind: "assignment",
     pattern: /[A-Z0-9]_(?:KEY|PAT|PWD|PASS|AUTH|CREDENTIALS?)=["']?([^\s"'`,;&<>(){}[\]\\$]{8,})/g,
     accepts: isMixed
+  },
+  {
+    // An assignment without spaces, as in an environment, a connection string or an option.
+    kind: "assignment",
+    pattern:
+      /(?:pass(?:word|wd|phrase)|[a-z0-9]_(?:pass|pwd))=([^\s"'`,;&<>(){}[\]\\$*/.|][^\s"'`,;&<>(){}[\]\\|]{3,512})(?=[\s"'`,;&<>)}\]\\|]|$)/gi,
+    accepts: isPassword
+  },
+  {
+    kind: "assignment",
+    pattern: /--pass(?:word|wd|phrase)[^\S\r\n]{1,8}([^\s"'`,;&<>(){}[\]\\$*|-][^\s"'`,;&<>(){}[\]\\|]{3,})/gi,
+    accepts: isPassword
   }
 ]
 
@@ -159,6 +179,13 @@ function isLikelyCredential(secret: string): boolean {
 /** Letters and digits of at least five kinds: not a word, a number or a placeholder. */
 function isMixed(secret: string): boolean {
   return /\d/.test(secret) && /[A-Za-z]/.test(secret) && new Set(secret).size >= 5
+}
+
+/** Not a value of code or a placeholder. */
+function isPassword(secret: string): boolean {
+  return !/^(?:pass(?:word|wd|phrase)?|pwd|string|none|null|nil|true|false|undefined|required|x+|<?redacted>?)$/i.test(
+    secret
+  )
 }
 
 /** Ids of Daybook and of providers, and digests, which are random but not secret. */
