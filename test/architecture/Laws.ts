@@ -20,7 +20,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   cli: ["log", "core", "tools", "mcp", "shell", "embedded", "models", "transcript", "files", "formats", "server"]
 }
 
-/** The folders of a package, lower first. Modules outside of a folder stand above all folders. */
+/** The folders of a package, lower first. Modules outside of a folder stand at ".", without it above all folders. */
 export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   log: [
     "support",
@@ -60,7 +60,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: ["domain", "text", "policy", "output", "transport", "session", "record"],
+  shell: ["domain", "text", "policy", "output", "transport", "session", "record", ".", "mcp"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [
@@ -127,7 +127,8 @@ export const backArrows = (modules: ReadonlyArray<Module>): ReadonlyArray<string
       if (order === undefined) return []
       const rank = (file: string) => {
         const folder = folderOf(file)
-        return folder === undefined ? order.length : order.indexOf(folder)
+        const place = order.indexOf(folder ?? ".")
+        return folder === undefined && place < 0 ? order.length : place
       }
       return rank(path) >= 0 && rank(to) >= 0 && rank(to) <= rank(path) ? [] : fault()
     })

@@ -99,6 +99,7 @@ const { metafile, outputFiles } = await build({
     exporter: join(root, "..", "files", "src", "ExporterProgram.ts")
   },
   format: "esm",
+  define: { DAYBOOK_VERSION: JSON.stringify(version) },
   splitting: true,
   chunkNames: "[name]-[hash]",
   write: false,

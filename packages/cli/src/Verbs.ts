@@ -17,6 +17,7 @@ import { files } from "./commands/files.ts"
 import { history } from "./commands/history.ts"
 import { importVerb } from "./commands/import.ts"
 import { fork } from "./commands/fork.ts"
+import { mcp } from "./commands/mcp.ts"
 import { messages, show } from "./commands/messages.ts"
 import { models } from "./commands/models.ts"
 import { permissions } from "./commands/permissions.ts"
@@ -58,6 +59,7 @@ export const verbs: ReadonlyArray<Verb> = [
   remove,
   permissions,
   shell,
+  mcp,
   agents,
   models,
   trust,
@@ -98,6 +100,7 @@ const root = Command.make("daybook").pipe(
     remove.command,
     permissions.command,
     shell.command,
+    mcp.command,
     agents.command,
     models.command,
     trust.command,

@@ -59,6 +59,8 @@ export interface Parts {
   readonly policy: Policy
   readonly secrets: Secrets
   readonly store: OutputStore | undefined
+  /** Tells the handles of this process from those of others. */
+  readonly run: string
   /** Zero: never. */
   readonly idle: Duration.Duration
   readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
@@ -138,7 +140,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       budget,
       secrets,
       store: parts.store,
-      handle: `${id}.${commands}`,
+      handle: `${id}.${commands}.${parts.run}`,
       dialect: live.dialect,
       onText: options.onText
     })

@@ -2,11 +2,19 @@
  * Live shells by id: creates them within a limit, closes them when they are idle, and records what happens. Usable without the
  * runtime: with `ShellRecord.none`, nothing is stored. Spec: SL-3..SL-6, SL-66..SL-79 in specs/shell.md.
  */
+import { randomBytes } from "node:crypto"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
-import { type InvalidOption, ShellLimit, ShellNotFound, type TransportFailed } from "./domain/ShellError.ts"
+import {
+  type CloseReason,
+  type InvalidOption,
+  ShellClosed,
+  ShellLimit,
+  ShellNotFound,
+  type TransportFailed
+} from "./domain/ShellError.ts"
 import { shellID, type Target } from "./domain/Target.ts"
 import * as Background from "./Background.ts"
 import * as OpenShell from "./OpenShell.ts"
@@ -78,6 +86,10 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
   const limit = settings.limit ?? defaults.limit
   const open = new Map<string, OpenShell.OpenShell>()
+  // Why shells closed, the last 1,024 of them.
+  const ended = new Map<string, CloseReason>()
+  // Ids begin with 1 in each process, and processes may share a folder of outputs.
+  const run = randomBytes(4).toString("hex")
   let slots = 0
   let number = 0
 
@@ -114,14 +126,18 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       policy,
       secrets,
       store,
+      run,
       idle: Duration.decode(settings.idle ?? defaults.idle),
       write
     })
     open.set(id, shell)
     yield* Effect.forkDaemon(
-      Effect.flatMap(shell.closed, () =>
+      Effect.flatMap(shell.closed, (reason) =>
         Effect.suspend(() => {
           open.delete(id)
+          ended.set(id, reason)
+          const [oldest] = ended.keys()
+          if (ended.size > 1_024 && oldest !== undefined) ended.delete(oldest)
           return freeSlot
         })
       )
@@ -141,10 +157,14 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     )
   )
 
-  const find = (id: string) =>
+  const find = (id: string): Effect.Effect<OpenShell.OpenShell, ShellNotFound | ShellClosed> =>
     Effect.suspend(() => {
       const shell = open.get(id)
-      return shell === undefined ? Effect.fail(new ShellNotFound({ shellID: id })) : Effect.succeed(shell)
+      if (shell !== undefined) return Effect.succeed(shell)
+      const reason = ended.get(id)
+      return Effect.fail(
+        reason === undefined ? new ShellNotFound({ shellID: id }) : new ShellClosed({ shellID: id, reason })
+      )
     })
 
   const exec = (id: string, command: string, options: ExecOptions, accepted: Effect.Effect<void>) =>

@@ -40,6 +40,8 @@ import type { Price } from "@daybook/log/domain/Values"
 import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
+import { type ShellSection, shellOf, WrittenShell } from "./ShellSection.ts"
+import { amountOf, present } from "./Written.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
 export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
@@ -99,6 +101,8 @@ export interface Settings {
   readonly snapshotFolders?: ReadonlyArray<string>
   /** Bytes of all snapshots together. */
   readonly snapshotBytes?: number
+  /** What the operator decides about live shells. */
+  readonly shell?: ShellSection
   /** Shared spaces of several users or agents, by name: whose sessions they hold, and who reads their files. */
   readonly shared?: Readonly<Record<string, SharedSpace>>
 }
@@ -157,13 +161,6 @@ const WrittenSandbox = Schema.Struct({
 
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
-const amountOf = (read: (text: string) => number | undefined, rule: string) =>
-  optional(
-    Schema.String.pipe(
-      Schema.filter((text) => read(text) !== undefined),
-      expects(rule)
-    )
-  )
 const WrittenRetention = Schema.Struct({
   keep: amountOf(durationOf, durationRule),
   max_size: amountOf(sizeOf, sizeRule),
@@ -240,6 +237,7 @@ const File = Schema.Struct({
   prices: named(WrittenPrice),
   retention: optional(WrittenRetention),
   snapshots: optional(WrittenSnapshots),
+  shell: optional(WrittenShell),
   shared: named(WrittenSpace)
 }).pipe(shaped("a map of settings"))
 
@@ -310,13 +308,6 @@ const closed = (server: McpServer, absolute: (written: string) => string): McpSe
 const mapValues = <A, B>(record: Readonly<Record<string, A>>, f: (value: A) => B): Readonly<Record<string, B>> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, f(value)]))
 
-/** Drops undefined fields. */
-const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
-  // The remaining fields keep their types, which `fromEntries` loses.
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof A]?: Exclude<A[K], undefined>
-  }
-
 const sandboxOf = (
   { auto_allow: autoAllow, ...settings }: typeof WrittenSandbox.Type,
   absolute: (written: string) => string
@@ -356,6 +347,7 @@ export const parseConfig = (
     retention,
     sandbox,
     shared,
+    shell,
     skills,
     snapshots,
     templates,
@@ -403,6 +395,7 @@ export const parseConfig = (
       snapshots: snapshots?.enabled === false ? (false as const) : undefined,
       snapshotFolders: snapshots?.folders?.map(absolute),
       snapshotBytes: snapshots?.max_size === undefined ? undefined : sizeOf(snapshots.max_size),
+      shell: shell && shellOf(shell, absolute),
       shared: shared && mapValues(shared, (space) => ({ ...space, read: space.read ?? "owner" }))
     })
   )

@@ -72,7 +72,7 @@ const configured = (
     Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
     ([{ mcp = {}, ...settings }, trust, hidden]) => ({
       naming: "model" as const,
-      ...Struct.omit(settings, "shared", "trust", "retention"),
+      ...Struct.omit(settings, "shared", "shell", "trust", "retention"),
       trust,
       mcp: servers ? mcp : {},
       sandbox: { ...settings.sandbox, hidden, worlds },

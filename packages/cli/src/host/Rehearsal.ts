@@ -113,7 +113,7 @@ export const rehearse = (
         Effect.map(Trusting.storeOf(settings), (trust) =>
           Daybook.layer({
             filename: ":memory:",
-            ...Struct.omit(settings, "shared", "trust"),
+            ...Struct.omit(settings, "shared", "shell", "trust"),
             trust,
             mcp: servers ? mcp : {},
             serverStart: serverStart()

@@ -1,0 +1,39 @@
+/**
+ * Builds the live shells of a process: the operator's settings from the configuration, and their record in the database.
+ * Spec: SL-129 in specs/shell.md, CF-52.
+ */
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+import { Effect, Layer } from "effect"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
+import * as Store from "@daybook/log/Store"
+import * as ShellRecord from "@daybook/shell/record/ShellRecord"
+import type { ShellSettings } from "@daybook/shell/ShellOptions"
+import * as Shells from "@daybook/shell/Shells"
+import * as Configuration from "../config/Configuration.ts"
+import type { ShellSection } from "../config/ShellSection.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { dataFolder } from "../support/Paths.ts"
+
+/** Whole outputs are beside the database, unless the operator says otherwise. */
+const settingsOf = ({ outputs = {}, ...rest }: ShellSection, database: string): ShellSettings => {
+  if (outputs === false) return rest
+  const data = database === ":memory:" ? dataFolder(process.env, homedir()) : dirname(database)
+  return { ...rest, outputs: { folder: join(data, "shell-outputs"), ...outputs } }
+}
+
+const recorded = (filename: string, title: string) =>
+  ShellRecord.layerOwn({ location: { directory: process.cwd() }, title }).pipe(
+    Layer.provide(Layer.merge(Store.layer({ filename }), Identifiers.layer))
+  )
+
+/** Live shells that record in a session of this title; without a title, nothing is recorded. */
+export const layer = (title: string | undefined) =>
+  Layer.unwrapEffect(
+    Effect.gen(function* () {
+      const { shell = {} } = yield* Configuration.load
+      const filename = title === undefined ? yield* DatabasePath.path : yield* DatabasePath.writable
+      const record = title === undefined ? ShellRecord.none : recorded(filename, title)
+      return Layer.provide(Shells.layer(settingsOf(shell, filename)), record)
+    })
+  )

@@ -1,0 +1,313 @@
+/**
+ * `daybook mcp`, as a real process, with a real client of the protocol's SDK. The tests share one server, unless they end it.
+ */
+import { spawnSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js"
+import { expect, it, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
+import { waitingFor } from "../support/Waiting.ts"
+import { connect, type McpClient } from "./support/McpClient.ts"
+import { jsonLines, type Place, place } from "./support/Process.ts"
+
+class Server extends Context.Tag("test/Server")<Server, McpClient & { readonly here: Place }>() {}
+
+const secret = `sk-${"ant"}-api03-${"Zz9Yy8".repeat(8)}`
+
+/** A server whose environment has a secret. */
+const server = Layer.scoped(
+  Server,
+  Effect.gen(function* () {
+    const here = yield* place
+    return { ...(yield* connect(here, { env: { PLANTED_TOKEN: secret } })), here }
+  })
+)
+
+const opened = Effect.gen(function* () {
+  const { call } = yield* Server
+  return String((yield* call("session_create", { transport: "local" })).value["session_id"])
+})
+
+/** Every byte of every file in the place. */
+const bytesOf = ({ root }: Place) =>
+  Buffer.concat(
+    readdirSync(root, { recursive: true, withFileTypes: true, encoding: "utf8" })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
+  )
+
+/** Whether the process runs; one that has ended may wait for the system to notice. */
+const runs = (pid: number): boolean => {
+  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" })
+  return stdout.trim() !== "" && !stdout.startsWith("Z")
+}
+
+/** Completes when the process has ended. Its end cannot be waited for: it is no child. */
+const gone = (pid: number) =>
+  Effect.sync(() => runs(pid)).pipe(
+    Effect.repeat({ while: (running) => running, schedule: Schedule.spaced("20 millis") }),
+    waitingFor(`the end of process ${pid}`)
+  )
+
+layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
+  it.effect("SL-120: the session of seed 001: state persists, and a result is JSON and the same structure", () =>
+    Effect.gen(function* () {
+      const { call, client } = yield* Server
+      expect((yield* Effect.promise(() => client.listTools())).tools.map(({ name }) => name)).toEqual([
+        "session_create",
+        "session_exec",
+        "session_destroy",
+        "session_list",
+        "session_output"
+      ])
+      const created = yield* call("session_create", { transport: "local" })
+      expect(JSON.parse(created.text)).toEqual(created.value)
+      const id = created.value["session_id"]
+      expect(id).toMatch(/^\d+_local$/)
+      const run = (command: string) => call("session_exec", { session_id: id, command })
+      yield* run("cd /usr && export ENV=prod")
+      const { text, value } = yield* run("pwd; echo $ENV; echo wrong >&2; (exit 3)")
+      expect(value).toEqual({
+        stdout: "/usr\nprod",
+        stderr: "wrong",
+        exit_code: 3,
+        duration_ms: expect.any(Number),
+        cwd: "/usr",
+        truncated: false
+      })
+      expect(JSON.parse(text)).toEqual(value)
+      const listed = yield* call("session_list", {})
+      const open = { session_id: id, transport: "local", idle_secs: 0, busy: 0, cwd: "/usr" }
+      expect(JSON.parse(listed.text)).toContainEqual(open)
+      expect(listed.value["sessions"]).toEqual(JSON.parse(listed.text))
+      expect((yield* call("session_destroy", { session_id: id })).value).toEqual({ destroyed: true })
+    })
+  )
+
+  it.effect("SL-61: a truncated output is read in pages by its handle", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const session_id = yield* opened
+      const result = yield* call("session_exec", { session_id, command: "seq 50000", budget: { max_chars: 100 } })
+      expect(result.value["truncated"]).toBe(true)
+      const whole = Array.from({ length: 50_000 }, (_, index) => `${index + 1}\n`).join("")
+      const first = yield* call("session_output", { output: result.value["output"], limit: 1_000 })
+      expect(first.value).toEqual({ text: whole.slice(0, 1_000), next: 1_000, bytes: whole.length })
+      const rest = yield* call("session_output", { output: result.value["output"], offset: 1_000, limit: 1_048_576 })
+      expect(rest.value["text"]).toBe(whole.slice(1_000))
+      const none = yield* call("session_output", { output: "../../etc/passwd" })
+      expect([none.isError, none.value]).toMatchObject([true, { error: { code: "OutputNotFound" } }])
+    })
+  )
+
+  it.effect("SL-121: unknown fields, transports and fields of another transport are refused by name", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const before = Number.parseInt(yield* opened, 10)
+      for (const [given, message] of [
+        [{ transport: "telnet" }, /^transport: expected local, ssh or docker, found "telnet"$/],
+        [{ transport: "local", host: "example" }, /^host: is not an option of a local shell/],
+        [{ transport: "local", hots: "example" }, /^hots: there is no such key; did you mean "host"/],
+        [{ transport: "ssh", host: "example", user: "u" }, /ssh needs a password, a key path or agent: true/],
+        [{ transport: "ssh", host: "-oProxy", user: "u", password: secret }, /^host: expected a name/],
+        [{ transport: "docker", container: "--privileged" }, /^container: expected/],
+        [{ transport: "local", cwd: "relative" }, /^cwd: expected an absolute path/],
+        [{ transport: "ssh", host: "h", user: "u", password: 12345678 }, /^password: expected a text$/],
+        [{}, /^transport: /]
+      ] as const) {
+        const { isError, text, value } = yield* call("session_create", given)
+        expect(isError).toBe(true)
+        expect(value).toEqual({ error: { code: "InvalidOption", message: text } })
+        expect(text).toMatch(message)
+        expect(text).not.toContain(secret)
+      }
+      expect(Number.parseInt(yield* opened, 10)).toBe(before + 1)
+    })
+  )
+
+  it.effect("SL-122: an unknown id is invalid parameters that name it, and its destruction does nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const fault = yield* Effect.flip(call("session_exec", { session_id: "999_local", command: "true" }))
+      expect(fault).toMatchObject({ code: -32602, message: expect.stringContaining("999_local") })
+      const { isError, value } = yield* call("session_destroy", { session_id: "999_local" })
+      expect([isError, value]).toEqual([false, { destroyed: false }])
+    })
+  )
+
+  it.effect("SL-122: what a model can put right is a result with isError", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const session_id = yield* opened
+      const run = (options: object) => call("session_exec", { session_id, command: "true", ...options })
+      const codes = [
+        yield* run({ budget: { grep: { pattern: "(" } } }),
+        yield* run({ budget: { max_chars: 0 } }),
+        yield* run({ timeout_secs: 0 }),
+        yield* run({ command: "a\0b" })
+      ].map(({ isError, value }) => [isError, value])
+      expect(codes).toMatchObject(codes.map(() => [true, { error: { code: "InvalidOption" } }]))
+      expect((yield* run({ command: "exit 7" })).value).toMatchObject({ exit_code: 7, closed: "exited" })
+      const closed = yield* run({})
+      expect(closed).toMatchObject({ isError: true, value: { error: { code: "ShellClosed" } } })
+      expect((yield* call("session_destroy", { session_id })).value).toEqual({ destroyed: false })
+    })
+  )
+
+  it.effect("SL-123: a cancelled call stops its command and what that started, and the shell stays", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const session_id = yield* opened
+      const started = yield* Deferred.make<string>()
+      const controller = new AbortController()
+      const running = yield* Effect.fork(
+        call(
+          "session_exec",
+          { session_id, command: "cd /usr; sleep 4321 & echo $!; wait; cd /" },
+          { signal: controller.signal, onMessage: (text) => Deferred.unsafeDone(started, Effect.succeed(text)) }
+        )
+      )
+      const pid = Number(yield* Deferred.await(started))
+      expect(runs(pid)).toBe(true)
+      controller.abort()
+      yield* Effect.flip(Fiber.join(running))
+      expect((yield* call("session_exec", { session_id, command: "pwd" })).value).toMatchObject({ stdout: "/usr" })
+      expect(runs(pid)).toBe(false)
+    })
+  )
+
+  it.effect("SL-124: a call with a progress token gets redacted output, and a call without one gets none", () =>
+    Effect.gen(function* () {
+      const { call, faults } = yield* Server
+      const session_id = yield* opened
+      const messages: Array<string> = []
+      const command = `echo ${secret}; echo "$PLANTED_TOKEN"; echo end`
+      yield* call("session_exec", { session_id, command }, { onMessage: (message) => void messages.push(message) })
+      expect(messages.join("")).toContain("<redacted>")
+      expect(messages.join("")).not.toContain(secret.slice(8, 20))
+      yield* call("session_exec", { session_id, command: "seq 1000" })
+      // The client reports progress without a known token as a fault.
+      expect(faults).toEqual([])
+    })
+  )
+
+  it.effect("SL-125: commands send log messages after the client set a level, without the command", () =>
+    Effect.gen(function* () {
+      const { call, client } = yield* Server
+      const session_id = yield* opened
+      const seen: Array<unknown> = []
+      client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void seen.push(params))
+      const run = (command: string) => call("session_exec", { session_id, command })
+      yield* run("true")
+      yield* Effect.promise(() => client.setLoggingLevel("info"))
+      yield* run("true")
+      yield* run("(exit 9)")
+      yield* Effect.promise(() => client.setLoggingLevel("warning"))
+      yield* run("true")
+      yield* run("false")
+      const data = (exit_code: number) => ({ session_id, exit_code, duration_ms: expect.any(Number) })
+      expect(seen).toEqual([
+        { level: "info", logger: "session_exec", data: data(0) },
+        { level: "warning", logger: "session_exec", data: data(9) },
+        { level: "warning", logger: "session_exec", data: data(1) }
+      ])
+    })
+  )
+
+  it.effect("SL-127: standard output has nothing but the protocol, also while commands print", () =>
+    Effect.gen(function* () {
+      const { call, faults } = yield* Server
+      const session_id = yield* opened
+      yield* call("session_exec", { session_id, command: "echo out; echo err >&2; echo > /dev/tty" })
+      expect(faults).toEqual([])
+    })
+  )
+
+  it.effect("SL-25: no secret is in a result, in the database or in a file of outputs", () =>
+    Effect.gen(function* () {
+      const { call, here } = yield* Server
+      const session_id = yield* opened
+      const command = `echo ${secret}; env | grep PLANTED; yes "x ${secret}" | head -n 5000; mkdir -p /tmp && cd /tmp`
+      const { text, value } = yield* call("session_exec", { session_id, command, budget: { max_chars: 500 } })
+      expect(value["output"]).toBeDefined()
+      expect(text).toContain("<redacted>")
+      const page = yield* call("session_output", { output: value["output"] })
+      const bytes = bytesOf(here)
+      expect(bytes.includes("session.next.shell.executed")).toBe(true)
+      for (const each of [text, page.text, bytes]) expect(each.includes(secret.slice(8, 32))).toBe(false)
+    })
+  )
+})
+
+it.scopedLive("SL-126: the end of standard input closes every shell, and the record says why", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call, close } = yield* connect(here)
+    yield* call("session_create", { transport: "local" })
+    const running = yield* call("session_create", { transport: "local" })
+    const { value } = yield* call("session_exec", {
+      session_id: running.value["session_id"],
+      command: "setsid sleep 4322 & echo $!"
+    })
+    yield* close
+    expect(runs(Number(value["stdout"]))).toBe(false)
+    const { stdout } = yield* here.run(["shell", "watch"])
+    expect(stdout.match(/closed: shutdown/g)).toHaveLength(2)
+    expect(jsonLines((yield* here.run(["sessions", "--json"])).stdout)).toMatchObject([{ title: "daybook mcp" }])
+  })
+)
+
+it.scopedLive("SL-126: after a kill of the server no process of a shell is left", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call, pid } = yield* connect(here)
+    const { value } = yield* call("session_create", { transport: "local" })
+    const ran = yield* call("session_exec", {
+      session_id: value["session_id"],
+      command: "sleep 4323 & echo $!; setsid sleep 4324 & echo $!; echo $$"
+    })
+    const pids = String(ran.value["stdout"]).split("\n").map(Number)
+    expect(pids).toHaveLength(3)
+    process.kill(pid, "SIGKILL")
+    yield* Effect.forEach(pids, gone)
+  })
+)
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  it.scopedLive(`SL-126: ${signal} closes every shell before the process ends`, () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { call, client, pid } = yield* connect(here)
+      yield* call("session_create", { transport: "local" })
+      const ended = yield* Deferred.make<void>()
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no listeners
+      client.onclose = () => Deferred.unsafeDone(ended, Effect.void)
+      process.kill(pid, signal)
+      yield* Deferred.await(ended)
+      expect((yield* here.run(["shell", "watch"])).stdout).toContain("closed: shutdown")
+    })
+  )
+}
+
+it.scopedLive("SL-129: without a record there is no database", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call, close } = yield* connect(here, { words: ["--no-record"] })
+    const { value } = yield* call("session_create", { transport: "local" })
+    yield* call("session_exec", { session_id: value["session_id"], command: "true" })
+    yield* close
+    expect((yield* here.run(["sessions"])).code).toBe(3)
+  })
+)
+
+it.scopedLive("SL-128: a message of more than 10 MiB ends the server, and closes its shells", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call } = yield* connect(here)
+    yield* call("session_create", { transport: "local" })
+    const session_id = "1_local"
+    yield* Effect.flip(call("session_exec", { session_id, command: "cat", input: "x".repeat(11 * 1024 * 1024) }))
+    expect((yield* here.run(["shell", "watch"])).stdout).toContain("closed: shutdown")
+  })
+)

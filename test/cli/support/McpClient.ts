@@ -1,0 +1,65 @@
+/** An MCP client of the protocol's SDK, with a real `daybook mcp` as its server. */
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js"
+import { Effect, type Scope } from "effect"
+import { build } from "./Bundle.ts"
+import type { Place } from "./Process.ts"
+
+export interface McpClient {
+  readonly client: Client
+  readonly pid: number
+  /** Faults of the transport, such as a line that is not a message. */
+  readonly faults: ReadonlyArray<Error>
+  /** The result of a tool. */
+  readonly call: (
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    options?: { readonly signal?: AbortSignal; readonly onMessage?: (message: string) => void }
+  ) => Effect.Effect<Answer, Error>
+  readonly close: Effect.Effect<void>
+}
+
+export interface Answer {
+  readonly isError: boolean
+  readonly text: string
+  readonly value: Readonly<Record<string, unknown>>
+}
+
+/** Starts a server in the place; the scope's end stops it. */
+export const connect = (
+  here: Place,
+  { env = {}, words = [] }: { readonly env?: Record<string, string>; readonly words?: ReadonlyArray<string> } = {}
+): Effect.Effect<McpClient, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const transport = new StdioClientTransport({
+        command: process.execPath,
+        args: [build().bin, "mcp", ...words],
+        cwd: here.cwd,
+        env: { PATH: process.env["PATH"] ?? "", HOME: here.root, DAYBOOK_DB: here.database, ...env }
+      })
+      const client = new Client({ name: "test", version: "1" })
+      const faults: Array<Error> = []
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no listeners
+      client.onerror = (error) => void faults.push(error)
+      await client.connect(transport)
+      const call: McpClient["call"] = (name, args, { onMessage, signal } = {}) =>
+        Effect.tryPromise({
+          try: () =>
+            client.callTool({ name, arguments: { ...args } }, CallToolResultSchema, {
+              ...(signal === undefined ? {} : { signal }),
+              ...(onMessage === undefined ? {} : { onprogress: ({ message = "" }) => onMessage(message) })
+            }),
+          catch: (cause) => (cause instanceof Error ? cause : new Error(String(cause)))
+        }).pipe(
+          Effect.map((result) => {
+            const { content, isError = false, structuredContent = {} } = CallToolResultSchema.parse(result)
+            const [first] = content
+            return { isError, text: first?.type === "text" ? first.text : "", value: structuredContent }
+          })
+        )
+      return { client, pid: transport.pid ?? 0, faults, call, close: Effect.promise(() => client.close()) }
+    }),
+    ({ close }) => close
+  )
