@@ -2,7 +2,7 @@
  * `daybook mcp`, as a real process, with a real client of the protocol's SDK. The tests share one server, unless they end it.
  */
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js"
 import { expect, it, layer } from "@effect/vitest"
@@ -114,6 +114,7 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
         [{ transport: "docker", container: "--privileged" }, /^container: expected/],
         [{ transport: "local", cwd: "relative" }, /^cwd: expected an absolute path/],
         [{ transport: "ssh", host: "h", user: "u", password: 12345678 }, /^password: expected a text$/],
+        [{ transport: "local", deny: ["/bin/rm"] }, /^deny\[0\]: expected the name of a command/],
         [{}, /^transport: /]
       ] as const) {
         const { isError, text, value } = yield* call("session_create", given)
@@ -133,6 +134,19 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
       expect(fault).toMatchObject({ code: -32602, message: expect.stringContaining("999_local") })
       const { isError, value } = yield* call("session_destroy", { session_id: "999_local" })
       expect([isError, value]).toEqual([false, { destroyed: false }])
+    })
+  )
+
+  it.effect("SL-53: lists of a creation refuse commands, and what the operator refuses stays refused", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const { value } = yield* call("session_create", { transport: "local", allow: ["echo", "rm"], deny: ["mv"] })
+      const run = (command: string) => call("session_exec", { session_id: value["session_id"], command })
+      const blocked = { isError: true, value: { error: { code: "CommandBlocked" } } }
+      expect(yield* run("ls")).toMatchObject(blocked)
+      expect(yield* run("echo a && mv a b")).toMatchObject(blocked)
+      expect(yield* run("rm -rf /")).toMatchObject(blocked)
+      expect((yield* run("echo a")).value).toMatchObject({ stdout: "a" })
     })
   )
 
@@ -289,6 +303,24 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
     })
   )
 }
+
+it.scopedLive("CF-53: the operator's settings apply, and a client's arguments do not loosen them", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const config = join(here.root, "config.yaml")
+    writeFileSync(config, "shell:\n  limit: 1\n  outputs:\n    enabled: false\n  policy:\n    deny: [hostname]\n")
+    const { call } = yield* connect(here, { env: { DAYBOOK_CONFIG: config } })
+    const create = { transport: "local", allow: ["hostname", "seq"] }
+    const { value } = yield* call("session_create", create)
+    const limit = yield* call("session_create", create)
+    expect(limit).toMatchObject({ isError: true, value: { error: { code: "ShellLimit" } } })
+    const run = (command: string) =>
+      call("session_exec", { session_id: value["session_id"], command, budget: { max_chars: 9 } })
+    expect(yield* run("hostname")).toMatchObject({ isError: true, value: { error: { code: "CommandBlocked" } } })
+    const truncated = (yield* run("seq 100000")).value
+    expect([truncated["truncated"], truncated["output"]]).toEqual([true, undefined])
+  })
+)
 
 it.scopedLive("SL-129: without a record there is no database", () =>
   Effect.gen(function* () {

@@ -50,8 +50,8 @@ const options = {
   platform: "node",
   target: "node20",
   conditions: ["@daybook/source"],
-  // Native packages; `sharp` is optional, and loaded for the first picture.
-  external: ["better-sqlite3", "sharp"],
+  // Native packages; `sharp` is optional, and loaded for the first picture. `ssh2` does without its native parts.
+  external: ["better-sqlite3", "sharp", "cpu-features", "*.node"],
   plugins,
   legalComments: "none",
   logLevel: "warning"

@@ -16,10 +16,14 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder } from "../support/Paths.ts"
 
 /** Whole outputs are beside the database, unless the operator says otherwise. */
-const settingsOf = ({ outputs = {}, ...rest }: ShellSection, database: string): ShellSettings => {
-  if (outputs === false) return rest
-  const data = database === ":memory:" ? dataFolder(process.env, homedir()) : dirname(database)
-  return { ...rest, outputs: { folder: join(data, "shell-outputs"), ...outputs } }
+const settingsOf = ({ outputs = {}, transports, ...rest }: ShellSection, database: string): ShellSettings => {
+  const own = dataFolder(process.env, homedir())
+  const data = database === ":memory:" ? own : dirname(database)
+  return {
+    ...rest,
+    transports: { ownKnownHosts: join(own, "known_hosts"), ...transports },
+    ...(outputs === false ? {} : { outputs: { folder: join(data, "shell-outputs"), ...outputs } })
+  }
 }
 
 const recorded = (filename: string, title: string) =>

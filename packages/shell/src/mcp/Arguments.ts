@@ -3,13 +3,14 @@
  * Errors name the field and what is expected, never a value. Spec: SL-121, SL-122 in specs/shell.md.
  */
 import { Effect, Either, Schema } from "effect"
-import { expects } from "@daybook/core/definition/Fields"
+import { expects, shaped } from "@daybook/core/definition/Fields"
 import { decodeParsed, type KeyPath, showIssue } from "@daybook/core/definition/Yaml"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import { Budget } from "../domain/Budget.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 import { Target } from "../domain/Target.ts"
 import { OutputStream } from "../output/OutputStore.ts"
+import { ShellLists } from "../policy/Policy.ts"
 import { defaults } from "../ShellOptions.ts"
 
 const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
@@ -18,6 +19,7 @@ const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
 const transport = ShellTransport.pipe(expects("local, ssh or docker"))
 const text = Schema.String.pipe(expects("a text"))
 const integer = Schema.Int.pipe(expects("a whole number"))
+const names = Schema.Array(text).pipe(shaped("a list of names"))
 const budget = described(
   Budget,
   "How much output is returned: grep first, then keep, then max_chars. The whole output stays readable with session_output."
@@ -37,6 +39,11 @@ export const Create = Schema.Struct({
   agent: described(Schema.Boolean.pipe(expects("true or false")), "ssh: use the keys of the SSH agent."),
   fingerprint: described(text, "ssh: the host key's expected fingerprint, SHA256:..."),
   container: described(text, "docker: the name or id of a running container."),
+  allow: described(
+    names,
+    "Only these commands may run, each by its name without a folder. The operator's policy comes first."
+  ),
+  deny: described(names, "These commands may not run."),
   output_budget: budget
 })
 export type Create = typeof Create.Type
@@ -100,7 +107,7 @@ const fields: Readonly<Record<Create["transport"], Readonly<Record<string, strin
 }
 
 /** Fields for every transport, which are no part of the target. */
-const common: ReadonlySet<string> = new Set(["transport", "output_budget"])
+const common: ReadonlySet<string> = new Set(["transport", "allow", "deny", "output_budget"])
 
 /**
  * The target of a creation. A field of another transport is refused: a command that is meant for a host must not run on
@@ -120,3 +127,7 @@ export const targetOf = (given: Create): Effect.Effect<Target, InvalidOption> =>
     return new InvalidOption({ option: written ?? option, details })
   })
 }
+
+/** The lists of a creation. */
+export const listsOf = ({ allow, deny }: Create): Effect.Effect<ShellLists, InvalidOption> =>
+  decode(ShellLists, { ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) })

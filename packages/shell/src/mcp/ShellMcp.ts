@@ -20,7 +20,7 @@ import {
   type ServerRequest,
   SetLevelRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, type Scope, Struct } from "effect"
 import type { ExecResult } from "../domain/ExecResult.ts"
 import type * as Shells from "../Shells.ts"
 import * as Progress from "./Progress.ts"
@@ -78,7 +78,7 @@ const makeLog = (server: Server) => {
   }
 }
 
-/** The way of a command's output to a client that gave a progress token. */
+/** Sends the output of a command as progress, if the client gave a token. */
 const progressOf = ({ _meta, sendNotification }: Extra) => {
   const progressToken = _meta?.progressToken
   if (progressToken === undefined) return Effect.succeed(undefined)
@@ -112,7 +112,7 @@ const makeServer = Effect.fnUntraced(function* ({ version }: Options) {
   const onExecuted = makeLog(server)
   const calls = yield* FiberSet.make<CallToolResult, McpError>()
   const start = yield* FiberSet.runtime(calls)<Shells.Shells>()
-  const listed = tools.map(({ call: _, ...tool }) => tool)
+  const listed = tools.map((tool) => Struct.omit(tool, "call"))
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listed }))
   server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
     const tool = tools.find(({ name }) => name === params.name)

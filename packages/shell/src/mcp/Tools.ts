@@ -87,8 +87,9 @@ const create = tool({
   run: (shells, given) =>
     Effect.gen(function* () {
       const target = yield* Arguments.targetOf(given)
+      const lists = yield* Arguments.listsOf(given)
       const budget = given.output_budget
-      return { session_id: yield* shells.create({ target, ...(budget === undefined ? {} : { budget }) }) }
+      return { session_id: yield* shells.create({ target, lists, ...(budget === undefined ? {} : { budget }) }) }
     })
 })
 
