@@ -109,7 +109,7 @@ describe.concurrent("Shells", () => {
         const id = yield* shells.create({ target: local })
         const result = yield* shells.exec(id, "echo bye; exit 7")
         expect(result).toMatchObject({ stdout: "bye", stderr: "", exit_code: 7, closed: "exited" })
-        expect(yield* Effect.flip(shells.exec(id, "echo"))).toMatchObject({ _tag: "ShellNotFound" })
+        expect(yield* Effect.flip(shells.exec(id, "echo"))).toMatchObject({ _tag: "ShellClosed", reason: "exited" })
         expect(facts.at(-1)).toMatchObject({ type: "session.next.shell.closed", data: { reason: "exited" } })
       })
     )
@@ -183,6 +183,23 @@ describe.concurrent("Shells", () => {
         expect(JSON.stringify([facts, operator.message, own.message])).not.toContain("hunter2")
       })
     )
+  )
+
+  it.live("SL-130: processes that share a folder of outputs do not take each other's handles", () =>
+    withFolder((folder) => {
+      const truncated = withShells({ outputs: { folder } }, (shells) =>
+        Effect.gen(function* () {
+          const id = yield* shells.create({ target: local })
+          const { output = "" } = yield* shells.exec(id, "seq 100000", { budget: { max_chars: 10 } })
+          return { output, page: yield* shells.output(output, "stdout", { limit: 16 }) }
+        })
+      )
+      return Effect.gen(function* () {
+        const [one, two] = [yield* truncated, yield* truncated]
+        expect(one.output).not.toBe(two.output)
+        expect([one.page.text, two.page.text]).toEqual(["1\n2\n3\n4\n5\n6\n7\n8\n", "1\n2\n3\n4\n5\n6\n7\n8\n"])
+      })
+    })
   )
 
   it.live("SL-61: a truncated output is whole on disk, for its user only, and is read in pages", () =>
