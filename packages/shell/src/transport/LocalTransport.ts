@@ -4,11 +4,11 @@
  */
 import { spawn } from "node:child_process"
 import type { Readable, Writable } from "node:stream"
-import { Deferred, Effect, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { TransportFailed } from "../domain/ShellError.ts"
-import { writing } from "./NodeStreams.ts"
-import type { Exit, Program, StreamName, Transport } from "./Program.ts"
+import { type Ending, make as makeProgram } from "./NodeProgram.ts"
+import type { Program, StreamName, Transport } from "./Program.ts"
 
 export interface LocalSettings {
   /** The environment of the shell; harmless variables of this process by default. */
@@ -32,10 +32,9 @@ const killGroup = (pid: number) => {
   }
 }
 
-interface Started {
+interface Started extends Ending {
   readonly pid: number
-  readonly stdin: Writable
-  readonly streams: ReadonlyArray<readonly [StreamName, Readable]>
+  readonly streams: ReadonlyArray<Readable | Writable>
 }
 
 /** The streams of a process, from descriptor 1. */
@@ -44,7 +43,7 @@ const names: ReadonlyArray<StreamName> = ["stdout", "stderr", "control"]
 const isReadable = (stream: Readable | Writable | null | undefined): stream is Readable =>
   stream !== null && stream !== undefined && "read" in stream
 
-const start = (settings: LocalSettings, script: string, control: boolean, exit: Deferred.Deferred<Exit>) =>
+const start = (settings: LocalSettings, script: string, control: boolean) =>
   Effect.async<Started, TransportFailed>((resume) => {
     try {
       const [file = "sh", ...args] = [...(settings.prefix ?? []), "sh", "-c", script]
@@ -54,16 +53,17 @@ const start = (settings: LocalSettings, script: string, control: boolean, exit: 
         detached: true,
         stdio: ["pipe", "pipe", "pipe", control ? "pipe" : "ignore"]
       })
-      child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
-      child.on("error", (cause) => resume(failed(cause)))
-      child.on("spawn", () => {
-        const { pid, stdin, stdio } = child
-        const streams = names.flatMap((name, index): ReadonlyArray<readonly [StreamName, Readable]> => {
-          const stream = stdio[index + 1]
-          return isReadable(stream) ? [[name, stream]] : []
-        })
-        if (pid !== undefined && stdin !== null) resume(Effect.succeed({ pid, stdin, streams }))
+      const { pid, stdin, stdio } = child
+      if (pid === undefined || stdin === null) return void child.on("error", (cause) => resume(failed(cause)))
+      const outputs = names.flatMap((name, index): ReadonlyArray<readonly [StreamName, Readable]> => {
+        const stream = stdio[index + 1]
+        return isReadable(stream) ? [[name, stream]] : []
       })
+      const ending = makeProgram({ input: stdin, outputs })
+      child.on("exit", (code, signal) => ending.end({ code, signal }))
+      child.on("error", (cause) => resume(failed(cause)))
+      const streams = [stdin, ...outputs.map(([, stream]) => stream)]
+      child.on("spawn", () => resume(Effect.succeed({ ...ending, pid, streams })))
     } catch (cause) {
       // Some failures, such as a NUL in the script, are thrown instead of emitted.
       resume(failed(cause))
@@ -72,27 +72,14 @@ const start = (settings: LocalSettings, script: string, control: boolean, exit: 
 
 const run = (settings: LocalSettings, control: boolean) =>
   Effect.fn("LocalTransport.run")(function* (script: string): Effect.fn.Return<Program, TransportFailed, Scope.Scope> {
-    const exit = yield* Deferred.make<Exit>()
-    const { stdin, streams } = yield* Effect.acquireRelease(start(settings, script, control, exit), (started) =>
+    const { program } = yield* Effect.acquireRelease(start(settings, script, control), ({ detach, pid, streams }) =>
       Effect.sync(() => {
-        killGroup(started.pid)
-        started.stdin.destroy()
-        for (const [, stream] of started.streams) stream.destroy()
+        detach()
+        killGroup(pid)
+        for (const stream of streams) stream.destroy()
       })
     )
-    return {
-      listen: (listener) => {
-        for (const [name, stream] of streams) {
-          stream.on("data", (bytes: Buffer) => listener(name, bytes))
-          // A broken pipe ends the stream; the exit says the rest.
-          stream.on("error", () => stream.destroy())
-        }
-      },
-      pause: () => streams.forEach(([, stream]) => stream.pause()),
-      resume: () => streams.forEach(([, stream]) => stream.resume()),
-      ...writing(stdin),
-      exit: Deferred.await(exit)
-    }
+    return program
   })
 
 export const make = (settings: LocalSettings = {}): Transport => ({
