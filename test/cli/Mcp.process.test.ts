@@ -8,7 +8,7 @@ import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/type
 import { expect, it, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { waitingFor } from "../support/Waiting.ts"
-import { connect, type McpClient } from "./support/McpClient.ts"
+import { connect, type McpClient, rawClient } from "./support/McpClient.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
 
 class Server extends Context.Tag("test/Server")<Server, McpClient & { readonly here: Place }>() {}
@@ -229,6 +229,25 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
     })
   )
 
+  it.effect("SL-128: while 256 calls run or wait, another is refused", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Server
+      const session_id = yield* opened
+      const controller = new AbortController()
+      const run = (command: string, signal?: AbortSignal) =>
+        call("session_exec", { session_id, command }, signal === undefined ? {} : { signal })
+      const waiting = yield* Effect.forEach(Array.from({ length: 256 }), () =>
+        Effect.fork(run("sleep 4325", controller.signal))
+      )
+      yield* Effect.yieldNow()
+      expect(yield* run("true")).toMatchObject({ isError: true, value: { error: { code: "TooManyCalls" } } })
+      controller.abort()
+      yield* Effect.forEach(waiting, Fiber.await)
+      // A cancelled call counts until its command has stopped.
+      yield* Effect.repeat(run("true"), { until: ({ isError }) => !isError })
+    })
+  )
+
   it.effect("SL-127: standard output has nothing but the protocol, also while commands print", () =>
     Effect.gen(function* () {
       const { call, faults } = yield* Server
@@ -257,15 +276,17 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
 it.scopedLive("SL-126: the end of standard input closes every shell, and the record says why", () =>
   Effect.gen(function* () {
     const here = yield* place
-    const { call, close } = yield* connect(here)
-    yield* call("session_create", { transport: "local" })
-    const running = yield* call("session_create", { transport: "local" })
-    const { value } = yield* call("session_exec", {
-      session_id: running.value["session_id"],
+    // No client of the SDK: that one sends a signal to a server that stays.
+    const { end, lines, request } = yield* rawClient(here)
+    yield* request(1, "session_create", { transport: "local" })
+    yield* request(2, "session_create", { transport: "local" })
+    const { result } = yield* request(3, "session_exec", {
+      session_id: "2_local",
       command: "setsid sleep 4322 & echo $!"
     })
-    yield* close
-    expect(runs(Number(value["stdout"]))).toBe(false)
+    expect(yield* end).toEqual({ code: 0, signal: null })
+    expect(runs(Number(result.structuredContent["stdout"]))).toBe(false)
+    expect(lines()).toHaveLength(3)
     const { stdout } = yield* here.run(["shell", "watch"])
     expect(stdout.match(/closed: shutdown/g)).toHaveLength(2)
     expect(jsonLines((yield* here.run(["sessions", "--json"])).stdout)).toMatchObject([{ title: "daybook mcp" }])

@@ -1,8 +1,10 @@
 /** An MCP client of the protocol's SDK, with a real `daybook mcp` as its server. */
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js"
-import { Effect, type Scope } from "effect"
+import { Effect, Schema, type Scope } from "effect"
 import { build } from "./Bundle.ts"
 import type { Place } from "./Process.ts"
 
@@ -62,4 +64,47 @@ export const connect = (
       return { client, pid: transport.pid ?? 0, faults, call, close: Effect.promise(() => client.close()) }
     }),
     ({ close }) => close
+  )
+
+const RawAnswer = Schema.parseJson(
+  Schema.Struct({
+    id: Schema.Int,
+    result: Schema.Struct({ structuredContent: Schema.Record({ key: Schema.String, value: Schema.Unknown }) })
+  })
+)
+
+/** A client that writes lines and reads lines, one request at a time, and sends no signal before the scope's end. */
+export const rawClient = (here: Place) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(process.execPath, [build().bin, "mcp"], {
+          cwd: here.cwd,
+          env: { PATH: process.env["PATH"] ?? "", HOME: here.root, DAYBOOK_DB: here.database },
+          stdio: ["pipe", "pipe", "inherit"]
+        })
+      ),
+      (child) => Effect.sync(() => void child.kill("SIGKILL"))
+    ),
+    (child) => {
+      const lines: Array<string> = []
+      const reader = createInterface({ input: child.stdout }).on("line", (line) => void lines.push(line))
+      const ended = new Promise<{ readonly code: number | null; readonly signal: string | null }>((resolve) =>
+        child.once("close", (code, signal) => resolve({ code, signal }))
+      )
+      return {
+        lines: () => lines,
+        request: (id: number, name: string, args: Readonly<Record<string, unknown>>) =>
+          Effect.async<string>((resume) => {
+            reader.once("line", (line) => resume(Effect.succeed(line)))
+            const params = { name, arguments: args }
+            child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params })}\n`)
+          }).pipe(Effect.flatMap(Schema.decode(RawAnswer))),
+        /** Ends standard input, and waits for the end of the process. */
+        end: Effect.suspend(() => {
+          child.stdin.end()
+          return Effect.promise(() => ended)
+        })
+      }
+    }
   )
