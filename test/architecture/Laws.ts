@@ -60,7 +60,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: ["domain", "text", "policy", "output", "transport", "session", "record", ".", "mcp"],
+  shell: ["domain", "text", "policy", "output", "transport", "session", "checkpoint", "record", ".", "mcp"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

@@ -23,10 +23,16 @@ import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
+import type { CheckpointError, ShellCheckpoints } from "./ShellCheckpoints.ts"
 import { redacted, type Secrets } from "./text/RedactionStream.ts"
 import type { Transport } from "./transport/Program.ts"
 
 export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
+
+/** Work on checkpoints waits for the commands before it. */
+export type Turned = <A>(
+  use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
+) => Effect.Effect<A, CheckpointError | ShellClosed>
 
 export interface OpenShell {
   readonly target: Target
@@ -36,6 +42,8 @@ export interface OpenShell {
     options: ExecOptions,
     accepted: Effect.Effect<void>
   ) => Effect.Effect<ExecResult, ExecError>
+  /** Its checkpoints, in turn with its commands. */
+  readonly checkpoints: Turned
   /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
   readonly close: (reason: CloseReason) => Effect.Effect<boolean>
   readonly cwd: () => string
@@ -57,6 +65,7 @@ export interface Parts {
   readonly scope: Scope.CloseableScope
   readonly budget: LineBudget.CompiledBudget
   readonly policy: Policy
+  readonly checkpoints: ShellCheckpoints
   readonly secrets: Secrets
   readonly store: OutputStore | undefined
   /** Tells the handles of this process from those of others. */
@@ -135,6 +144,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
 
   const run = Effect.fnUntraced(function* (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) {
     if (closing !== undefined) return yield* new ShellClosed({ shellID: id, reason: closing })
+    const missing = yield* parts.checkpoints.before(command)
     commands += 1
     const execution = Execution.make({
       budget,
@@ -154,7 +164,11 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const recorded = Effect.fnUntraced(function* (ended: LiveShell.Ended) {
       const millis = performance.now() - started
       const result = execution.result(ended, { millis, late: late.take(), timedOut })
-      const final = closing === undefined ? result : { ...result, closed: closing }
+      const final = {
+        ...result,
+        ...(closing === undefined ? {} : { closed: closing }),
+        ...(missing === undefined ? {} : { no_checkpoint: missing })
+      }
       yield* write(ShellFact.executed(id, redacted(command, secrets), final))
       return final
     })
@@ -164,6 +178,23 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
     return yield* recorded(ended)
   })
+
+  const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => (busy += 1)),
+      () => turn.withPermits(1)(work),
+      () =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          busy -= 1
+          idleSince = now
+        })
+    )
+
+  const isOpen = Effect.suspend(() =>
+    closing === undefined ? Effect.void : Effect.fail(new ShellClosed({ shellID: id, reason: closing }))
+  )
+
+  const checkpoints: Turned = (use) => inTurn(Effect.zipRight(isOpen, use(parts.checkpoints)))
 
   const judged = (command: string) =>
     Effect.catchAll(policy.check(command), ({ policy: list, reason }) => {
@@ -177,15 +208,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
     yield* judged(command)
     yield* accepted
-    const result = yield* Effect.acquireUseRelease(
-      Effect.sync(() => (busy += 1)),
-      () => turn.withPermits(1)(run(command, options, budget)),
-      () =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          busy -= 1
-          idleSince = now
-        })
-    )
+    const result = yield* inTurn(run(command, options, budget))
     if (result.closed !== undefined) yield* close(result.closed)
     return result
   })
@@ -207,6 +230,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   return {
     target: parts.target,
     exec,
+    checkpoints,
     close,
     cwd: live.cwd,
     busy: () => busy,

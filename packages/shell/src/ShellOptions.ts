@@ -1,5 +1,6 @@
 /** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72 in specs/shell.md. */
 import type { Duration, Effect, Stream } from "effect"
+import type { CheckpointOptions } from "./checkpoint/CheckpointOptions.ts"
 import type { Budget } from "./domain/Budget.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
@@ -30,7 +31,7 @@ export const defaults = { idle: "30 minutes", limit: 64, timeoutSeconds: 120, lo
 /** Characters of a command. */
 export const longestCommand = 1_048_576
 
-export interface CreateOptions {
+export interface CreateOptions extends CheckpointOptions {
   readonly target: Target
   /** For commands that name no budget. */
   readonly budget?: Budget

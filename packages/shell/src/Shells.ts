@@ -6,6 +6,8 @@ import { randomBytes } from "node:crypto"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
+import { checkpointSettings } from "./checkpoint/CheckpointOptions.ts"
+import type { Checkpoint, Restored } from "./checkpoint/Checkpoints.ts"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -18,6 +20,7 @@ import {
 import { shellID, type Target } from "./domain/Target.ts"
 import * as Background from "./Background.ts"
 import * as OpenShell from "./OpenShell.ts"
+import * as ShellCheckpoints from "./ShellCheckpoints.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
 import * as ShellFact from "./record/ShellFact.ts"
@@ -26,7 +29,7 @@ import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { type CreateOptions, defaults, type ExecOptions, type ShellSettings } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
-import { prepare } from "./text/RedactionStream.ts"
+import { prepare, redacted } from "./text/RedactionStream.ts"
 import * as Transports from "./transport/Transports.ts"
 
 /** An open shell, as `list` shows it. */
@@ -43,6 +46,8 @@ export const ListedShell = Schema.Struct({
 export type ListedShell = typeof ListedShell.Type
 
 export type CreateError = InvalidOption | ShellLimit | TransportFailed | ShellRecordFailed
+
+export type CheckpointError = ShellNotFound | ShellClosed | ShellCheckpoints.CheckpointError
 
 /** Opens live shells and runs commands in them. */
 export class Shells extends Context.Tag("@daybook/shell/Shells")<
@@ -63,6 +68,18 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
     readonly background: Background.Background
     /** Closes a shell, and ends its running command; false if it is not open. */
     readonly destroy: (id: string) => Effect.Effect<boolean>
+    /** Stores the state of the shell's workspace, after the commands before. */
+    readonly checkpoint: (
+      id: string,
+      label?: string
+    ) => Effect.Effect<{ readonly checkpoint_id: string }, CheckpointError>
+    /** The checkpoints of a shell, the newest first; the last 50 are kept until the shell closes. */
+    readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, CheckpointError>
+    /**
+     * The workspace is as it was at a checkpoint; at the most recent one by default, except those that a restore made. Files that
+     * are ignored stay. If it fails, the error names the checkpoint of the state before.
+     */
+    readonly restore: (id: string, checkpointID?: string) => Effect.Effect<Restored, CheckpointError>
     /** The open shells in the order of their opening. */
     readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
     /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
@@ -105,9 +122,11 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     slots -= 1
   })
 
-  const start = Effect.fnUntraced(function* ({ budget, lists, target }: CreateOptions, scope: Scope.CloseableScope) {
+  const start = Effect.fnUntraced(function* (options: CreateOptions, scope: Scope.CloseableScope) {
+    const { budget, lists, target } = options
     const compiled = yield* LineBudget.compile(budget ?? {})
     const policy = yield* Policy.make(settings.policy, lists)
+    const settled = yield* checkpointSettings(target.transport === "local", options)
     const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
     const late = LateOutput.make(secrets)
     const transport = yield* connect(target)
@@ -115,6 +134,12 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const id = shellID(number + 1, target)
     number += 1
     yield* write(ShellFact.opened(id, target, live.cwd()))
+    const checkpoints = yield* ShellCheckpoints.make(settled, {
+      id,
+      transport,
+      redact: (text) => redacted(text, secrets),
+      write
+    })
     const shell = yield* OpenShell.make({
       id,
       target,
@@ -124,6 +149,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       scope,
       budget: compiled,
       policy,
+      checkpoints,
       secrets,
       store,
       run,
@@ -178,6 +204,10 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     create,
     exec: (id, command, options = {}) => exec(id, command, options, Effect.void),
     background: yield* Background.make(exec),
+    checkpoint: (id, label) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.create(label))),
+    checkpoints: (id) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.list)),
+    restore: (id, checkpointID) =>
+      Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.restore(checkpointID))),
     destroy: (id) =>
       Effect.catchAll(
         Effect.flatMap(find(id), (shell) => shell.close("destroyed")),

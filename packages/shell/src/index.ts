@@ -5,6 +5,8 @@
  */
 export * as Background from "./Background.ts"
 export * as Budget from "./domain/Budget.ts"
+export * as Checkpoints from "./checkpoint/Checkpoints.ts"
+export * as CheckpointError from "./checkpoint/CheckpointError.ts"
 export * as ExecResult from "./domain/ExecResult.ts"
 export * as LineBudget from "./text/LineBudget.ts"
 export * as OutputPipeline from "./text/OutputPipeline.ts"

@@ -36,6 +36,8 @@ export const ExecResult = Schema.Struct({
   /** The shell ended with this command; the reason. */
   closed: optional(CloseReason),
   /** What background jobs printed between the end of the previous command and the start of this one. */
-  late_output: optional(Schema.String)
+  late_output: optional(Schema.String),
+  /** Why there is no automatic checkpoint of the files before the command. */
+  no_checkpoint: optional(Schema.String)
 })
 export type ExecResult = typeof ExecResult.Type

@@ -1,0 +1,233 @@
+/**
+ * Checkpoints of one shell's workspace, in a shadow git repository outside of it, on the machine where the shell runs. The
+ * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
+ */
+import { Clock, Effect, Schema, type Scope } from "effect"
+import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
+import { quoted } from "../session/ShellScripts.ts"
+import type { Transport } from "../transport/Program.ts"
+import { capturing } from "./CaptureScript.ts"
+import { CheckpointFailed, CheckpointNotFound } from "./CheckpointError.ts"
+import * as Restoration from "./Restoration.ts"
+import * as RestoreScript from "./RestoreScript.ts"
+import { type Finished, runScript } from "./RunScript.ts"
+import { codes, creating, onStore, type Place, removing } from "./ScriptParts.ts"
+
+/** A checkpoint that is kept. */
+export const Checkpoint = Schema.Struct({
+  /** 40 hexadecimal digits. */
+  id: Schema.String,
+  label: Schema.optionalWith(Schema.String, { exact: true }),
+  /** ISO 8601. */
+  created: Schema.String,
+  /** Who made it: the caller, a command that may change files, or a restore. */
+  kind: Schema.Literal("asked", "command", "restore")
+})
+export type Checkpoint = typeof Checkpoint.Type
+
+/** What a restore did to the files of the workspace. Folders are not counted. */
+export const Restored = Schema.Struct({
+  restored_to: Schema.String,
+  /** The checkpoint of the state just before; restoring it takes the restore back. */
+  safety_checkpoint: Schema.String,
+  files_changed: Schema.Int,
+  /** The first 1,000 paths of files that were missing and are back. */
+  added: Schema.Array(Schema.String),
+  /** The first 1,000 paths of files whose content, mode or kind was taken back. */
+  changed: Schema.Array(Schema.String),
+  /** The first 1,000 paths of files that are removed. */
+  deleted: Schema.Array(Schema.String)
+})
+export type Restored = typeof Restored.Type
+
+export type CheckpointError = CheckpointFailed | CheckpointNotFound | InvalidOption | TransportFailed
+
+export interface Checkpoints {
+  /** Stores the present state; the newest one is returned if a command asks and nothing changed. */
+  readonly create: (
+    kind: "asked" | "command",
+    label?: string
+  ) => Effect.Effect<{ readonly id: string; readonly isNew: boolean }, CheckpointError>
+  /** The newest first. */
+  readonly list: Effect.Effect<ReadonlyArray<Checkpoint>, CheckpointError>
+  /** The workspace is as it was at the checkpoint; the most recent one that no restore made by default. */
+  readonly restore: (id?: string) => Effect.Effect<Restored, CheckpointError>
+}
+
+/** Characters of a label. */
+const longestLabel = 200
+/** Paths in each list of an account. */
+const shownPaths = 1_000
+
+/** What the commit of a checkpoint says. */
+const Message = Schema.parseJson(Checkpoint.pipe(Schema.omit("id")))
+const encodeMessage = Schema.encodeSync(Message)
+const decodeMessage = Schema.decodeUnknownOption(Message)
+
+const reasons: Readonly<Record<number, CheckpointFailed["reason"]>> = {
+  [codes.noGit]: "no git",
+  [codes.workspace]: "workspace",
+  [codes.tooLarge]: "too large",
+  [codes.gone]: "gone"
+}
+
+const checkID = (id: string): Effect.Effect<void, InvalidOption> =>
+  /^[0-9a-f]{4,40}$/.test(id)
+    ? Effect.void
+    : Effect.fail(new InvalidOption({ option: "checkpoint_id", details: "expected 4 to 40 hexadecimal digits" }))
+
+const checkLabel = (label: string | undefined): Effect.Effect<void, InvalidOption> =>
+  label === undefined || label.length <= longestLabel
+    ? Effect.void
+    : Effect.fail(new InvalidOption({ option: "label", details: `a label has at most ${longestLabel} characters` }))
+
+const checked = (
+  { code, details, output }: Finished,
+  id: string
+): Effect.Effect<Buffer, CheckpointFailed | CheckpointNotFound> => {
+  if (code === 0) return Effect.succeed(output)
+  if (code === codes.unknown) return Effect.fail(new CheckpointNotFound({ checkpointID: id }))
+  const reason = reasons[code] ?? "failed"
+  const text = code === codes.tooLarge ? "new and changed files exceed 1 GiB" : details
+  return Effect.fail(new CheckpointFailed({ reason, details: text || "git failed" }))
+}
+
+/** A capture that takes longer is given up, so that no command waits for ever. */
+const patience = "2 minutes"
+
+const within = Effect.timeoutFail({
+  duration: patience,
+  onTimeout: () => new CheckpointFailed({ reason: "failed", details: `it took longer than ${patience}` })
+})
+
+/** `redact` is applied to paths and errors. */
+export const make = Effect.fnUntraced(function* (
+  transport: Transport,
+  place: Place,
+  redact: (text: string) => string
+): Effect.fn.Return<Checkpoints, never, Scope.Scope> {
+  const turn = yield* Effect.makeSemaphore(1)
+  let store: string | undefined
+  let number = 0
+
+  const run = (script: (token: string) => string, id = "", input?: Uint8Array) =>
+    runScript(transport, script, input).pipe(
+      Effect.flatMap((finished) => checked(finished, id)),
+      Effect.mapError((error) =>
+        error._tag === "CheckpointFailed"
+          ? new CheckpointFailed({ reason: error.reason, details: redact(error.details) })
+          : error
+      ),
+      Effect.tapErrorTag("CheckpointFailed", ({ reason }) =>
+        Effect.sync(() => {
+          if (reason === "gone") store = undefined
+        })
+      )
+    )
+
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() =>
+      // A lost connection leaves the store; the next one that is created there removes it when it is old.
+      store === undefined
+        ? Effect.void
+        : run(removing(store)).pipe(Effect.interruptible, Effect.timeout("10 seconds"), Effect.ignore)
+    )
+  )
+
+  // Uninterruptible, so that no store is created and forgotten.
+  const opened = Effect.uninterruptible(
+    Effect.suspend(() =>
+      store === undefined
+        ? Effect.map(run(creating(place)), (output) => (store = output.toString("utf8")))
+        : Effect.succeed(store)
+    )
+  )
+
+  const messageOf = (kind: Checkpoint["kind"], label: string | undefined) =>
+    Effect.map(Clock.currentTimeMillis, (now) =>
+      // One line of ASCII.
+      encodeMessage({
+        created: new Date(now).toISOString(),
+        kind,
+        ...(label === undefined ? {} : { label })
+      }).replaceAll(/[^ -~]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    )
+
+  const nextNumber = () => `${(number += 1)}`.padStart(10, "0")
+
+  const create: Checkpoints["create"] = Effect.fn("Checkpoints.create")(function* (kind, label) {
+    yield* checkLabel(label)
+    const message = yield* messageOf(kind, label)
+    const at = yield* opened
+    const name = nextNumber()
+    const body = `main() {
+  capture '' ${name} ${quoted(message)} ${kind === "command" ? "reuse" : "''"} || return
+  old=
+  case " $(printf '%s' "$ids" | tr '\\n' ' ') " in *" $id "*) old=yes ;; esac
+  [ -n "$old" ] || prune ${name} >/dev/null
+  printf '%s %s' "$id" "\${old:-no}"
+}`
+    const output = (yield* within(run(onStore(place, at, `${capturing(place)}\n${body}`)))).toString("utf8")
+    return { id: output.slice(0, 40), isNew: output.endsWith("no") }
+  }, turn.withPermits(1))
+
+  const listed = Effect.fnUntraced(function* (at: string) {
+    const body = `main() {
+  git for-each-ref --sort=-refname --format='%(objectname) %(contents:subject)' refs/checkpoints/
+}`
+    const output = (yield* run(onStore(place, at, body))).toString("utf8")
+    return output.split("\n").flatMap((line): ReadonlyArray<Checkpoint> => {
+      const message = decodeMessage(line.slice(41))
+      return message._tag === "None" ? [] : [{ id: line.slice(0, 40), ...message.value }]
+    })
+  })
+
+  const list: Checkpoints["list"] = turn.withPermits(1)(
+    Effect.suspend(() => (store === undefined ? Effect.succeed([]) : listed(store)))
+  )
+
+  const restoreAt = Effect.fnUntraced(function* (at: string, id: string) {
+    const message = yield* messageOf("restore", undefined)
+    const compare = `${capturing(place)}\n${RestoreScript.finding(id)}\n${RestoreScript.comparing(nextNumber(), message)}`
+    const comparison = Restoration.comparisonIn(yield* within(run(onStore(place, at, compare), id)))
+    if (comparison === undefined) {
+      return yield* new CheckpointFailed({
+        reason: "failed",
+        details: "the comparison with the checkpoint is incomplete"
+      })
+    }
+    const steps = Restoration.steps(comparison)
+    const { from, safety, target } = comparison
+    yield* run(onStore(place, at, RestoreScript.applying(from, target)), id, Restoration.encoded(steps)).pipe(
+      Effect.mapError((error) =>
+        error._tag === "CheckpointFailed"
+          ? new CheckpointFailed({
+              reason: error.reason,
+              details: `${error.details}\nThe state before is checkpoint ${safety}.`
+            })
+          : error
+      ),
+      Effect.uninterruptible
+    )
+    const { added, changed, deleted } = Restoration.account(comparison, steps)
+    const shown = (paths: ReadonlyArray<string>) => paths.slice(0, shownPaths).map(redact)
+    return {
+      restored_to: target,
+      safety_checkpoint: safety,
+      files_changed: added.length + changed.length + deleted.length,
+      added: shown(added),
+      changed: shown(changed),
+      deleted: shown(deleted)
+    }
+  })
+
+  const restore: Checkpoints["restore"] = Effect.fn("Checkpoints.restore")(function* (id) {
+    if (id !== undefined) yield* checkID(id)
+    if (store === undefined) return yield* new CheckpointNotFound({ checkpointID: id ?? "" })
+    const chosen = id ?? (yield* listed(store)).find(({ kind }) => kind !== "restore")?.id
+    if (chosen === undefined) return yield* new CheckpointNotFound({ checkpointID: "" })
+    return yield* restoreAt(store, chosen)
+  }, turn.withPermits(1))
+
+  return { create, list, restore }
+})
