@@ -182,7 +182,8 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
           { signal: controller.signal, onMessage: (text) => Deferred.unsafeDone(started, Effect.succeed(text)) }
         )
       )
-      const pid = Number(yield* Deferred.await(started))
+      // The shell's own line about the job may come first: [1] PID.
+      const [, pid = Number.NaN] = (/(\d+)\n/.exec(yield* Deferred.await(started)) ?? []).map(Number)
       expect(runs(pid)).toBe(true)
       controller.abort()
       yield* Effect.flip(Fiber.join(running))
