@@ -1,4 +1,18 @@
+import { statfsSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+
+const inMemory = "/dev/shm"
+
+/** Whether this machine has a file system in memory with room for the tests' databases. */
+const hasMemory = (): boolean => {
+  try {
+    const { bavail, bsize } = statfsSync(inMemory)
+    return bavail * bsize > 2 ** 31
+  } catch {
+    return false
+  }
+}
 
 /** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
 export default defineConfig({
@@ -10,9 +24,13 @@ export default defineConfig({
     pool: "forks",
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
-    // Many tests wait for processes and disks: every core may have a worker.
-    maxWorkers: "100%",
+    // Many tests wait for processes and disks: a half more workers than cores keep the cores busy.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     minWorkers: 1,
+    // A larger young generation: garbage collection takes half the time.
+    poolOptions: { forks: { execArgv: ["--min-semi-space-size=64", "--max-semi-space-size=128"] } },
+    // Databases in temporary folders need no disk. `TMPDIR` chooses another place.
+    env: process.env["TMPDIR"] === undefined && hasMemory() ? { TMPDIR: inMemory } : {},
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000
