@@ -104,7 +104,7 @@ it.effect(
             Runtime.runPromise(runtime)
           )
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(10) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(5) }))
     }).pipe(Effect.scoped, Effect.provide(store)),
   cases(120_000)
 )

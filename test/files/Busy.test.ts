@@ -155,7 +155,7 @@ it.effect(
             Runtime.runPromise(runtime)
           )
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(12) }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: cases(6) }))
     }).pipe(Effect.scoped, Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog)))),
   cases(120_000)
 )

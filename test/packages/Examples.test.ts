@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { packages, root, run } from "./support/Packages.ts"
+import { compile, packages, root, run } from "./support/Packages.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "daybook-examples-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -56,7 +56,7 @@ describe("the documentation", () => {
     }
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "blocks/*.ts"] }))
-    await run(folder, process.execPath, join(root, "node_modules", "typescript", "bin", "tsc"))
+    await compile(folder)
   })
 
   it("PA-8: the TypeScript blocks of READMEs and comments, and the examples, compile", () => {

@@ -1,49 +1,10 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { build } from "esbuild"
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { spawn, spawnSync } from "node:child_process"
-import { build as buildCommand } from "../cli/support/Bundle.ts"
-import { example, root, run } from "./support/Packages.ts"
-
-it("the README's embedding example runs as printed, in under 25 lines", async () => {
-  assert.isBelow(example.trimEnd().split("\n").length, 25)
-  const folder = mkdtempSync(join(tmpdir(), "daybook-readme-"))
-  try {
-    symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-    writeFileSync(join(folder, "example.ts"), example)
-    await build({
-      entryPoints: [join(folder, "example.ts")],
-      outfile: join(folder, "example.mjs"),
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      conditions: ["@daybook/source"],
-      preserveSymlinks: true,
-      external: ["better-sqlite3", "sharp"],
-      banner: {
-        js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);"
-      }
-    })
-    const lines = (await run(folder, process.execPath, "example.mjs")).trimEnd().split("\n")
-    assert.strictEqual(lines[0], "on disk as event 1")
-    assert.strictEqual(lines[1], "1 session.next.prompt.admitted")
-    assert.match(lines.at(-1) ?? "", /^\d+ session\.next\.activity\.settled$/)
-    assert.isTrue(existsSync(join(folder, "daybook.sqlite")))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-})
+import { build } from "../cli/support/Bundle.ts"
+import { root } from "./support/Packages.ts"
 
 /** The README's blocks of a language, in their order. */
 const blocks = (language: string): ReadonlyArray<string> =>
@@ -59,7 +20,7 @@ describe("the README's commands", () => {
   const home = mkdtempSync(join(tmpdir(), "daybook-readme-"))
   const env = { PATH: `${home}/bin:${process.env["PATH"] ?? ""}`, HOME: home, DAYBOOK_DB: join(home, "data.sqlite") }
   beforeAll(() => {
-    const { bin, ctx } = buildCommand()
+    const { bin, ctx } = build()
     mkdirSync(join(home, "bin"))
     const cases = [`daybook) file='${bin}' ;;`, `ctx) file='${ctx}' ;;`, `*) exit 127 ;;`].join("\n")
     const script = `#!/bin/sh\nname=$1; shift\ncase $name in\n${cases}\nesac\nexec '${process.execPath}' "$file" "$@"\n`

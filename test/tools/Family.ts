@@ -32,8 +32,11 @@ const turnOf = (held: Held): Turn => ({
   offered: held.tools.map(({ name }) => name)
 })
 
-/** Answers every request as the part says, until the scope closes; keeps what was asked. */
-export const play = Effect.fnUntraced(function* (part: (turn: Turn) => Script) {
+/** Answers every request as the part says, each after its gate, until the scope closes; keeps what was asked. */
+export const play = Effect.fnUntraced(function* (
+  part: (turn: Turn) => Script,
+  gate?: (turn: Turn) => Effect.Effect<void>
+) {
   const model = yield* GatedModel
   const seen: Array<Turn> = []
   yield* Effect.forkScoped(
@@ -41,7 +44,8 @@ export const play = Effect.fnUntraced(function* (part: (turn: Turn) => Script) {
       Effect.flatMap(model.request, (held) => {
         const turn = turnOf(held)
         seen.push(turn)
-        return held.answer(part(turn))
+        const answer = held.answer(part(turn))
+        return gate === undefined ? answer : Effect.forkScoped(Effect.zipRight(gate(turn), answer))
       })
     )
   )

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Deferred, Effect, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { Session } from "../../packages/log/src/domain/Message.ts"
 import { dataOf, eventsOf, transcript } from "../runner/support/Runs.ts"
@@ -300,12 +300,22 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       const prompts = Array.from({ length: 12 }, (_, index) => `child ${index}`)
-      yield* play((turn) =>
-        turn.told === "parent"
-          ? delegates(turn, ...prompts)
-          : turn.told.startsWith("child")
-            ? delegates(turn, `below ${turn.told}`)
-            : says("done")
+      let started = 0
+      const eight = yield* Deferred.make<void>()
+      yield* play(
+        (turn) =>
+          turn.told === "parent"
+            ? delegates(turn, ...prompts)
+            : turn.told.startsWith("child")
+              ? delegates(turn, `below ${turn.told}`)
+              : says("done"),
+        // No child ends before eight have begun.
+        ({ told }) =>
+          told.startsWith("below")
+            ? Deferred.await(eight)
+            : told.startsWith("child") && ++started === 8
+              ? Effect.asVoid(Deferred.succeed(eight, undefined))
+              : Effect.void
       )
       const id = yield* worked("parent")
       const settled = yield* dataOf(id, "session.next.tool.success")

@@ -48,7 +48,7 @@ const check = (
       Effect.ensuring(Effect.orDie(log.remove(sessionID)))
     )
     const property = fc.asyncProperty(logs, (drafts) => Effect.runPromise(Effect.provide(holds(drafts), runtime)))
-    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(10) }))
+    yield* Effect.promise(() => fc.assert(property, { numRuns: cases(5) }))
     assert.isAbove(steps, 0)
   }).pipe(Effect.provide(SqlSessionStore.layer.pipe(Layer.provideMerge(memoryLog))))
 
