@@ -14,6 +14,17 @@ const hasMemory = (): boolean => {
   }
 }
 
+const cores = availableParallelism()
+/**
+ * Many tests wait for processes and disks, so that `npm test` keeps the cores busy with a half more workers. Their number does
+ * not change during a run: removing an idle worker at the end of a run fails the run now and then.
+ */
+const busy = Math.ceil(cores * 1.5)
+const workers =
+  process.env["npm_lifecycle_event"] === "test"
+    ? { maxWorkers: busy, minWorkers: busy }
+    : { maxWorkers: cores, minWorkers: 1 }
+
 /** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
 export default defineConfig({
   ssr: { resolve: { conditions: ["@daybook/source"], externalConditions: ["@daybook/source"] } },
@@ -24,9 +35,7 @@ export default defineConfig({
     pool: "forks",
     // Files share a worker's loaded modules: loading Effect anew for each would take longer than the tests.
     isolate: false,
-    // Many tests wait for processes and disks: a half more workers than cores keep the cores busy.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
-    minWorkers: 1,
+    ...workers,
     // A larger young generation: garbage collection takes half the time.
     poolOptions: { forks: { execArgv: ["--min-semi-space-size=64", "--max-semi-space-size=128"] } },
     // Databases in temporary folders need no disk. `TMPDIR` chooses another place.

@@ -178,7 +178,7 @@ const bringing = Effect.gen(function* () {
   write(join(here.cwd, ".daybook", "skills", "planted", "SKILL.md"), "---\ndescription: planted skill\n---\nBody.")
   /** A prompt in which the model runs a command: what it was shown, and whether the command ran. */
   const prompted = Effect.fnUntraced(function* (words: ReadonlyArray<string> = []) {
-    const run = yield* here.start(["prompt", ...words, "go on"], { env })
+    const run = yield* here.startAlone(["prompt", ...words, "go on"], { env })
     const first = yield* model.next
     yield* first.toolCall("call_1", "bash", { command: "touch ran; echo done" })
     yield* first.finish("tool_calls")
@@ -227,9 +227,9 @@ describe("a project that brings something", () => {
       Effect.gen(function* () {
         const { env, here, prompted } = yield* bringing
         assertInert(yield* prompted())
-        const agent = yield* here.run(["prompt", "--agent", "planted", "hello"], { env })
+        const agent = yield* here.runAlone(["prompt", "--agent", "planted", "hello"], { env })
         assert.match(agent.stderr, /agent "planted" cannot be used: .*is not trusted/)
-        const template = yield* here.run(["prompt", "--no-run", "/planted"], { env })
+        const template = yield* here.runAlone(["prompt", "--no-run", "/planted"], { env })
         assert.include(template.stderr, "have no effect")
         const status = yield* here.run(["trust", "--json"])
         const [shown] = jsonLines(status.stdout)
@@ -299,9 +299,9 @@ describe("a project that brings something", () => {
         write(join(own, "package.json"), "{}")
         const cloned = join(here.root, "cloned")
         write(join(cloned, ".git", "config"), "[remote]\n\turl = https://example.com\n")
-        const quiet = yield* here.run(["prompt", "--no-run", "--cwd", cloned, "hello"], { env })
+        const quiet = yield* here.runAlone(["prompt", "--no-run", "--cwd", cloned, "hello"], { env })
         assert.strictEqual(quiet.stderr, "")
-        const plain = yield* here.run(["prompt", "--no-run", "--cwd", own, "hello"], {
+        const plain = yield* here.runAlone(["prompt", "--no-run", "--cwd", own, "hello"], {
           env,
           terminal: { columns: 80, rows: 24 }
         })
