@@ -1,7 +1,7 @@
 /** How a local call may end, and what the model reads of it (TO-1..TO-6, TO-10). */
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, FiberRef, Schema, Scope, Stream } from "effect"
 import { ToolDeclined, ToolFailure, ToolStorageError } from "../../packages/core/src/domain/ToolError.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
@@ -229,12 +229,19 @@ it.scoped("TO-10: a call is not failed while its tool still runs: an end that ta
     const { id } = yield* newSession()
     const begun = yield* Deferred.make<void>()
     const gate = yield* Deferred.make<void>()
-    const work = Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(gate))
+    const interrupted = yield* Deferred.make<void>()
+    const work = Effect.gen(function* () {
+      yield* Deferred.succeed(begun, undefined)
+      while (Cause.isEmpty(yield* FiberRef.get(FiberRef.interruptedCause))) yield* Effect.yieldNow()
+      yield* Deferred.succeed(interrupted, undefined)
+      yield* Deferred.await(gate)
+    })
     yield* tool("firm", () => Effect.as(Effect.uninterruptible(work), "it is done"))
     yield* model.answer(calls(callParts("c1", "firm", {})))
     yield* say(id, "go")
     yield* Deferred.await(begun)
     const interrupt = yield* Effect.fork(sessions.interrupt(id))
+    yield* Deferred.await(interrupted)
     yield* Effect.replicateEffect(Effect.yieldNow(), 50)
     assert.deepStrictEqual(yield* dataOf(id, "session.next.tool.failed"), [])
     assert.deepStrictEqual(yield* dataOf(id, "session.next.activity.settled"), [])
