@@ -174,7 +174,7 @@ export const checkpointContract = ({ name, transport }: CheckpointPlace) => {
         expect(
           yield* sh(
             `for store in /var/tmp/daybook-checkpoints.*; do
-              [ "$(cat "$store/workspace")" = ${quoted(folder)} ] || continue
+              [ "$(cat "$store/workspace" 2>/dev/null)" = ${quoted(folder)} ] || continue
               for o in $(git --git-dir="$store" cat-file --batch-all-objects --batch-check='%(objecttype)-%(objectname)'); do
                 case $o in blob-*) git --git-dir="$store" cat-file blob "\${o#blob-}" | grep -a planted || : ;; esac
               done
@@ -285,6 +285,19 @@ export const checkpointContract = ({ name, transport }: CheckpointPlace) => {
         expect(yield* tree).toEqual(new Map())
         expect(yield* checkpoints.restore(safety_checkpoint)).toMatchObject({ added: ["a"], files_changed: 1 })
       })
+    )
+
+    live(
+      "SL-159: folders that hold only empty folders go and come back, with their modes",
+      ({ checkpoints, sh, tree }) =>
+        Effect.gen(function* () {
+          yield* sh("mkdir -p a/b/c; chmod 700 a; chmod 711 a/b; echo 1 >f")
+          const before = yield* tree
+          const { id } = yield* checkpoints.create("asked")
+          yield* sh("rm -r a; mkdir -p x/y/z")
+          yield* checkpoints.restore(id)
+          expect(yield* tree).toEqual(before)
+        })
     )
 
     live("SL-154: an unchanged workspace gives a command no new checkpoint", ({ checkpoints, sh }) =>

@@ -56,6 +56,15 @@ for f; do
   [ -n "$foreign" ] || printf '%s\\0' "$f"
 done`
 
+/** Prints its arguments and the folders above each. */
+const withParents = `
+for f; do
+  while :; do
+    printf '%s\\0' "$f"
+    case $f in */*) f=\${f%/*} ;; *) break ;; esac
+  done
+done`
+
 /** Adds its arguments, except links, to the list of their mode. */
 const byMode = `
 [ $# -gt 0 ] || exit 0
@@ -125,7 +134,7 @@ describe() {
   ignored_among <"$work/folders" >"$work/ignored" &&
   git ls-files -z >"$work/all" &&
   git ls-tree -r -d -z --name-only "$files" >>"$work/all" &&
-  cat "$work/folders" >>"$work/all" &&
+  ${each(withParents)} <"$work/folders" >>"$work/all" &&
   work=$work ${each(byMode)} <"$work/all" || return 1
   for list in "$work"/modes/*; do
     [ ! -f "$list" ] || printf '100644 blob %s\\t%s\\n' "$(git hash-object -w --no-filters "$list")" "\${list##*/}"

@@ -101,6 +101,15 @@ export interface Step {
   readonly path: string
 }
 
+/** All folders of a checkpoint: also those that hold nothing but empty folders. */
+const allFolders = ({ folders, parents }: Facts): ReadonlySet<string> => {
+  const all = new Set(parents)
+  for (const folder of folders) {
+    for (let at = folder; at !== "" && !all.has(at); at = at.slice(0, Math.max(0, at.lastIndexOf("/")))) all.add(at)
+  }
+  return all
+}
+
 const byLength = (a: string, b: string): number => a.length - b.length
 
 const executable = (mode: string): boolean => (Number.parseInt(mode, 8) & 0o100) !== 0
@@ -110,14 +119,15 @@ const isDeletion = ({ status }: Difference): boolean => status === "deleted"
 
 /** What remains to be done after git has written and removed the files. */
 export const steps = ({ differences, present, wanted }: Comparison): ReadonlyArray<Step> => {
-  const before = new Set([...present.parents, ...present.folders])
-  const after = new Set([...wanted.parents, ...wanted.folders])
+  const before = allFolders(present)
+  const after = allFolders(wanted)
   const written = new Map(differences.filter((each) => !isDeletion(each)).map(({ mode, path }) => [path, mode]))
   const gone = new Set(differences.filter(isDeletion).map(({ path }) => path))
   const modeAfter = (path: string, exec: boolean) => wanted.modes.get(path) ?? plain(exec)
   const files = [...new Set([...present.modes.keys(), ...wanted.modes.keys(), ...written.keys()])].flatMap((path) => {
-    if (gone.has(path) || before.has(path) || after.has(path)) return []
     const fresh = written.get(path)
+    // A file can take the place of a folder.
+    if (gone.has(path) || after.has(path) || (before.has(path) && fresh === undefined)) return []
     if (fresh === "120000") return []
     const known = present.modes.get(path) ?? wanted.modes.get(path) ?? "644"
     const exec = fresh === undefined ? executable(known) : fresh === "100755"
@@ -154,7 +164,7 @@ export interface Account {
 
 /** The files that a restore writes, changes and deletes. */
 export const account = (comparison: Comparison, all: ReadonlyArray<Step>): Account => {
-  const folders = new Set([...comparison.wanted.parents, ...comparison.wanted.folders])
+  const folders = allFolders(comparison.wanted)
   const named = new Set(comparison.differences.map(({ path }) => path))
   const modes = all.flatMap(({ path, verb }) =>
     verb === "chmod" && !folders.has(path) && !named.has(path) ? [path] : []

@@ -1,0 +1,16 @@
+/** The contract of checkpoints, over SSH to a real OpenSSH server. */
+import { Effect } from "effect"
+import { describe } from "vitest"
+import * as SshTransport from "../../../packages/shell/src/transport/SshTransport.ts"
+import { checkpointContract } from "../support/CheckpointContract.ts"
+import { hasSshd } from "../support/Installed.ts"
+import { shared } from "../support/Shared.ts"
+import * as Sshd from "../support/Sshd.ts"
+
+describe.runIf(hasSshd)("over SSH", () => {
+  const server = shared(Sshd.make())
+  const transport = Effect.flatMap(server, ({ settings, target }) =>
+    Effect.catchTag(SshTransport.make(target(), settings), "InvalidOption", Effect.die)
+  )
+  checkpointContract({ name: "ssh", transport })
+})
