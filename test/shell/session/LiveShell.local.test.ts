@@ -1,3 +1,9 @@
+<<<<<<< HEAD
+=======
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+>>>>>>> 9abdc97 (Interrupt a command only when it runs, and drive shells without bash)
 import { Effect } from "effect"
 import { describe } from "vitest"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
@@ -13,4 +19,23 @@ describe.concurrent("with its own control stream", () => {
 describe.concurrent("with the keeper's fifo", () => {
   const transport = Effect.succeed({ ...local, controlled: false, runControlled: local.run })
   liveShellContract({ name: "local, fifo", transport, processes, folder: "/usr" })
+})
+
+/** A folder of all programs but bash. */
+const withoutBash = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "daybook-programs-"))
+    for (const from of ["/bin", "/usr/bin"]) {
+      for (const name of readdirSync(from)) {
+        if (name !== "bash" && !existsSync(join(folder, name))) symlinkSync(join(from, name), join(folder, name))
+      }
+    }
+    return folder
+  }),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+describe.concurrent("SL-12: without bash", () => {
+  const transport = Effect.map(withoutBash, (folder) => LocalTransport.make({ env: { PATH: folder } }))
+  liveShellContract({ name: "sh", transport, processes, folder: "/usr", closable: "3 4 5" })
 })

@@ -33,6 +33,8 @@ export interface Dialogue {
   readonly begin: (number: number, sinks: Sinks) => string
   /** Expects another report of the running command's end; returns its token. */
   readonly again: () => string
+  /** Waits until the shell has read the command's line and runs it, or has ended. */
+  readonly begun: Effect.Effect<void>
   /** Waits for the next news of the running command. */
   readonly news: Effect.Effect<News>
   /** Nothing more comes. */
@@ -52,6 +54,7 @@ export const make = (mark: string, late: StreamCutter.Sink): Dialogue => {
   let code = 0
   let cwd = ""
   let waiting: Deferred.Deferred<News> | undefined
+  let beginning: Deferred.Deferred<void> | undefined
 
   const passed = ({ reported, token }: Running) => reported && stdout.passed(`${token}>`) && stderr.passed(`${token}>`)
   const current = (): News | undefined => {
@@ -59,6 +62,7 @@ export const make = (mark: string, late: StreamCutter.Sink): Dialogue => {
     return closed ? "closed" : aborted ? "aborted" : undefined
   }
   const check = () => {
+    if (beginning !== undefined && (stdout.begun() || closed)) Deferred.unsafeDone(beginning, Effect.void)
     const news = waiting === undefined ? undefined : current()
     if (news !== undefined && waiting !== undefined) Deferred.unsafeDone(waiting, Effect.succeed(news))
   }
@@ -105,6 +109,11 @@ export const make = (mark: string, late: StreamCutter.Sink): Dialogue => {
       stderr.alsoEnds(`${token}>`)
       return token
     },
+    begun: Effect.flatMap(Deferred.make<void>(), (next) => {
+      beginning = next
+      check()
+      return Deferred.await(next)
+    }),
     news: Effect.suspend(() => {
       const news = current()
       if (news !== undefined) return Effect.succeed(news)

@@ -5,13 +5,13 @@
  * cannot start others in between. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure.
  * Spec: SL-16..SL-19 in specs/shell.md.
  */
-import { abortSignal, callVariable, markVariable } from "./ShellScripts.ts"
+import { abortSignal, callVariable, type Dialect, markVariable } from "./ShellScripts.ts"
 
 /** One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done. */
 export type Order =
   | { readonly order: "root"; readonly pid: number }
-  /** Interrupts the running command. */
-  | { readonly order: "interrupt" }
+  /** Interrupts the running command. Only bash knows the signal that ends the rest of the list. */
+  | { readonly order: "interrupt"; readonly dialect: Dialect }
   /** Kills what the command of this number started and left. */
   | { readonly order: "reap"; readonly number: number }
   /** Kills the shell and everything that it started. */
@@ -24,8 +24,9 @@ export const orderLine = (order: Order): string => {
     case "reap":
       return `reap ${order.number}\n`
     case "interrupt":
+      return `interrupt ${order.dialect}\n`
     case "finish":
-      return `${order.order}\n`
+      return "finish\n"
   }
 }
 
@@ -102,7 +103,7 @@ while IFS=' ' read -r order argument; do
   case $order in
     root) root=$argument ;;
     interrupt)
-      kill -${abortSignal} "$root" 2>/dev/null
+      [ "$argument" = bash ] && kill -${abortSignal} "$root" 2>/dev/null
       kill -INT "-$root" 2>/dev/null
       ;;
     reap) [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument" ;;

@@ -15,6 +15,8 @@ import type { Sink } from "./StreamCutter.ts"
 
 /** How long a command may take to end after an interrupt before the shell is closed. */
 const graceMillis = 2_000
+/** How long a shell may take to read a command's line. */
+const readMillis = 10_000
 /** How often it is interrupted and asked then. A child loses an interrupt while it starts; a shell loses the line that it reads. */
 const againMillis = 500
 /** How long the last output may take after the shell has ended. */
@@ -146,16 +148,15 @@ const makeRunner = Effect.fnUntraced(function* (
     news === "aborted" ? Effect.zipRight(askAgain, settled) : Effect.succeed(news)
   )
 
-  const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt" }), askAgain)
+  const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
 
   /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
   const stop = Effect.gen(function* () {
-    yield* interrupt
+    // An interrupt before would discard a part of the command's line, and the shell would run the rest.
+    const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
     const silent = Effect.as(pause(graceMillis), "silent" as const)
-    const news = yield* firstOf(
-      settled,
-      firstOf(silent, Effect.forever(Effect.zipRight(pause(againMillis), interrupt)))
-    )
+    const again = Effect.forever(Effect.zipRight(pause(againMillis), interrupt))
+    const news = begun ? yield* Effect.zipRight(interrupt, firstOf(settled, firstOf(silent, again))) : "silent"
     if (news === "answered") yield* keeper.ask({ order: "reap", number })
     if (news === "silent") {
       ending = "timeout"

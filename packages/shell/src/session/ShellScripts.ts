@@ -78,20 +78,20 @@ const functions = (dialect: Dialect, { idle, mark }: Setup): string => {
     `${run} printf '%s<' "$1" >&${stderr}`,
     `${run} return "$3"`,
     "}",
-    // $1: the token. $2: the exit code.
+    // $1: the token. $_db_c: the exit code.
     "_db_e(){",
     heal,
     // A command's `exec` can keep bash from restoring its streams.
     `${run} exec <&${input} >/dev/null 2>&1`,
-    `${run} printf '%s> %s ' "$1" "$2" >&${control}`,
+    `${run} printf '%s> %s ' "$1" "$_db_c" >&${control}`,
     `${run} pwd >&${control}`,
     `${run} printf '\\0' >&${control}`,
     `${run} printf '%s>' "$1" >&${stdout}`,
     `${run} printf '%s>' "$1" >&${stderr}`,
     "}",
-    // $1: number of the command. $2: its exit code.
+    // $1: number of the command. $_db_c: its exit code.
     "_db_i(){",
-    `${run} printf '%s\\0' "${idle} $1 $2" >&${control}`,
+    `${run} printf '%s\\0' "${idle} $1 $_db_c" >&${control}`,
     "}"
   ].join("\n")
 }
@@ -112,7 +112,7 @@ export const setup = (dialect: Dialect, options: Setup): string => {
           "readonly -f _db_b _db_e _db_i"
         ]
       : ["PS1= PS2= PS4=", park, "set +m", functions(dialect, options)]
-  return `${lines.join("\n")}\n_db_i 0 0\n`
+  return `${lines.join("\n")}\n_db_c=0\n_db_i 0\n`
 }
 
 export interface Line {
@@ -137,8 +137,11 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${input}<&- ${stdout}>&- ${stderr}>&- ${control}>&-`
-  return `${begin}${run} eval ${quoted(command)} ${streams};${end(token)}\\_db_i ${number} "$?"\n`
+  return `${begin}${run} eval ${quoted(command)} ${streams};${end(token)}_db_c=$?;\\_db_i ${number}\n`
 }
 
-/** Asks for the end once more, after an interrupt took the line that has it. */
-export const end = (token: string): string => `\\_db_e ${token} "$?"\n`
+/**
+ * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can
+ * leave the rest of it, and a single quote would take the lines that follow.
+ */
+export const end = (token: string): string => `_db_c=$?;\\_db_e ${token}\n`

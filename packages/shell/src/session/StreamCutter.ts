@@ -39,6 +39,8 @@ export interface StreamCutter {
   readonly alsoEnds: (end: string) => void
   /** The next bytes of the stream. */
   readonly add: (bytes: Buffer) => void
+  /** Whether the command's beginning has passed. */
+  readonly begun: () => boolean
   /** Whether this end has passed. */
   readonly passed: (end: string) => boolean
   /** Passes on what was held back, when nothing follows. */
@@ -84,6 +86,7 @@ export const make = (late: Sink): StreamCutter => {
       // Copied, because the chunk is not ours to keep.
       if (hold > 0) held = Buffer.from(bytes.subarray(bytes.length - hold))
     },
+    begun: () => begin === undefined,
     passed: (end) => !ends.some((each) => each.equals(Buffer.from(end))),
     flush: () => {
       pass(held)
