@@ -1,9 +1,6 @@
-<<<<<<< HEAD
-=======
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
->>>>>>> 9abdc97 (Interrupt a command only when it runs, and drive shells without bash)
 import { Effect } from "effect"
 import { describe } from "vitest"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
@@ -37,5 +34,5 @@ const withoutBash = Effect.acquireRelease(
 
 describe.concurrent("SL-12: without bash", () => {
   const transport = Effect.map(withoutBash, (folder) => LocalTransport.make({ env: { PATH: folder } }))
-  liveShellContract({ name: "sh", transport, processes, folder: "/usr", closable: "3 4 5" })
+  liveShellContract({ name: "sh", transport, processes, folder: "/usr", closable: "3 4 5", execFails: "true" })
 })

@@ -15,10 +15,12 @@ export interface Place {
   readonly folder: string
   /** Descriptors that a command may close for good; a POSIX shell parks its streams at 6 to 9. */
   readonly closable?: string
+  /** An `exec` that fails; it ends a POSIX shell. */
+  readonly execFails?: string
 }
 
 /** Commands that try to break the next one. */
-const hostile = (closable: string): ReadonlyArray<readonly [name: string, command: string]> => [
+const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [name: string, command: string]> => [
   ["a heredoc without end", "cat <<X\nfoo"],
   ["an unclosed quote", 'echo "unclosed'],
   ["a stray brace", "}"],
@@ -44,7 +46,7 @@ const hostile = (closable: string): ReadonlyArray<readonly [name: string, comman
   ["a forged PWD", "PWD=/forged"],
   ["NUL and escapes", "printf 'a\\0b\\033[31mc\\n'"],
   ["a subshell that exits", "(exit 9)"],
-  ["exec that fails", "exec /nonexistent 2>/dev/null"],
+  ["exec that fails", execFails],
   ["ulimit on files", "ulimit -n 64"]
 ]
 
@@ -52,7 +54,14 @@ let marks = 0
 /** An argument of `sleep` that only one test uses. */
 const uniqueSeconds = () => `4${String(process.pid).padStart(8, "0")}.${++marks}`
 
-export const liveShellContract = ({ closable = "3 7 8 9 60 61 62 63", folder, name, processes, transport }: Place) => {
+export const liveShellContract = ({
+  closable = "3 7 8 9 60 61 62 63",
+  execFails = "exec /nonexistent 2>/dev/null",
+  folder,
+  name,
+  processes,
+  transport
+}: Place) => {
   const withShell = <A>(use: (shell: TestShell) => Effect.Effect<A, never, Scope.Scope>) =>
     Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(openShell(each, folder), use)))
   const live = (title: string, use: (shell: TestShell) => Effect.Effect<void, never, Scope.Scope>) =>
@@ -116,7 +125,7 @@ export const liveShellContract = ({ closable = "3 7 8 9 60 61 62 63", folder, na
   it.live(`SL-14: the next command is exact after a hostile one (${name})`, () =>
     Effect.flatMap(transport.pipe(Effect.orDie), (each) =>
       Effect.forEach(
-        hostile(closable),
+        hostile(closable, execFails),
         ([title, command]) =>
           Effect.scoped(
             Effect.gen(function* () {
