@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -22,11 +22,10 @@ describe.concurrent("with the keeper's fifo", () => {
 const withoutBash = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), "daybook-programs-"))
-    for (const from of ["/bin", "/usr/bin"]) {
-      for (const name of readdirSync(from)) {
-        if (name !== "bash" && !existsSync(join(folder, name))) symlinkSync(join(from, name), join(folder, name))
-      }
-    }
+    const names = ["/bin", "/usr/bin"].flatMap((from) =>
+      readdirSync(from).map((name) => [name, join(from, name)] as const)
+    )
+    for (const [name, path] of new Map(names)) if (name !== "bash") symlinkSync(path, join(folder, name))
     return folder
   }),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
@@ -34,5 +33,13 @@ const withoutBash = Effect.acquireRelease(
 
 describe.concurrent("SL-12: without bash", () => {
   const transport = Effect.map(withoutBash, (folder) => LocalTransport.make({ env: { PATH: folder } }))
-  liveShellContract({ name: "sh", transport, processes, folder: "/usr", closable: "3 4 5", execFails: "true" })
+  liveShellContract({
+    name: "sh",
+    transport,
+    processes,
+    folder: "/usr",
+    closable: "3 4 5",
+    execFails: "true",
+    stopsLists: false
+  })
 })

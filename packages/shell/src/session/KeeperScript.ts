@@ -103,8 +103,16 @@ while IFS=' ' read -r order argument; do
   case $order in
     root) root=$argument ;;
     interrupt)
-      [ "$argument" = bash ] && kill -${abortSignal} "$root" 2>/dev/null
-      kill -INT "-$root" 2>/dev/null
+      if [ "$argument" = bash ]; then
+        kill -${abortSignal} "$root" 2>/dev/null
+        kill -INT "-$root" 2>/dev/null
+      else
+        # The shell has its interrupt before it can see that a child has ended.
+        kill -STOP "$root" 2>/dev/null
+        kill -INT "$root" 2>/dev/null
+        kill -INT "-$root" 2>/dev/null
+        kill -CONT "$root" 2>/dev/null
+      fi
       ;;
     reap) [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument" ;;
     finish)

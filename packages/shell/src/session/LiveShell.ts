@@ -10,7 +10,7 @@ import type { Exit, Listener, Program, Transport } from "../transport/Program.ts
 import * as Dialogue from "./Dialogue.ts"
 import { firstOf } from "./FirstOf.ts"
 import * as Keeper from "./Keeper.ts"
-import { bootstrap, type Dialect, end, line, noFolder, setup } from "./ShellScripts.ts"
+import { bootstrap, type Dialect, end, idleLine, line, noFolder, setup } from "./ShellScripts.ts"
 import type { Sink } from "./StreamCutter.ts"
 
 /** How long a command may take to end after an interrupt before the shell is closed. */
@@ -179,9 +179,12 @@ const makeRunner = Effect.fnUntraced(function* (
         const before = dialogue.code()
         number += 1
         const token = dialogue.begin(number, sinks)
-        yield* program.write(line(dialect, { token, number, command: text, before, input }))
+        const written = line(dialect, { token, number, command: text, before, input })
+        yield* program.write(dialect === "bash" ? written + idleLine(number) : written)
+        const idle = dialect === "bash" ? Effect.void : Effect.zipRight(dialogue.begun, program.write(idleLine(number)))
+        const answered = Effect.zipRight(idle, settled)
         const news = yield* Effect.exit(
-          restore(until === undefined ? settled : firstOf(settled, Effect.as(until, "stop" as const)))
+          restore(until === undefined ? answered : firstOf(answered, Effect.as(until, "stop" as const)))
         )
         if (news._tag === "Success") return yield* news.value === "stop" ? stop : finished
         const stopped = yield* stop

@@ -137,8 +137,14 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${input}<&- ${stdout}>&- ${stderr}>&- ${control}>&-`
-  return `${begin}${run} eval ${quoted(command)} ${streams};${end(token)}_db_c=$?;\\_db_i ${number}\n`
+  return `${begin}${run} eval ${quoted(command)} ${streams};${end(token)}`
 }
+
+/**
+ * Sent after a command's line: the shell answers when it reads lines again, also if an interrupt took the end. A POSIX shell reads
+ * ahead and forgets what it has read at an interrupt, so that it is sent this when the command runs.
+ */
+export const idleLine = (number: number): string => `_db_c=$?;\\_db_i ${number}\n`
 
 /**
  * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can
