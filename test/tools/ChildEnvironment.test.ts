@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: two modules start processes with an environment of this module, two others with nothing of the host's but its path", () => {
+  it("EN-4: four modules start processes with an environment of this module, two others with nothing of the host's but its path", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -103,7 +103,9 @@ describe("the environment of children", () => {
       "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
       "core/src/snapshot/Git.ts",
-      "mcp/src/Transports.ts"
+      "mcp/src/Transports.ts",
+      "shell/src/transport/DockerTransport.ts",
+      "shell/src/transport/LocalTransport.ts"
     ])
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
