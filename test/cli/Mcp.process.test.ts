@@ -2,7 +2,7 @@
  * `daybook mcp`, as a real process, with a real client of the protocol's SDK. The tests share one server, unless they end it.
  */
 import { spawnSync } from "node:child_process"
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js"
 import { expect, it, layer } from "@effect/vitest"
@@ -59,7 +59,10 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
         "session_exec",
         "session_destroy",
         "session_list",
-        "session_output"
+        "session_output",
+        "session_checkpoint",
+        "session_checkpoints",
+        "session_restore"
       ])
       const created = yield* call("session_create", { transport: "local" })
       expect(JSON.parse(created.text)).toEqual(created.value)
@@ -83,6 +86,32 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
       expect(listed.value["sessions"]).toEqual(JSON.parse(listed.text))
       expect((yield* call("session_destroy", { session_id: id })).value).toEqual({ destroyed: true })
     })
+  )
+
+  it.effect(
+    "SL-150: a workspace is kept and brought back, and a shell without one says that it has no checkpoints",
+    () =>
+      Effect.gen(function* () {
+        const { call, here } = yield* Server
+        const workspace = join(here.root, "workspace")
+        mkdirSync(workspace)
+        const options = { workspace, checkpoints: true, auto_snapshot: false }
+        const { value } = yield* call("session_create", { transport: "local", cwd: workspace, ...options })
+        const session_id = value["session_id"]
+        const run = (command: string) => call("session_exec", { session_id, command })
+        yield* run("echo one >a")
+        const kept = yield* call("session_checkpoint", { session_id, label: "first" })
+        yield* run("echo two >a; echo new >b")
+        const listed = yield* call("session_checkpoints", { session_id })
+        expect(JSON.parse(listed.text)).toMatchObject([
+          { id: kept.value["checkpoint_id"], label: "first", kind: "asked" }
+        ])
+        const restored = yield* call("session_restore", { session_id })
+        expect(restored.value).toMatchObject({ files_changed: 2, changed: ["a"], deleted: ["b"] })
+        expect((yield* run("cat a; ls")).value).toMatchObject({ stdout: "one\na" })
+        const none = yield* call("session_checkpoint", { session_id: yield* opened })
+        expect(none).toMatchObject({ isError: true, value: { error: { code: "CheckpointFailed" } } })
+      })
   )
 
   it.effect("SL-61: a truncated output is read in pages by its handle", () =>

@@ -1,6 +1,6 @@
 /** A client of a socket, like `socat`: it writes lines, closes its side, and reads until the end. */
 import { Effect, type Scope } from "effect"
-import { readFileSync, watch } from "node:fs"
+import { existsSync, readFileSync, watch } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
 
@@ -83,7 +83,7 @@ export const ask = (path: string, request: Frame): Effect.Effect<ReadonlyArray<F
 export const untilFile = (path: string, holds: (text: string) => boolean): Effect.Effect<string> =>
   Effect.async<string>((resume) => {
     const look = () => {
-      const text = readFileSync(path, "utf8")
+      const text = existsSync(path) ? readFileSync(path, "utf8") : ""
       if (!holds(text)) return
       watcher.close()
       resume(Effect.succeed(text))

@@ -14,8 +14,8 @@ export const mcp = {
   summary: "serve live shells to an MCP client over stdin and stdout",
   words: "",
   details: [
-    "The client gets the tools session_create, session_exec, session_destroy, session_list and session_output. A shell " +
-      "keeps its folder, variables and jobs from command to command. Output is returned without secrets and within a " +
+    "The client gets the tools session_create, session_exec, session_destroy, session_list and session_output, and " +
+      "session_checkpoint, session_checkpoints and session_restore for the files of a workspace. A shell keeps its folder, variables and jobs from command to command. Output is returned without secrets and within a " +
       "budget; the whole output stays on disk. When stdin ends, or after a signal, every shell is closed.",
     "Configuration of a client:",
     '{"mcpServers": {"shells": {"command": "daybook", "args": ["mcp"]}}}',

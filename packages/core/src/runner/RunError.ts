@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { SessionBusy } from "@daybook/log/coordination/SessionOwner"
+import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import {
   EventRefused,
   EventUnreadable,
@@ -31,6 +32,7 @@ export { TurnLimitExceeded } from "./TurnLoop.ts"
 export const RunError = Schema.Union(
   RunInterrupted,
   SessionNotFound,
+  ImportUnfinished,
   MessageUnreadable,
   TurnLimitExceeded,
   InitializationBlocked,

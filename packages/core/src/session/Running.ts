@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
     ask: Ask.make({ log, store, owners, execution }, prompt),
     compact: changes(compact),
     settle,
-    resume: changes(execution.resume),
+    resume: (sessionID: SessionID) => unlessRemoved(sessionID, execution.resume(sessionID)),
     interrupt: (sessionID: SessionID, { activityID }: { readonly activityID?: ActivityID | undefined } = {}) =>
       execution.interrupt(sessionID, activityID),
     wait: (sessionID: SessionID) => Effect.zipRight(execution.settled(sessionID), store.get(sessionID)),

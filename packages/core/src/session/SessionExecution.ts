@@ -6,6 +6,7 @@ import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scop
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
+import { unfinished } from "@daybook/log/domain/Imported"
 import type { Location } from "@daybook/log/domain/Values"
 import {
   type AppendError,
@@ -92,6 +93,8 @@ const makeWork = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runni
     for (;;) {
       const standing: Standing = read ?? (yield* store.standing(sessionID))
       read = undefined
+      const refused = unfinished(sessionID, standing.session.imported)
+      if (refused !== undefined) return yield* refused
       const result = yield* Effect.provide(
         Effect.flatMap(SessionRunner, (runner) =>
           runner.run({

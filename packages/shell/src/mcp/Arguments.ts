@@ -6,6 +6,7 @@ import { Effect, Either, Schema } from "effect"
 import { expects, shaped } from "@daybook/core/definition/Fields"
 import { decodeParsed, type KeyPath, showIssue } from "@daybook/core/definition/Yaml"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import type { CheckpointOptions } from "../checkpoint/CheckpointOptions.ts"
 import { Budget } from "../domain/Budget.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 import { Target } from "../domain/Target.ts"
@@ -44,7 +45,20 @@ export const Create = Schema.Struct({
     "Only these commands may run, each by its name without a folder. The operator's policy comes first."
   ),
   deny: described(names, "These commands may not run."),
-  output_budget: budget
+  output_budget: budget,
+  workspace: described(text, "The absolute path of the folder that session_checkpoint keeps, on the shell's machine."),
+  checkpoints: described(
+    Schema.Boolean.pipe(expects("true or false")),
+    "Checkpoints of the workspace: on by default for ssh and docker, on request for local."
+  ),
+  auto_snapshot: described(
+    Schema.Boolean.pipe(expects("true or false")),
+    "A checkpoint before each command that may change files; on by default where there are checkpoints."
+  ),
+  checkpoint_ignores: described(
+    Schema.Array(text).pipe(shaped("a list of patterns")),
+    "Patterns, as in .gitignore, of files that checkpoints leave alone."
+  )
 })
 export type Create = typeof Create.Type
 
@@ -74,6 +88,18 @@ export const Output = Schema.Struct({
     Schema.Int.pipe(Schema.between(16, 1_048_576), expects("a whole number, 16 to 1,048,576")),
     "The bytes of the page, 16 to 1,048,576; 65,536 by default."
   )
+})
+
+export const Checkpoint = Schema.Struct({
+  session_id: sessionID,
+  label: described(text.pipe(Schema.maxLength(1_000)), "What the checkpoint is for.")
+})
+
+export const Checkpoints = Schema.Struct({ session_id: sessionID })
+
+export const Restore = Schema.Struct({
+  session_id: sessionID,
+  checkpoint_id: described(text, "The most recent checkpoint by default, except those that a restore made.")
 })
 
 /** Only a transport's name is repeated in errors: other fields may hold secrets. */
@@ -107,7 +133,16 @@ const fields: Readonly<Record<Create["transport"], Readonly<Record<string, strin
 }
 
 /** Fields for every transport, which are no part of the target. */
-const common: ReadonlySet<string> = new Set(["transport", "allow", "deny", "output_budget"])
+const common: ReadonlySet<string> = new Set([
+  "transport",
+  "allow",
+  "deny",
+  "output_budget",
+  "workspace",
+  "checkpoints",
+  "auto_snapshot",
+  "checkpoint_ignores"
+])
 
 /**
  * The target of a creation. A field of another transport is refused: a command that is meant for a host must not run on
@@ -131,3 +166,11 @@ export const targetOf = (given: Create): Effect.Effect<Target, InvalidOption> =>
 /** The lists of a creation. */
 export const listsOf = ({ allow, deny }: Create): Effect.Effect<ShellLists, InvalidOption> =>
   decode(ShellLists, { ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) })
+
+/** What a creation says about checkpoints. */
+export const checkpointsOf = (given: Create): CheckpointOptions => ({
+  ...(given.workspace === undefined ? {} : { workspace: given.workspace }),
+  ...(given.checkpoints === undefined ? {} : { checkpoints: given.checkpoints }),
+  ...(given.auto_snapshot === undefined ? {} : { autoSnapshot: given.auto_snapshot }),
+  ...(given.checkpoint_ignores === undefined ? {} : { checkpointIgnores: given.checkpoint_ignores })
+})

@@ -3,6 +3,7 @@
  */
 import { Effect, JSONSchema, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Values"
+import { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
 import { ExecResult } from "../domain/ExecResult.ts"
 import type { InvalidOption, ShellNotFound } from "../domain/ShellError.ts"
 import type { ExecError } from "../OpenShell.ts"
@@ -10,7 +11,7 @@ import { type OutputNotFound, OutputPage, type OutputStream } from "../output/Ou
 import * as Shells from "../Shells.ts"
 import * as Arguments from "./Arguments.ts"
 
-export type ToolError = Shells.CreateError | ExecError | ShellNotFound | OutputNotFound
+export type ToolError = Shells.CreateError | Shells.CheckpointError | ExecError | ShellNotFound | OutputNotFound
 
 /** What a tool returns: an object for programs, and the value that models read as JSON. */
 export interface Answer {
@@ -89,7 +90,8 @@ const create = tool({
       const target = yield* Arguments.targetOf(given)
       const lists = yield* Arguments.listsOf(given)
       const budget = given.output_budget
-      return { session_id: yield* shells.create({ target, lists, ...(budget === undefined ? {} : { budget }) }) }
+      const options = { target, lists, ...Arguments.checkpointsOf(given) }
+      return { session_id: yield* shells.create({ ...options, ...(budget === undefined ? {} : { budget }) }) }
     })
 })
 
@@ -143,4 +145,36 @@ const output = tool({
   run: (shells, { output: handle, stream = "stdout", ...page }) => shells.output(handle, stream, page)
 })
 
-export const tools: ReadonlyArray<Tool> = [create, exec, destroy, list, output]
+const checkpoint = tool({
+  name: "session_checkpoint",
+  description:
+    "Keeps the files of the shell's workspace, so that session_restore can bring them back. Ignored files and files with " +
+    "secrets are not kept.",
+  changes: false,
+  input: Arguments.Checkpoint,
+  output: Schema.Struct({ checkpoint_id: Schema.String }),
+  run: (shells, { label, session_id: id }) => shells.checkpoint(id, label)
+})
+
+const checkpoints = tool({
+  name: "session_checkpoints",
+  description: "Lists the checkpoints of a shell's workspace, the newest first.",
+  changes: false,
+  input: Arguments.Checkpoints,
+  output: Schema.Struct({ checkpoints: Schema.Array(Checkpoint) }),
+  run: (shells, { session_id: id }) => Effect.map(shells.checkpoints(id), (kept) => ({ checkpoints: kept })),
+  read: ({ checkpoints: kept }) => kept
+})
+
+const restore = tool({
+  name: "session_restore",
+  description:
+    "Brings the files of the workspace back to a checkpoint, and says which. Files that came later are removed; ignored files " +
+    "stay. safety_checkpoint is the state before.",
+  changes: true,
+  input: Arguments.Restore,
+  output: Restored,
+  run: (shells, { checkpoint_id: checkpointID, session_id: id }) => shells.restore(id, checkpointID)
+})
+
+export const tools: ReadonlyArray<Tool> = [create, exec, destroy, list, output, checkpoint, checkpoints, restore]
