@@ -67,9 +67,9 @@ export const measure = (rounds: number, megabytes: number): Promise<Result> =>
       process: new Array<number>()
     }
     for (let round = 0; round < rounds; round++) {
-      found.raw.push(yield* times(500, raw))
-      found.live.push(yield* times(500, shell.run({ text: "echo hi" }, sinks)))
-      found.result.push(yield* times(500, shells.exec(id, "echo hi")))
+      found.raw.push(yield* times(2_000, raw))
+      found.live.push(yield* times(2_000, shell.run({ text: "echo hi" }, sinks)))
+      found.result.push(yield* times(2_000, shells.exec(id, "echo hi")))
       found.process.push(yield* times(50, oneProcess))
     }
     const before = process.memoryUsage.rss()

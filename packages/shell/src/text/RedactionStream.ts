@@ -45,8 +45,8 @@ export const prepare = (secrets: ReadonlyArray<string> = []): Secrets => {
 }
 
 /** Redacts one text, such as a command, with the rules of streams. */
-export const redacted = (text: string, { known }: Secrets): string =>
-  Redaction.replaced(text, Redaction.find(text, known))
+export const redacted = (text: string, { known, nextHint }: Secrets): string =>
+  nextHint(text, 0) === undefined ? text : Redaction.replaced(text, Redaction.find(text, known))
 
 export const make = ({ known, lookahead, nextHint }: Secrets): RedactionStream => {
   const region = { longest: 8 * lookahead, nextHint }
