@@ -110,13 +110,11 @@ export const liveShellContract = ({
 
   live("SL-15: what background jobs print between commands is late output", ({ late, run }) =>
     Effect.gen(function* () {
-      // The job prints when the command's last process has ended, and has printed when the next command begins.
-      yield* run("f=$(mktemp -u) && mkfifo $f")
-      yield* run("(read -r x <$f; echo late; echo late >&2; echo printed >$f.done) & mkfifo $f.done")
-      yield* run("(sleep 0.1; echo >$f) >/dev/null 2>&1 &")
-      yield* Effect.sleep(300)
-      const answer = yield* run("read -r x <$f.done; echo $x")
-      expect(answer).toMatchObject({ stdout: "printed\n", stderr: "" })
+      const fifo = (yield* run("f=$(mktemp -u) && mkfifo $f $f.done && echo $f")).stdout.trim()
+      yield* run("(read -r x <$f; echo late; echo late >&2; echo >$f.done) &")
+      // Another shell waits until the job has printed.
+      yield* withShell((other) => other.run(`echo >${fifo}; read -r x <${fifo}.done`)).pipe(Effect.orDie)
+      expect(yield* run("echo now")).toMatchObject({ stdout: "now\n", stderr: "" })
       expect(late()).toBe("late\nlate\n")
     })
   )
@@ -150,22 +148,20 @@ export const liveShellContract = ({
     ).pipe(Effect.scoped)
   )
 
-  const stopSoon = { stop: Effect.sleep(150) }
-
   if (stopsLists) {
-    live("SL-16: a stopped list does not go on, and the shell keeps its state", ({ run }) =>
+    live("SL-16: a stopped list does not go on, and the shell keeps its state", ({ run, stop }) =>
       Effect.gen(function* () {
         yield* run("cd /tmp; export A=kept")
         for (const text of [
           "echo part; sleep 30; echo never",
-          "while :; do :; done; echo never",
-          "sh -c 'trap \"exit 0\" INT; while :; do sleep 0.05; done'; echo never",
-          "(trap '' INT; sleep 0.3); echo never",
-          "f() { sleep 30; echo never; }; f; echo never",
-          "x=$(sleep 30; echo never); echo never",
-          "sleep 30 | cat; echo never"
+          "echo started; while :; do :; done; echo never",
+          "sh -c 'trap \"exit 0\" INT; echo started; while :; do sleep 0.05; done'; echo never",
+          "(trap '' INT; echo started; sleep 0.3); echo never",
+          "echo started; f() { sleep 30; echo never; }; f; echo never",
+          "echo started; x=$(sleep 30; echo never); echo never",
+          "echo started; sleep 30 | cat; echo never"
         ]) {
-          const answer = yield* run(text, stopSoon)
+          const answer = yield* stop(text)
           expect({ text, ...answer }).toMatchObject({ text, stopped: true, code: 124, closed: undefined })
           expect(answer.stdout).not.toContain("never")
           expect((yield* run("echo $A")).stdout).toBe("kept\n")
@@ -174,26 +170,26 @@ export const liveShellContract = ({
     )
   }
 
-  live("SL-16: a stopped command leaves no process, also in a session of its own", ({ run }) =>
+  live("SL-16: a stopped command leaves no process, also in a session of its own", ({ stop }) =>
     Effect.gen(function* () {
       const mark = uniqueSeconds()
-      yield* run(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & sleep 30`, stopSoon)
+      yield* stop(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & echo started; sleep 30`)
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
     })
   )
 
-  live("SL-16: a job of an earlier command survives the stop", ({ run }) =>
+  live("SL-16: a job of an earlier command survives the stop", ({ run, stop }) =>
     Effect.gen(function* () {
       yield* run("sleep 4322.75 & job=$!")
-      yield* run("sleep 30", stopSoon)
+      yield* stop("echo started; sleep 30")
       expect((yield* run("kill -0 $job && kill -KILL $job; echo $?")).stdout).toBe("0\n")
     })
   )
 
-  live("SL-17: a command that does not answer closes the shell with all that it started", ({ live: shell, run }) =>
+  live("SL-17: a command that does not answer closes the shell with all that it started", ({ live: shell, stop }) =>
     Effect.gen(function* () {
       const mark = uniqueSeconds()
-      const answer = yield* run(`(trap '' INT; sleep ${mark}; sleep ${mark}); echo never`, stopSoon)
+      const answer = yield* stop(`(trap '' INT; echo started; sleep ${mark}; sleep ${mark}); echo never`)
       expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
       expect(yield* shell.ended).toBe("timeout")
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
