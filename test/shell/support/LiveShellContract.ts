@@ -189,7 +189,9 @@ export const liveShellContract = ({
   live("SL-17: a command that does not answer closes the shell with all that it started", ({ live: shell, stop }) =>
     Effect.gen(function* () {
       const mark = uniqueSeconds()
-      const answer = yield* stop(`(trap '' INT; echo started; sleep ${mark}; sleep ${mark}); echo never`)
+      // The shell waits for its child: before, an interrupt ends the list at once.
+      const waiting = 'while read -r _ _ state _ </proc/$$/stat; [ "$state" != S ]; do :; done'
+      const answer = yield* stop(`(trap '' INT; ${waiting}; echo started; sleep ${mark}; sleep ${mark}); echo never`)
       expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
       expect(yield* shell.ended).toBe("timeout")
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
