@@ -136,6 +136,18 @@ describe.concurrent("Shells", () => {
     )
   )
 
+  it.live("SL-25: no secret is in the error of a shell that cannot start", () =>
+    withShells({ secrets: ["hunter2hunter2"] }, (shells) =>
+      Effect.gen(function* () {
+        const target: Target = { transport: "local", cwd: `/nonexistent/hunter2hunter2/${key}` }
+        const { message } = yield* Effect.flip(shells.create({ target }))
+        expect(message).toContain("cannot start in <redacted>")
+        expect(message).not.toContain("hunter2")
+        expect(message).not.toContain(key.slice(7))
+      })
+    )
+  )
+
   it.live("SL-26: a budget of a call replaces the shell's, and a bad pattern is refused before the command runs", () =>
     withShells({}, (shells) =>
       Effect.gen(function* () {

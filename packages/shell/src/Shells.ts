@@ -15,7 +15,7 @@ import {
   ShellClosed,
   ShellLimit,
   ShellNotFound,
-  type TransportFailed
+  TransportFailed
 } from "./domain/ShellError.ts"
 import { shellID, type Target } from "./domain/Target.ts"
 import * as Background from "./Background.ts"
@@ -130,7 +130,11 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
     const late = LateOutput.make(secrets)
     const transport = yield* connect(target)
-    const live = yield* LiveShell.open(transport, { cwd: target.cwd, late: late.sink })
+    const live = yield* Effect.mapError(
+      LiveShell.open(transport, { cwd: target.cwd, late: late.sink }),
+      ({ details, reason, transport: name }) =>
+        new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
+    )
     const id = shellID(number + 1, target)
     number += 1
     yield* write(ShellFact.opened(id, target, live.cwd()))
