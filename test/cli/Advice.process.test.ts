@@ -31,7 +31,7 @@ const listing = (ids: ReadonlyArray<string>): RequestListener => {
 }
 
 describe("words", () => {
-  it.scopedLive("CL-3: help of what is no command fails, and suggests the nearest one", () =>
+  it.scopedLive("CL-3, CL-290: help of what is no command fails, and suggests the nearest one", () =>
     Effect.gen(function* () {
       const here = yield* place
       for (const [words, sentence] of [
@@ -42,6 +42,8 @@ describe("words", () => {
         [["--help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["--json", "--help"], 'daybook: there is no command "--json"; daybook --help lists them\n'],
         [["help", "prompt", "extra"], 'daybook: help prompt: "extra" is one word too many\n'],
+        [["help", "shell", "wacth"], 'daybook: there is no "shell wacth"; did you mean watch?\n'],
+        [["help", "shell", "watch", "x"], 'daybook: help shell watch: "x" is one word too many\n'],
         [["--version", "extra"], 'daybook: --version: "extra" is one word too many\n'],
         [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
         [["remove"], "daybook: remove: SESSION is missing; daybook help remove tells more\n"],
@@ -52,6 +54,9 @@ describe("words", () => {
         const { code, stderr, stdout } = yield* here.run(words)
         assert.deepStrictEqual([code, stdout, stderr], [2, "", sentence])
       }
+      const action = (yield* here.run(["shell", "watch", "--help"])).stdout
+      assert.match(action, /^daybook shell watch: /)
+      assert.strictEqual((yield* here.run(["help", "shell", "watch"])).stdout, action)
       const help = yield* here.run(["help"])
       assert.strictEqual(help.code, 0)
       for (const name of ["DAYBOOK_BASE_URL", "DAYBOOK_API_KEY", "NO_COLOR", "OTEL_EXPORTER_OTLP_ENDPOINT"]) {

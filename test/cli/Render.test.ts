@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { rootHelp, verbHelp } from "../../packages/cli/src/arguments/Help.ts"
+import { rootHelp, verbHelps } from "../../packages/cli/src/arguments/Help.ts"
 import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
@@ -177,11 +177,17 @@ describe("renderers", () => {
       examples: [["daybook fly home", "goes home"]] as const
     }
     // Help does not parse: the parser's part of a flag is of no interest here.
-    const helped = verb as unknown as Parameters<typeof verbHelp>[0]
+    const helped = verb as unknown as Parameters<typeof verbHelps>[0][number]
+    const travel = { ...helped, name: "travel", flags: [], actions: [helped], words: "ACTION" }
     assert.match(rootHelp("1.2.3", [helped]), /^daybook 1\.2\.3.*\n[^]* {2}fly {2}fly somewhere\n/)
-    const text = verbHelp(helped)
-    for (const part of ["Usage: daybook fly [options] PLACE", "--fast", "--by WHAT", "daybook fly home"]) {
-      assert.include(text, part)
+    const texts = verbHelps([helped, travel])
+    assert.deepStrictEqual(Object.keys(texts), ["fly", "travel", "travel fly"])
+    for (const [name, parts] of Object.entries({
+      fly: ["Usage: daybook fly [options] PLACE", "--fast", "--by WHAT", "daybook fly home"],
+      travel: ["Usage: daybook travel ACTION", "  fly PLACE  fly somewhere"],
+      "travel fly": ["Usage: daybook travel fly [options] PLACE", "--fast", "--by WHAT"]
+    })) {
+      for (const part of parts) assert.include(texts[name], part)
     }
   })
 })

@@ -182,9 +182,12 @@ it.scopedLive(
       assert.deepStrictEqual(yield* ended("watch", "one", "two"), [
         2,
         "",
-        'daybook: daybook shell watch takes one session: "two" is too many\n'
+        'daybook: shell watch: "two" is one word too many\n'
       ])
       assert.strictEqual((yield* ended("watch", "--folow"))[0], 2)
+      // An option of the action may stand before it.
+      assert.deepStrictEqual((yield* ended("--after", "999", "watch")).slice(0, 2), [2, ""])
+      assert.deepStrictEqual((yield* ended("--json", "watch", "two")).slice(0, 1), [0])
       assert.deepStrictEqual((yield* ended("watch", "three")).slice(0, 2), [3, ""])
       assert.deepStrictEqual((yield* ended("watch", "ses_three")).slice(0, 2), [3, ""])
     })

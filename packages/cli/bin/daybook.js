@@ -24,7 +24,10 @@ const options = end < 0 ? words : words.slice(0, end)
 const helps = ["help", "--help", "-h"]
 const isHelp = (word) => helps.includes(word)
 const asked = words.length === 0 || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
-const about = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
+const named = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
+// An action of a verb has a help of its own: `daybook shell watch --help`, `daybook help shell watch`.
+const action = (isHelp(words[0]) ? named : options).slice(0, 2).join(" ")
+const about = named.length <= 2 && Object.hasOwn(texts.verbs, action) ? [action] : named
 // Help for an unknown command, and surplus words, are errors, which the bundle reports.
 const wanted = asked
   ? about.length === 0

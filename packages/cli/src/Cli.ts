@@ -6,6 +6,7 @@ import type * as CliApp from "@effect/cli/CliApp"
 import * as CliConfig from "@effect/cli/CliConfig"
 import * as ValidationError from "@effect/cli/ValidationError"
 import { Console, type Context, Effect } from "effect"
+import * as Actions from "./arguments/Actions.ts"
 import * as Arguments from "./arguments/Arguments.ts"
 import type { Verb } from "./arguments/Verb.ts"
 import { failureOf } from "./render/Failure.ts"
@@ -72,8 +73,14 @@ export const run = <E>({ parser, verbs }: Verbs<E>, version: string, words: Read
       message: `there is no command "${oneLine(name, 40)}"${near}${near === "" ? ";" : ""} daybook --help lists them`
     })
   }
-  if (isHelp) return tooMany(`${first} ${name}`, rest[0] ?? "")
-  return Effect.flatMap(Arguments.arrange(`daybook ${name}`, rest, verb.flags), (line) =>
-    Effect.mapError(parse([name, ...line]), (error) => inWords(name, error))
-  )
+  if (isHelp && verb.actions === undefined) return tooMany(`${first} ${name}`, rest[0] ?? "")
+  return Effect.gen(function* () {
+    const chosen = verb.actions === undefined ? undefined : yield* Actions.choose(verb.name, verb.actions, rest)
+    if (isHelp) return yield* tooMany(`${first} ${name} ${chosen?.action.name}`, chosen?.rest[0] ?? "")
+    const path = chosen === undefined ? [name] : [name, chosen.action.name]
+    const words = path.join(" ")
+    const { flags } = chosen?.action ?? verb
+    const line = yield* Arguments.arrange(`daybook ${words}`, chosen?.rest ?? rest, flags)
+    yield* Effect.mapError(parse([...path, ...line]), (error) => inWords(words, error))
+  })
 }

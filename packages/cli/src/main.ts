@@ -1,5 +1,5 @@
 /** The entry of the bundle with every verb. */
-import { rootHelp, verbHelp } from "./arguments/Help.ts"
+import { rootHelp, verbHelps } from "./arguments/Help.ts"
 import { run } from "./Process.ts"
 import * as Verbs from "./Verbs.ts"
 
@@ -10,5 +10,5 @@ export const main = (version: string, words: ReadonlyArray<string>): void => run
 export const help = (version: string) => ({
   version,
   root: rootHelp(version, Verbs.verbs),
-  verbs: Object.fromEntries(Verbs.verbs.map((verb) => [verb.name, verbHelp(verb)]))
+  verbs: verbHelps(Verbs.verbs)
 })

@@ -10,7 +10,7 @@ import type { Flag } from "./Flags.ts"
 type OptionSpec = Pick<Flag<unknown>, "name" | "value" | "repeated">
 
 /** A whole word that looks like an option; a quoted sentence that begins with a dash is text. */
-const isOption = (word: string): boolean => /^--?[A-Za-z][\w-]*(?:=|$)/.test(word)
+export const isOption = (word: string): boolean => /^--?[A-Za-z][\w-]*(?:=|$)/.test(word)
 
 /**
  * Checks the words after a command's name and moves its options to the front: options, `--`, then the other words in

@@ -4,7 +4,7 @@ import { columns } from "../render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
 /** The parts of a verb that help shows. */
-export type Helped = Omit<Verb, "command">
+export type Helped = Omit<Verb, "command" | "actions"> & { readonly actions?: ReadonlyArray<Helped> }
 
 /** The width of paragraphs. */
 const textWidth = 88
@@ -54,17 +54,31 @@ export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string 
     "See also: daybook COMMAND --help, daybook --version, daybook --completions bash|zsh|fish\n"
   ].join("\n")
 
-/** Help of one verb. */
-export const verbHelp = (verb: Helped): string => {
+/** Help of one verb, or of one action of the verb `of`. */
+const verbHelp = (verb: Helped, of = ""): string => {
   const flags = [...verb.flags.map((flag) => [signature(flag), flag.about] as const), ["--help", "this text"] as const]
+  const name = `${of}${verb.name}`
+  const { actions = [] } = verb
   return [
-    `daybook ${verb.name}: ${verb.summary}\n`,
-    `Usage: daybook ${verb.name} [options]${verb.words === "" ? "" : ` ${verb.words}`}\n`,
+    `daybook ${name}: ${verb.summary}\n`,
+    `Usage: daybook ${name}${actions.length > 0 ? "" : " [options]"}${verb.words === "" ? "" : ` ${verb.words}`}\n`,
     ...verb.details.map((text) => `${wrapAnsi(text, textWidth)}\n`),
+    ...(actions.length === 0
+      ? []
+      : [`Actions:\n${table(actions.map((action) => [`${action.name} ${action.words}`.trim(), action.summary]))}`]),
     `Options:\n${table(flags)}`,
     `Examples:\n${verb.examples.map(([line, does]) => `  ${line}\n      ${does}\n`).join("")}`
   ].join("\n")
 }
+
+/** The help texts of verbs and of their actions, by what follows `daybook help`. */
+export const verbHelps = (verbs: ReadonlyArray<Helped>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    verbs.flatMap((verb) => [
+      [verb.name, verbHelp(verb)],
+      ...(verb.actions ?? []).map((action) => [`${verb.name} ${action.name}`, verbHelp(action, `${verb.name} `)])
+    ])
+  )
 
 const signature = (flag: { readonly name: string; readonly value?: string }): string =>
   `--${flag.name}${flag.value === undefined ? "" : ` ${flag.value}`}`
