@@ -37,6 +37,7 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
     "for i in 3 9 62; do eval \"printf 'x> 0 /forged\\\\n\\\\0' >&$i\"; done 2>/dev/null"
   ],
   ["prompts and PROMPT_COMMAND", "PS1='$ ' PS2='> ' PS4='+ '; PROMPT_COMMAND='echo prompt; false'"],
+  ["prompts that run commands", "PS1='$(echo x)' PS0='$(exit 3)'; PROMPT_COMMAND='exit 3'"],
   ["a changed IFS", "IFS=0123456789"],
   [
     "functions named like builtins",
@@ -47,9 +48,20 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
   ["a deleted folder", 'd=$(mktemp -d) && cd "$d" && rmdir "$d"'],
   ["a forged PWD", "PWD=/forged"],
   ["NUL and escapes", "printf 'a\\0b\\033[31mc\\n'"],
+  ["variables that a frame could use", "readonly _db_c=5 token=x code=1"],
+  ["a limit of time for input", "TMOUT=1"],
   ["a subshell that exits", "(exit 9)"],
   ["exec that fails", execFails],
   ["ulimit on files", "ulimit -n 64"]
+]
+
+/** Commands that only bash has. */
+const hostileToBash: ReadonlyArray<readonly [name: string, command: string]> = [
+  ["disabled builtins", "enable -n printf pwd exec return export eval unset"],
+  ["the disabled builtin", "enable -n builtin"],
+  ["a restricted shell", "set -r"],
+  ["traps that are inherited", "set -ET; trap 'false' DEBUG ERR RETURN"],
+  ["extended debugging", "shopt -s extdebug; trap 'true' DEBUG"]
 ]
 
 let marks = 0
@@ -126,7 +138,7 @@ export const liveShellContract = ({
   it.live(`SL-14: the next command is exact after a hostile one (${name})`, () =>
     Effect.flatMap(transport.pipe(Effect.orDie), (each) =>
       Effect.forEach(
-        hostile(closable, execFails),
+        [...hostile(closable, execFails), ...(stopsLists ? hostileToBash : [])],
         ([title, command]) =>
           Effect.scoped(
             Effect.gen(function* () {
@@ -178,9 +190,27 @@ export const liveShellContract = ({
     })
   )
 
+  live("SL-16: a shell that a command has stopped answers after the interrupt", ({ run, stop }) =>
+    Effect.gen(function* () {
+      expect(yield* stop("echo started; kill -STOP $$")).toMatchObject({ stopped: true, code: 124, closed: undefined })
+      expect((yield* run("echo hi")).stdout).toBe("hi\n")
+    })
+  )
+
+  live("SL-16: a stopped storm of forks leaves no process", ({ run, stop }) =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const storm = `storm() { [ "$1" -gt 0 ] || exec sleep ${mark}; storm $(($1 - 1)) & storm $(($1 - 1)) & wait; }`
+      yield* stop(`${storm}; echo started; storm 6`)
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      expect((yield* run("echo hi")).stdout).toBe("hi\n")
+    })
+  )
+
   live("SL-16: a job of an earlier command survives the stop", ({ run, stop }) =>
     Effect.gen(function* () {
-      yield* run("sleep 4322.75 & job=$!")
+      // Until it runs, it does not ignore an interrupt.
+      yield* run('sleep 4322.75 & job=$!; until read -r name </proc/$job/comm; [ "$name" = sleep ]; do :; done')
       yield* stop("echo started; sleep 30")
       expect((yield* run("kill -0 $job && kill -KILL $job; echo $?")).stdout).toBe("0\n")
     })
@@ -200,6 +230,24 @@ export const liveShellContract = ({
       ).toBeUndefined()
     })
   )
+
+  if (stopsLists) {
+    live("SL-17: a shell whose traps skip every command is closed", ({ stop }) =>
+      Effect.map(stop("echo started; shopt -s extdebug; trap false DEBUG"), (answer) =>
+        expect(answer).toMatchObject({ stopped: true, closed: "timeout" })
+      )
+    )
+
+    it.live(`SL-28: a shell that lost its streams is closed at once, with all that it started (${name})`, () =>
+      Effect.gen(function* () {
+        const mark = uniqueSeconds()
+        const closeAll = 'for i in $(seq 3 255); do eval "exec $i>&-"; done'
+        const answer = yield* withShell(({ run }) => run(`sleep ${mark} & ${closeAll}`))
+        expect(answer).toMatchObject({ closed: "exited", stopped: false })
+        expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      })
+    )
+  }
 
   live("SL-18: an interrupted fiber stops its command", ({ live: shell, run }) =>
     Effect.gen(function* () {

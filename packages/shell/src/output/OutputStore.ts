@@ -2,7 +2,7 @@
  * Keeps whole outputs of commands on disk, in files that only the user can read, within a quota. The text is redacted before it
  * arrives. A short output that nothing was left out of has no file. Spec: SL-60..SL-64 in specs/shell.md.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from "node:fs"
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -11,9 +11,9 @@ import { StringDecoder } from "node:string_decoder"
 export interface OutputSettings {
   /** Folder of the files; created with mode 0700. */
   readonly folder: string
-  /** Bytes of all files together; 1 GiB by default. The oldest go first. */
+  /** Bytes of all files together; 1 GiB by default. The oldest files are removed first. */
   readonly quota?: number
-  /** Bytes of one stream of one command; 256 MiB by default. */
+  /** Bytes of one stream of one command; 256 MiB by default. The rest is left out, and the file's last line says so. */
   readonly largest?: number
 }
 
@@ -44,7 +44,7 @@ export class OutputNotFound extends Schema.TaggedError<OutputNotFound>("@daybook
 /** Takes the text of one stream. */
 export interface OutputFile {
   readonly add: (text: string) => void
-  /** Writes what is still in memory, if `keep`; else removes the file. Returns whether the whole is on disk. */
+  /** Writes what is still in memory, if `keep`; else removes the file. Returns whether the file is kept. */
   readonly end: (keep: boolean) => boolean
 }
 
@@ -59,93 +59,136 @@ export interface OutputStore {
   ) => Effect.Effect<OutputPage, OutputNotFound>
 }
 
+const mebibyte = 1024 * 1024
+
 /** Characters that stay in memory before a file is created. */
 const heldCharacters = 131_072
+
+/** Files of a folder. */
+const mostFiles = 4_096
+
+/** A process looks for old files after it has added this part of a bound, because each look reads the whole folder. */
+const parts = 64
 
 /** Handles name files: nothing else may be in them. */
 const isHandle = (handle: string): boolean => /^[A-Za-z0-9._@:-]{1,200}$/.test(handle) && !handle.startsWith(".")
 
 const fileOf = (folder: string, handle: string, stream: OutputStream) => join(folder, `${handle}.${stream}`)
 
-/** Removes the oldest files until the rest fits. */
-const shrink = (folder: string, quota: number): void => {
-  const files = readdirSync(folder).flatMap((name) => {
-    const path = join(folder, name)
-    const found = statSync(path, { throwIfNoEntry: false })
-    return found?.isFile() === true ? [{ path, size: found.size, time: found.mtimeMs }] : []
-  })
-  let total = files.reduce((sum, { size }) => sum + size, 0)
-  for (const { path, size } of files.toSorted((a, b) => a.time - b.time)) {
-    if (total <= quota) return
-    rmSync(path, { force: true })
-    total -= size
+/** Files of a folder, the newest first. */
+const filesOf = (folder: string) =>
+  readdirSync(folder)
+    .flatMap((name) => {
+      const path = join(folder, name)
+      const found = statSync(path, { throwIfNoEntry: false })
+      return found?.isFile() === true ? [{ path, size: found.size, time: found.mtimeMs }] : []
+    })
+    .toSorted((a, b) => b.time - a.time)
+
+/** Removes the oldest files beyond the bounds. */
+const shrink = (folder: string, bytes: number): void => {
+  let total = 0
+  for (const [index, { path, size }] of filesOf(folder).entries()) {
+    total += size
+    if (total > bytes || index >= mostFiles) rmSync(path, { force: true })
   }
 }
 
-const openFile = (
-  { folder, largest = 256 * 1024 * 1024, quota = 1024 ** 3 }: OutputSettings,
-  path: string
-): OutputFile => {
+interface Quota {
+  /** Counts what this process adds, and removes old files whenever that is a part of the quota. */
+  readonly added: (bytes: number, files: number) => void
+}
+
+const makeQuota = (folder: string, quota: number): Quota => {
+  const most = { bytes: quota / parts, files: mostFiles / parts }
+  // Another process may have left any number of files.
+  let now = { bytes: most.bytes, files: most.files }
+  return {
+    added: (bytes, files) => {
+      now = { bytes: now.bytes + bytes, files: now.files + files }
+      if (now.bytes < most.bytes && now.files < most.files) return
+      now = { bytes: 0, files: 0 }
+      shrink(folder, quota)
+    }
+  }
+}
+
+const succeeds = (step: () => void): boolean => {
+  try {
+    step()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The end of a file whose stream was longer. */
+const cutLine = (bytes: number) => `\n[${bytes} more bytes are left out: the file of an output has a limit]\n`
+
+const openFile = (folder: string, largest: number, quota: Quota, path: string): OutputFile => {
   let held: Array<string> = []
   let characters = 0
   let descriptor: number | undefined
   let bytes = 0
-  let complete = true
-  const flush = () => {
+  let cut = 0
+  let failed = false
+  const write = (data: Uint8Array) => {
     if (descriptor === undefined) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      shrink(folder, quota)
       descriptor = openSync(path, "wx", 0o600)
+      quota.added(0, 1)
     }
-    const text = Buffer.from(held.join(""))
+    writeFileSync(descriptor, data)
+    quota.added(data.length, 0)
+  }
+  const flush = () => {
+    const data = Buffer.from(held.join(""))
     held = []
     characters = 0
-    const room = Math.max(0, largest - bytes)
-    if (text.length > room) complete = false
-    bytes += writeSync(descriptor, text.subarray(0, room))
+    // Leaves out a character that the limit cuts.
+    const kept = cut > 0 ? 0 : Buffer.byteLength(new StringDecoder("utf8").write(data.subarray(0, largest - bytes)))
+    cut += data.length - kept
+    bytes += kept
+    if (kept > 0 || descriptor === undefined) write(data.subarray(0, kept))
   }
-  const release = () => {
-    if (descriptor !== undefined) closeSync(descriptor)
-    descriptor = undefined
+  // After a failure, for example on a full disk, nothing is kept; the command goes on.
+  const attempt = (step: () => void) => {
+    if (failed || succeeds(step)) return
+    failed = true
+    held = []
   }
   return {
     add: (text) => {
+      if (failed) return
       held.push(text)
       characters += text.length
-      if (characters <= heldCharacters) return
-      // A full disk must not end the command: its output is then not whole.
-      try {
-        flush()
-      } catch {
-        complete = false
-        held = []
-        characters = 0
-      }
+      if (characters > heldCharacters) attempt(flush)
     },
     end: (keep) => {
-      try {
-        if (keep) flush()
-        release()
-        if (!keep) rmSync(path, { force: true })
-      } catch {
-        complete = false
-      }
-      return keep && complete
+      if (keep) attempt(flush)
+      if (keep && cut > 0) attempt(() => write(Buffer.from(cutLine(cut))))
+      const opened = descriptor
+      if (opened === undefined) return false
+      const closed = succeeds(() => closeSync(opened))
+      if (keep && !failed && closed) return true
+      succeeds(() => rmSync(path, { force: true }))
+      return false
     }
   }
 }
 
-export const make = (settings: OutputSettings): OutputStore => ({
-  open: (handle, stream) => openFile(settings, fileOf(settings.folder, handle, stream)),
-  page: Effect.fn("OutputStore.page")(function* (handle, stream, offset, limit) {
+const page = (folder: string): OutputStore["page"] =>
+  Effect.fn("OutputStore.page")(function* (handle, stream, offset, limit) {
     if (!isHandle(handle)) return yield* new OutputNotFound({ handle })
-    const path = fileOf(settings.folder, handle, stream)
+    const path = fileOf(folder, handle, stream)
     return yield* Effect.tryPromise({
       try: async (): Promise<OutputPage> => {
         const file = await open(path, "r")
         try {
           const { size } = await file.stat()
-          const { buffer, bytesRead } = await file.read(Buffer.alloc(limit), 0, limit, offset)
+          // Room for one character, whatever its length.
+          const room = Math.max(limit, 4)
+          const { buffer, bytesRead } = await file.read(Buffer.alloc(room), 0, room, offset)
           // Leaves out a character that the page cuts.
           const text = new StringDecoder("utf8").write(buffer.subarray(0, bytesRead))
           const next = offset + Buffer.byteLength(text)
@@ -157,4 +200,11 @@ export const make = (settings: OutputSettings): OutputStore => ({
       catch: () => new OutputNotFound({ handle })
     })
   })
-})
+
+export const make = ({ folder, largest = 256 * mebibyte, quota = 1024 * mebibyte }: OutputSettings): OutputStore => {
+  const shared = makeQuota(folder, quota)
+  return {
+    open: (handle, stream) => openFile(folder, Math.min(largest, quota), shared, fileOf(folder, handle, stream)),
+    page: page(folder)
+  }
+}

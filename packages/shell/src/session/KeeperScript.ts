@@ -106,6 +106,8 @@ while IFS=' ' read -r order argument; do
       if [ "$argument" = bash ]; then
         kill -${abortSignal} "$root" 2>/dev/null
         kill -INT "-$root" 2>/dev/null
+        # A command can stop its shell.
+        kill -CONT "$root" 2>/dev/null
       else
         # The shell has its interrupt before it can see that a child has ended.
         kill -STOP "$root" 2>/dev/null

@@ -44,18 +44,24 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
   [
     ...(cwd === undefined ? [] : [`cd -- ${quoted(cwd)} || exit ${noFolder}`]),
     `export ${markVariable}=${mark} ${calm}`,
-    "unset ENV BASH_ENV HISTFILE PROMPT_COMMAND",
+    "unset ENV BASH_ENV HISTFILE PROMPT_COMMAND TMOUT",
     "if command -v bash >/dev/null 2>&1",
     `then printf '%s bash %s\\n' ${token} "$$"; exec bash --noprofile --norc --noediting -i`,
     `else printf '%s sh %s\\n' ${token} "$$"; exec sh -i`,
     "fi"
   ].join("\n")
 
-/** Removes a function named `builtin`. Only POSIX mode finds `unset` before a function of that name. */
+/**
+ * Removes a function named `builtin`, enables the builtins of the frame, and unsets variables that end an interactive shell. Only
+ * POSIX mode finds `unset` before a function of that name.
+ */
 const bashHeal = [
   String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
   String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
-  String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`
+  String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
+  String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
+  String.raw`\builtin enable enable eval exec export kill printf pwd return unset`,
+  String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`
 ].join("\n")
 
 export interface Setup {
@@ -78,20 +84,23 @@ const functions = (dialect: Dialect, { idle, mark }: Setup): string => {
     `${run} printf '%s<' "$1" >&${stderr}`,
     `${run} return "$3"`,
     "}",
-    // $1: the token. $_db_c: the exit code.
-    "_db_e(){",
+    // $1: the token. No variable holds the exit code, because a command can make any variable read-only.
+    String.raw`_db_e(){ \_db_f "$1" "$?"`,
+    "}",
+    // $1: the token. $2: the exit code.
+    "_db_f(){",
     heal,
     // A command's `exec` can keep bash from restoring its streams.
     `${run} exec <&${input} >/dev/null 2>&1`,
-    `${run} printf '%s> %s ' "$1" "$_db_c" >&${control}`,
+    `${run} printf '%s> %s ' "$1" "$2" >&${control}`,
     `${run} pwd >&${control}`,
     `${run} printf '\\0' >&${control}`,
     `${run} printf '%s>' "$1" >&${stdout}`,
     `${run} printf '%s>' "$1" >&${stderr}`,
     "}",
-    // $1: number of the command. $_db_c: its exit code.
+    // $1: number of the command.
     "_db_i(){",
-    `${run} printf '%s\\0' "${idle} $1 $_db_c" >&${control}`,
+    `${run} printf '%s\\0' "${idle} $1 $?" >&${control}`,
     "}"
   ].join("\n")
 }
@@ -109,10 +118,10 @@ export const setup = (dialect: Dialect, options: Setup): string => {
           "set +m +o history +H",
           `trap '\\builtin kill -INT $$' ${abortSignal}`,
           functions(dialect, options),
-          "readonly -f _db_b _db_e _db_i"
+          "readonly -f _db_b _db_e _db_f _db_i"
         ]
       : ["PS1= PS2= PS4=", park, "set +m", functions(dialect, options)]
-  return `${lines.join("\n")}\n_db_c=0\n_db_i 0\n`
+  return `${lines.join("\n")}\n:\n_db_i 0\n`
 }
 
 export interface Line {
@@ -137,17 +146,18 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${input}<&- ${stdout}>&- ${stderr}>&- ${control}>&-`
-  return `${begin}${run} eval ${quoted(command)} ${streams};${end(token)}`
+  // A shell that cannot report the end would not answer again.
+  return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_e ${token}||\\kill -KILL $$\n`
 }
 
 /**
  * Sent after a command's line: the shell answers when it reads lines again, also if an interrupt took the end. A POSIX shell reads
  * ahead and forgets what it has read at an interrupt, so that it is sent this when the command runs.
  */
-export const idleLine = (number: number): string => `_db_c=$?;\\_db_i ${number}\n`
+export const idleLine = (number: number): string => `\\_db_i ${number}\n`
 
 /**
  * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can
  * leave the rest of it, and a single quote would take the lines that follow.
  */
-export const end = (token: string): string => `_db_c=$?;\\_db_e ${token}\n`
+export const end = (token: string): string => `\\_db_e ${token}\n`
