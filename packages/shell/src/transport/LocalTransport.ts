@@ -1,6 +1,6 @@
 /**
  * Programs on this machine. Each is a process in a session and group of its own, started with the environment of other
- * children of the runtime. Uses `node:child_process`: a control stream needs a fourth pipe. Spec: SL-10, SL-11 in specs/shell.md.
+ * children of the runtime. Uses `node:child_process`: a control stream needs a fourth pipe. Spec: SL-80..SL-83 in specs/shell.md.
  */
 import { spawn } from "node:child_process"
 import type { Readable, Writable } from "node:stream"

@@ -1,6 +1,6 @@
 /**
  * A program with separate streams that a transport runs: a local process, a channel of an SSH connection, or a program in
- * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-10..SL-12 in specs/shell.md.
+ * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-80..SL-83 in specs/shell.md.
  */
 import type { Effect, Scope } from "effect"
 import type { TransportFailed } from "../domain/ShellError.ts"
