@@ -3,6 +3,7 @@
  * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-79 in specs/shell.md.
  */
 import { performance } from "node:perf_hooks"
+import { allowance } from "@daybook/core/child/SandboxWatch"
 import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
@@ -100,6 +101,14 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
     ? [target.password, target.passphrase].flatMap((secret) => (secret === undefined ? [] : [Redacted.value(secret)]))
     : []
 
+/** What the sandbox allows, if that can be why a command failed or its shell ended (SB-13). */
+const allowedBy = ({ sandbox }: Transport, code: number, closed: CloseReason | undefined): string | undefined => {
+  if (sandbox === undefined || code === 0) return undefined
+  return closed === "processes" || closed === "memory"
+    ? `Stopped: ${allowance(closed, sandbox.limits)}.`
+    : sandbox.summary
+}
+
 /** Runs the command with its input on a fifo, or without input. */
 const runWithInput = (
   { live, transport }: Parts,
@@ -164,9 +173,12 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const recorded = Effect.fnUntraced(function* (ended: LiveShell.Ended) {
       const millis = performance.now() - started
       const result = execution.result(ended, { millis, late: late.take(), timedOut })
+      const closed = closing ?? ended.closed
+      const allowed = allowedBy(parts.transport, result.exit_code, closed)
       const final = {
         ...result,
-        ...(closing === undefined ? {} : { closed: closing }),
+        ...(closed === undefined ? {} : { closed }),
+        ...(allowed === undefined ? {} : { sandbox: allowed }),
         ...(missing === undefined ? {} : { no_checkpoint: missing })
       }
       yield* write(ShellFact.executed(id, redacted(command, secrets), final))

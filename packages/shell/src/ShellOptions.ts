@@ -37,6 +37,11 @@ export interface CreateOptions extends CheckpointOptions {
   readonly budget?: Budget
   /** Names of commands that the shell may and may not run; they only tighten the operator's policy. */
   readonly lists?: ShellLists
+  /**
+   * Folders that a sandboxed shell on this machine may write, besides those of the sandbox's settings; this process's folder
+   * by default. The shell starts in the first one. Only a host sets it: no argument of an MCP client does.
+   */
+  readonly writable?: ReadonlyArray<string>
 }
 
 export interface ExecOptions {

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import { Sandbox } from "@daybook/core/child/Sandbox"
 import * as Redaction from "@daybook/log/support/Redaction"
 import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
 import { checkpointSettings } from "./checkpoint/CheckpointOptions.ts"
@@ -17,7 +18,7 @@ import {
   ShellNotFound,
   TransportFailed
 } from "./domain/ShellError.ts"
-import { shellID, type Target } from "./domain/Target.ts"
+import { shellID } from "./domain/Target.ts"
 import * as Background from "./Background.ts"
 import * as OpenShell from "./OpenShell.ts"
 import * as ShellCheckpoints from "./ShellCheckpoints.ts"
@@ -97,7 +98,15 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const record = yield* ShellRecord
   const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellFact.ShellFact>(1_024), PubSub.shutdown)
   const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
-  const connect = (target: Target) => Transports.make(target, settings.transports, settings.local)
+  const sandbox = yield* Sandbox
+  const hidden = settings.outputs === undefined ? [] : [settings.outputs.folder]
+  const connect = ({ target, writable }: CreateOptions) =>
+    Transports.make(target, settings.transports, {
+      ...settings.local,
+      sandbox,
+      hidden,
+      ...(writable === undefined ? {} : { writable })
+    })
   // A bad pattern of the operator is an error at the start.
   yield* Policy.make(settings.policy)
   const known = [...(settings.secrets ?? []), ...Redaction.secretsOf(process.env)]
@@ -129,9 +138,9 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const settled = yield* checkpointSettings(target.transport === "local", options)
     const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
     const late = LateOutput.make(secrets)
-    const transport = yield* connect(target)
+    const transport = yield* connect(options)
     const live = yield* Effect.mapError(
-      LiveShell.open(transport, { cwd: target.cwd, late: late.sink }),
+      LiveShell.open(transport, { cwd: transport.sandbox?.cwd ?? target.cwd, late: late.sink }),
       ({ details, reason, transport: name }) =>
         new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
     )

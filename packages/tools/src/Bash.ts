@@ -8,7 +8,7 @@ import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { type Confined, Sandbox } from "@daybook/core/child/Sandbox"
-import { watch } from "@daybook/core/child/SandboxWatch"
+import { allowance, watch } from "@daybook/core/child/SandboxWatch"
 import { type Chunk, drain, type Exit, runShell } from "@daybook/core/child/ShellProcess"
 import { literal } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
@@ -105,9 +105,8 @@ const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => 
     case "timeout":
       return `Stopped after ${seconds} seconds; set "timeout" (up to ${bashLimits.maximumTimeout}) if it needs longer.`
     case "processes":
-      return `Stopped: the sandbox allows ${confined?.limits.processes ?? 0} processes and threads at a time.`
     case "memory":
-      return `Stopped: the sandbox allows ${confined?.limits.bytes ?? 0} bytes of memory for all processes together.`
+      return `Stopped: ${allowance(why, confined?.limits ?? { processes: 0, bytes: 0 })}.`
   }
 }
 

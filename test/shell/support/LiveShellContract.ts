@@ -13,6 +13,8 @@ export interface Place {
   readonly processes: (text: string) => Effect.Effect<ReadonlyArray<number>>
   /** A folder that exists there. */
   readonly folder: string
+  /** A folder there that all shells may write. */
+  readonly shared?: string
   /** Descriptors that a command may close for good; a POSIX shell parks its streams at 6 to 9. */
   readonly closable?: string
   /** An `exec` that fails; it ends a POSIX shell. */
@@ -75,6 +77,7 @@ export const liveShellContract = ({
   folder,
   name,
   processes,
+  shared = "/tmp",
   transport
 }: Place) => {
   const withShell = <A>(use: (shell: TestShell) => Effect.Effect<A, never, Scope.Scope>) =>
@@ -122,7 +125,7 @@ export const liveShellContract = ({
 
   live("SL-15: what background jobs print between commands is late output", ({ late, run }) =>
     Effect.gen(function* () {
-      const fifo = (yield* run("f=$(mktemp -u) && mkfifo $f $f.done && echo $f")).stdout.trim()
+      const fifo = (yield* run(`f=$(mktemp -u -p ${shared}) && mkfifo $f $f.done && echo $f`)).stdout.trim()
       yield* run("(read -r x <$f; echo late; echo late >&2; echo >$f.done) &")
       // Another shell waits until the job has printed.
       yield* withShell((other) => other.run(`echo >${fifo}; read -r x <${fifo}.done`)).pipe(Effect.orDie)

@@ -1,18 +1,26 @@
 /** Opens a shell, leaves processes in it that hold the fifo open, then runs a last command until it is killed. */
-import { Console, Effect } from "effect"
+import { dirname } from "node:path"
+import { Console, Context, Effect, Layer } from "effect"
+import * as Sandbox from "../../../packages/core/src/child/Sandbox.ts"
 import * as LiveShell from "../../../packages/shell/src/session/LiveShell.ts"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
+import * as SandboxedTransport from "../../../packages/shell/src/transport/SandboxedTransport.ts"
 
-const [fifo = "", controlled = ""] = process.argv.slice(2)
+const [fifo = "", kind = ""] = process.argv.slice(2)
 const local = LocalTransport.make()
-const transport = controlled === "yes" ? local : { ...local, controlled: false, runControlled: local.run }
+const transport = Effect.gen(function* () {
+  if (kind === "own control stream") return local
+  if (kind === "fifo") return { ...local, controlled: false, runControlled: local.run }
+  const sandbox = Context.get(yield* Layer.build(Sandbox.layer({ mode: "on" })), Sandbox.Sandbox)
+  return yield* SandboxedTransport.make({ transport: "local" }, { sandbox, writable: [dirname(fifo)] })
+})
 const sink = () => undefined
 const sinks = { stdout: sink, stderr: sink }
 
 await Effect.runPromise(
   Effect.scoped(
     Effect.gen(function* () {
-      const shell = yield* LiveShell.open(transport, { cwd: "/tmp", late: sink })
+      const shell = yield* LiveShell.open(yield* transport, { cwd: "/tmp", late: sink })
       const hold = `sleep 600 >'${fifo}'`
       yield* shell.run({ text: `${hold} & setsid ${hold} & (trap '' INT TERM HUP; ${hold}) & env -i ${hold} &` }, sinks)
       const ready = Console.log("ready")

@@ -202,8 +202,8 @@ export interface Shown {
   readonly world?: string | undefined
 }
 
-/** Bubblewrap's mount arguments, from the current state of the folders. */
-export const mountArguments = ({ bytes, given, hidden, home, world }: Shown): ReadonlyArray<string> => {
+/** What is protected or hidden inside the given folders now, except paths that are given themselves. */
+export const guardsWithin = ({ given, hidden }: Shown): ReadonlyArray<Mount> => {
   const own = new Set(given.map((mount) => mount.path))
   const within = hidden.flatMap((name) => {
     const found = real(name)
@@ -212,12 +212,19 @@ export const mountArguments = ({ bytes, given, hidden, home, world }: Shown): Re
   const guarded = given
     .flatMap((mount) => protectedIn(mount.path))
     .filter((mount) => !own.has(mount.path) && !within.some((name) => isWithin(name, mount.path)))
-  const mounts = ordered([
-    ...pinned(given, guarded),
-    ...guarded,
-    ...given,
-    ...within.map((name): Mount => ({ path: name, access: "hidden" }))
-  ])
+  return [...guarded, ...within.map((name): Mount => ({ path: name, access: "hidden" }))]
+}
+
+/** Those of the guards whose path still exists: bubblewrap fails for a missing one. */
+export const remaining = (guards: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
+  guards.filter((guard) => attempt(() => lstatSync(guard.path)) !== undefined)
+
+/** Bubblewrap's mount arguments, with the guards of `guardsWithin`. */
+export const mountArguments = (
+  { bytes, given, home, world }: Shown,
+  guards: ReadonlyArray<Mount>
+): ReadonlyArray<string> => {
+  const mounts = ordered([...pinned(given, guards), ...guards, ...given])
   return [
     ...systemArguments(),
     ...settings.flatMap((name) => ["--ro-bind-try", name, name]),

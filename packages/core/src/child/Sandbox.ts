@@ -8,7 +8,7 @@ import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
 import { isWithin } from "../support/TextFile.ts"
-import { type Mount, mountArguments, real } from "./Mounts.ts"
+import { guardsWithin, type Mount, mountArguments, real, remaining } from "./Mounts.ts"
 import { runShell } from "./ShellProcess.ts"
 import { filterFor } from "./SystemCalls.ts"
 
@@ -67,6 +67,11 @@ export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook
 export interface Confined {
   /** The command line before the program and its arguments. */
   readonly prefix: ReadonlyArray<string>
+  /**
+   * The command line of another sandbox that shows the same, with the protection of the first, and these folders as
+   * writable: for programs of the runtime beside the sandboxed one, which must not reach more.
+   */
+  readonly beside: (writable: ReadonlyArray<string>) => ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
   readonly limits: { readonly processes: number; readonly bytes: number }
   /** What the sandbox allows, to explain a failure. */
@@ -81,6 +86,8 @@ export interface Wanted {
   readonly writable: ReadonlyArray<string>
   readonly readable?: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
+  /** The highest descriptor that the program inherits; 2 by default. */
+  readonly descriptors?: number
   /** Settings that override the host's. */
   readonly own?: SandboxSettings
 }
@@ -100,8 +107,8 @@ const limiterShell = existsSync("/bin/bash")
  * the number of processes.
  */
 const limiter =
-  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
-  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 2; exec "$@"'
+  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt "$3" ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
+  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 3; exec "$@"'
 
 /** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
 const isolation = (network: boolean): ReadonlyArray<string> => [
@@ -177,22 +184,29 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
   const { TMPDIR: _, HOME: written = homedir(), ...rest } = wanted.env
   const home = path.isAbsolute(written) && written !== "/" ? written : "/tmp"
   const env = { ...rest, HOME: home }
-  const mounts = mountArguments({ given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world })
+  const shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
+  const guards = guardsWithin(shown)
+  const commandLine = (mounts: ReadonlyArray<string>, descriptors: number): ReadonlyArray<string> => [
+    ...filtered(filter, program),
+    ...isolation(network),
+    ...mounts,
+    "--chdir",
+    wanted.cwd,
+    "--",
+    limiterShell.path,
+    "-c",
+    limiter,
+    "sandbox",
+    String(processes),
+    String(Math.ceil(bytes / 1024)),
+    String(descriptors)
+  ]
   return {
-    prefix: [
-      ...filtered(filter, program),
-      ...isolation(network),
-      ...mounts,
-      "--chdir",
-      wanted.cwd,
-      "--",
-      limiterShell.path,
-      "-c",
-      limiter,
-      "sandbox",
-      String(processes),
-      String(Math.ceil(bytes / 1024))
-    ],
+    prefix: commandLine(mountArguments(shown, guards), wanted.descriptors ?? 2),
+    beside: (writable) => {
+      const more = writable.map((name): Mount => ({ path: name, access: "write" }))
+      return commandLine(mountArguments({ ...shown, given: [...given, ...more] }, remaining(guards)), 2)
+    },
     env,
     limits: { processes, bytes },
     summary: summaryOf(given, network)

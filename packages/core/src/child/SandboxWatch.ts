@@ -8,6 +8,20 @@ import { pause } from "./ShellProcess.ts"
 
 const lookMillis = 100
 
+export interface Limits {
+  readonly processes: number
+  readonly bytes: number
+}
+
+/** The bound that a sandbox exceeded. */
+export type Bound = "processes" | "memory"
+
+/** Says what the bound is. */
+export const allowance = (bound: Bound, { bytes, processes }: Limits): string =>
+  bound === "processes"
+    ? `the sandbox allows ${processes} processes and threads at a time`
+    : `the sandbox allows ${bytes} bytes of memory for all processes together`
+
 const read = (name: string): string => {
   try {
     return readFileSync(name, "utf8")
@@ -24,8 +38,29 @@ const usageOf = (pid: string) => {
   return { threads: number("Threads"), bytes: (number("RssAnon") + number("RssShmem")) * 1024 }
 }
 
+/** The children of a process, the oldest first. */
+const childrenOf = (pid: string): ReadonlyArray<string> =>
+  read(`/proc/${pid}/task/${pid}/children`)
+    .split(" ")
+    .filter((child) => child !== "")
+
+/** Processes of a sandbox by the numbers that they have outside of it. */
+export interface Outside {
+  /** The sandbox's first process: with its end the kernel ends all others. */
+  readonly init: number
+  /** The program that was started in the sandbox. */
+  readonly program: number
+}
+
+/** Finds the processes of the sandbox whose `bwrap` has this number; undefined once they have ended. */
+export const outsideOf = (pid: number): Outside | undefined => {
+  const [init] = childrenOf(String(pid))
+  const [program] = init === undefined ? [] : childrenOf(init)
+  return init === undefined || program === undefined ? undefined : { init: Number(init), program: Number(program) }
+}
+
 /** The bound that the process tree below `pid` exceeds. Orphans stay in the tree, below the sandbox's first process. */
-const passed = (pid: number, limits: { readonly processes: number; readonly bytes: number }) => {
+const passed = (pid: number, limits: Limits): Bound | undefined => {
   let [count, bytes] = [0, 0]
   const waiting = [String(pid)]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
@@ -35,20 +70,13 @@ const passed = (pid: number, limits: { readonly processes: number; readonly byte
     // Two belong to the sandbox itself.
     if (count > limits.processes + 2) return "processes"
     if (bytes > limits.bytes) return "memory"
-    waiting.push(
-      ...read(`/proc/${next}/task/${next}/children`)
-        .split(" ")
-        .filter((child) => child !== "")
-    )
+    waiting.push(...childrenOf(next))
   }
   return undefined
 }
 
 /** Waits until the process tree exceeds a bound, and returns that bound. */
-export const watch = Effect.fn("SandboxWatch.watch")(function* (
-  find: () => number | null,
-  limits: { readonly processes: number; readonly bytes: number }
-) {
+export const watch = Effect.fn("SandboxWatch.watch")(function* (find: () => number | null, limits: Limits) {
   for (;;) {
     yield* pause(lookMillis)
     const pid = find()

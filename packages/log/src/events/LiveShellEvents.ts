@@ -12,7 +12,17 @@ const shellID = Schema.NonEmptyString
 const checkpointID = Schema.NonEmptyString
 
 /** Why a shell is closed. `lost`: its transport ended, or the process that kept it. */
-export const ShellCloseReason = Schema.Literal("destroyed", "reaped", "exited", "timeout", "lost", "shutdown")
+export const ShellCloseReason = Schema.Literal(
+  "destroyed",
+  "reaped",
+  "exited",
+  "timeout",
+  "lost",
+  "shutdown",
+  // A bound of its sandbox.
+  "processes",
+  "memory"
+)
 export type ShellCloseReason = typeof ShellCloseReason.Type
 
 /** Where a shell runs. */

@@ -35,6 +35,8 @@ export const ExecResult = Schema.Struct({
   timed_out: optional(Schema.Boolean),
   /** The shell ended with this command; the reason. */
   closed: optional(CloseReason),
+  /** What the sandbox of the shell allows, if the command failed or exceeded a bound. */
+  sandbox: optional(Schema.String),
   /** What background jobs printed between the end of the previous command and the start of this one. */
   late_output: optional(Schema.String),
   /** Why there is no automatic checkpoint of the files before the command. */

@@ -2,6 +2,7 @@
  * What can go wrong with a live shell, as values that a caller can act on. No message contains a secret.
  * Spec: SL-7 in specs/shell.md.
  */
+import { ShellCloseReason } from "@daybook/log/events/LiveShellEvents"
 import { Schema } from "effect"
 
 /** An option, a budget or a policy is invalid. Nothing was started. */
@@ -37,7 +38,15 @@ export class TransportFailed extends Schema.TaggedError<TransportFailed>("@daybo
   "TransportFailed",
   {
     transport: Schema.Literal("local", "ssh", "docker"),
-    reason: Schema.Literal("unreachable", "host key", "credentials", "no shell", "lost"),
+    reason: Schema.Literal(
+      "unreachable",
+      "host key",
+      "credentials",
+      "no shell",
+      "lost",
+      "sandbox.denied",
+      "sandbox.unavailable"
+    ),
     details: Schema.String
   }
 ) {
@@ -47,8 +56,8 @@ export class TransportFailed extends Schema.TaggedError<TransportFailed>("@daybo
 }
 
 /** Why a shell closed. */
-export const CloseReason = Schema.Literal("destroyed", "reaped", "exited", "timeout", "lost", "shutdown")
-export type CloseReason = typeof CloseReason.Type
+export const CloseReason = ShellCloseReason
+export type CloseReason = ShellCloseReason
 
 /** The shell has ended; it takes no more commands. */
 export class ShellClosed extends Schema.TaggedError<ShellClosed>("@daybook/shell/ShellClosed")("ShellClosed", {

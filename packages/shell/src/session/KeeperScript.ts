@@ -9,7 +9,8 @@ import { abortSignal, callVariable, type Dialect, markVariable } from "./ShellSc
 
 /** One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done. */
 export type Order =
-  | { readonly order: "root"; readonly pid: number }
+  /** Names the shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
+  | { readonly order: "root"; readonly pid: number; readonly init: number | undefined }
   /** Interrupts the running command. Only bash knows the signal that ends the rest of the list. */
   | { readonly order: "interrupt"; readonly dialect: Dialect }
   /** Kills what the command of this number started and left. */
@@ -20,7 +21,7 @@ export type Order =
 export const orderLine = (order: Order): string => {
   switch (order.order) {
     case "root":
-      return `root ${order.pid}\n`
+      return `root ${order.pid} ${order.init ?? ""}\n`
     case "reap":
       return `reap ${order.number}\n`
     case "interrupt":
@@ -45,7 +46,7 @@ export const keeperScript = ({ control: withControl, mark }: KeeperOptions): str
   `
 trap '' INT TERM HUP PIPE
 : "\${TMPDIR:=/tmp}"
-root= folder=
+root= init= group= folder=
 ${withControl ? control : ""}
 printf '%s\\0' "$folder" >&2
 ${withControl ? 'cat <"$folder/control" &' : ""}
@@ -57,7 +58,7 @@ marked() {
     [ "$f" = "$root" ] || add "$f"
   done
 }
-# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session.
+# Adds descendants of what is found and, if $1 is yes, of the shell, the members of its session, and its sandbox.
 below() {
   more=yes
   while [ $more = yes ]; do
@@ -76,7 +77,7 @@ below() {
       session=\${s%% *}
       case " $found " in *" $parent "*) add "$p"; continue ;; esac
       [ "$1" = yes ] || continue
-      if [ "$parent" = "$root" ] || [ "$session" = "$root" ]; then add "$p"; fi
+      if [ "$parent" = "$root" ] || [ "$session" = "$root" ] || [ "$p" = "$init" ]; then add "$p"; fi
     done
   done
 }
@@ -96,23 +97,23 @@ finish() {
   [ -n "$root" ] || return
   kill -STOP "$root" 2>/dev/null
   [ -d /proc/self ] && sweep yes ${markVariable}=${mark}
-  kill -KILL "-$root" 2>/dev/null
+  kill -KILL "-$group" 2>/dev/null
   kill -KILL "$root" 2>/dev/null
 }
-while IFS=' ' read -r order argument; do
+while IFS=' ' read -r order argument first; do
   case $order in
-    root) root=$argument ;;
+    root) root=$argument init=$first group=\${first:-$argument} ;;
     interrupt)
       if [ "$argument" = bash ]; then
         kill -${abortSignal} "$root" 2>/dev/null
-        kill -INT "-$root" 2>/dev/null
+        kill -INT "-$group" 2>/dev/null
         # A command can stop its shell.
         kill -CONT "$root" 2>/dev/null
       else
         # The shell has its interrupt before it can see that a child has ended.
         kill -STOP "$root" 2>/dev/null
         kill -INT "$root" 2>/dev/null
-        kill -INT "-$root" 2>/dev/null
+        kill -INT "-$group" 2>/dev/null
         kill -CONT "$root" 2>/dev/null
       fi
       ;;

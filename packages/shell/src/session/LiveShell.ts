@@ -4,11 +4,13 @@
  */
 import { constants } from "node:os"
 import { Deferred, Effect, type Scope } from "effect"
+import type { Bound } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
 import * as Dialogue from "./Dialogue.ts"
 import { firstOf } from "./FirstOf.ts"
+import { lost } from "../transport/NodeProgram.ts"
 import * as Keeper from "./Keeper.ts"
 import { bootstrap, type Dialect, end, idleLine, line, noFolder, setup } from "./ShellScripts.ts"
 import type { Sink } from "./StreamCutter.ts"
@@ -35,7 +37,7 @@ export interface Command {
 }
 
 /** Why a shell ended by itself. */
-export type Ending = "exited" | "timeout" | "lost"
+export type Ending = "exited" | "timeout" | "lost" | Bound
 
 export interface Ended {
   /** 124 if the command was stopped. */
@@ -123,6 +125,21 @@ const boot = Effect.fnUntraced(function* (
   return { program, ...(yield* Deferred.await(started)) }
 })
 
+/** The shell's number for the keeper: in a sandbox, the shell knows another one. */
+const placeOf = (transport: Transport, { pid, program }: Started & { readonly program: Program }) => {
+  if (transport.sandbox === undefined) return Effect.succeed({ pid, init: undefined })
+  const found = program.outside?.()
+  return found === undefined
+    ? Effect.fail(
+        new TransportFailed({
+          transport: transport.name,
+          reason: "no shell",
+          details: "the shell's process in its sandbox was not found"
+        })
+      )
+    : Effect.succeed({ pid: found.program, init: found.init })
+}
+
 /** Runs commands in a started shell. `finish` kills it. */
 const makeRunner = Effect.fnUntraced(function* (
   { dialect, program }: { readonly dialect: Dialect; readonly program: Program },
@@ -134,9 +151,9 @@ const makeRunner = Effect.fnUntraced(function* (
   let number = 0
   yield* Effect.forkScoped(
     Effect.gen(function* () {
-      const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, { code: null, signal: null }))
+      const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, lost))
       yield* drain(drainMillis)
-      ending ??= exit.code === null && exit.signal === null ? "lost" : "exited"
+      ending ??= exit.bound ?? (exit.code === null && exit.signal === null ? "lost" : "exited")
       yield* Deferred.succeed(ended, { exit, ending })
       dialogue.close()
     })
@@ -207,7 +224,7 @@ export const open = Effect.fn("LiveShell.open")(function* (
   const keeper = yield* Keeper.start(transport, mark)
   keeper.listen((bytes) => dialogue.take("control", bytes))
   const shell = yield* boot(transport, options, mark, dialogue)
-  yield* keeper.ask({ order: "root", pid: shell.pid })
+  yield* keeper.ask({ order: "root", ...(yield* placeOf(transport, shell)) })
   const runner = yield* makeRunner(shell, keeper, dialogue)
   // Before the runner's fiber ends: a running command learns that the shell is gone.
   yield* Effect.addFinalizer(() =>

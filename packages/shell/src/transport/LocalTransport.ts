@@ -13,8 +13,17 @@ import type { Program, StreamName, Transport } from "./Program.ts"
 export interface LocalSettings {
   /** The environment of the shell; harmless variables of this process by default. */
   readonly env?: Readonly<Record<string, string>>
-  /** A program with arguments that runs the shell, such as a sandbox. */
-  readonly prefix?: ReadonlyArray<string>
+}
+
+/** How a program is started. */
+export interface Launch {
+  readonly env: Readonly<Record<string, string>>
+  /** A program with arguments that runs the script. */
+  readonly prefix: ReadonlyArray<string>
+  /** This process's folder by default. */
+  readonly cwd?: string
+  /** Whether the program has a third stream. */
+  readonly control: boolean
 }
 
 const failed = (cause: unknown) =>
@@ -43,13 +52,13 @@ const names: ReadonlyArray<StreamName> = ["stdout", "stderr", "control"]
 const isReadable = (stream: Readable | Writable | null | undefined): stream is Readable =>
   stream !== null && stream !== undefined && "read" in stream
 
-const start = (settings: LocalSettings, script: string, control: boolean) =>
+const start = ({ control, cwd, env, prefix }: Launch, script: string) =>
   Effect.async<Started, TransportFailed>((resume) => {
     try {
-      const [file = "sh", ...args] = [...(settings.prefix ?? []), "sh", "-c", script]
-      const env = settings.env ?? childEnvironment(process.env)
+      const [file = "sh", ...args] = [...prefix, "sh", "-c", script]
       const child = spawn(file, args, {
         env,
+        ...(cwd === undefined ? {} : { cwd }),
         detached: true,
         stdio: ["pipe", "pipe", "pipe", control ? "pipe" : "ignore"]
       })
@@ -70,21 +79,31 @@ const start = (settings: LocalSettings, script: string, control: boolean) =>
     }
   })
 
-const run = (settings: LocalSettings, control: boolean) =>
-  Effect.fn("LocalTransport.run")(function* (script: string): Effect.fn.Return<Program, TransportFailed, Scope.Scope> {
-    const { program } = yield* Effect.acquireRelease(start(settings, script, control), ({ detach, pid, streams }) =>
-      Effect.sync(() => {
-        detach()
-        killGroup(pid)
-        for (const stream of streams) stream.destroy()
-      })
-    )
-    return program
-  })
+interface Launched {
+  readonly program: Program
+  readonly pid: number
+  /** Kills its process group. */
+  readonly end: () => void
+}
 
-export const make = (settings: LocalSettings = {}): Transport => ({
-  name: "local",
-  run: run(settings, false),
-  runControlled: run(settings, true),
-  controlled: true
+/** Runs a script. The scope's end kills its process group. */
+export const launch = Effect.fn("LocalTransport.run")(function* (
+  options: Launch,
+  script: string
+): Effect.fn.Return<Launched, TransportFailed, Scope.Scope> {
+  const { pid, program } = yield* Effect.acquireRelease(start(options, script), ({ detach, pid: started, streams }) =>
+    Effect.sync(() => {
+      detach()
+      killGroup(started)
+      for (const stream of streams) stream.destroy()
+    })
+  )
+  return { program, pid, end: () => killGroup(pid) }
 })
+
+export const make = (settings: LocalSettings = {}): Transport => {
+  const env = settings.env ?? childEnvironment(process.env)
+  const run = (control: boolean) => (script: string) =>
+    Effect.map(launch({ env, prefix: [], control }, script), ({ program }) => program)
+  return { name: "local", run: run(false), runControlled: run(true), controlled: true }
+}

@@ -2,6 +2,7 @@
  * A program with separate streams that a transport runs: a local process, a channel of an SSH connection, or a program in
  * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-80..SL-83 in specs/shell.md.
  */
+import type { Bound, Limits, Outside } from "@daybook/core/child/SandboxWatch"
 import type { Effect, Scope } from "effect"
 import type { TransportFailed } from "../domain/ShellError.ts"
 
@@ -12,6 +13,8 @@ export type StreamName = "stdout" | "stderr" | "control"
 export interface Exit {
   readonly code: number | null
   readonly signal: string | null
+  /** The bound of its sandbox that ended it. */
+  readonly bound?: Bound
 }
 
 export type Listener = (stream: StreamName, bytes: Uint8Array) => void
@@ -28,6 +31,8 @@ export interface Program {
   readonly endInput: Effect.Effect<void>
   /** The program's end. Its descendants may still run and hold the streams. */
   readonly exit: Effect.Effect<Exit>
+  /** Only in a sandbox: the program's number for programs outside of it. Undefined once it has ended. */
+  readonly outside?: () => Outside | undefined
 }
 
 /** Runs programs in one place. The scope of the transport holds what they share, such as the connection. */
@@ -41,4 +46,15 @@ export interface Transport {
   readonly runControlled: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
   /** Whether `runControlled` has a third stream. */
   readonly controlled: boolean
+  /** The sandbox in which `runControlled` runs its script; other scripts run outside, as the runtime's own programs. */
+  readonly sandbox?: ShellSandbox
+}
+
+/** The sandbox of a shell. */
+export interface ShellSandbox {
+  /** The folder in which the shell starts. */
+  readonly cwd: string
+  readonly limits: Limits
+  /** What the sandbox allows, to explain a failure. */
+  readonly summary: string
 }

@@ -1,0 +1,108 @@
+/**
+ * Programs on this machine, with the shell in the runtime's sandbox. What the runtime runs beside the shell, its keeper and the
+ * writer of its input, is outside, where it can signal and end the sandbox: it takes no program from a folder that the
+ * shell can write. Without a sandbox, `LocalTransport.ts` alone. Reasons: decision 0065. Spec: SL-200..SL-214 in specs/shell.md.
+ */
+import { mkdtempSync, rmSync } from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import * as path from "node:path"
+import { Effect, type Scope } from "effect"
+import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
+import { bounded } from "@daybook/core/child/ControlGroup"
+import { real } from "@daybook/core/child/Mounts"
+import type { Confined, Sandboxes, Wanted } from "@daybook/core/child/Sandbox"
+import { type Bound, outsideOf, watch } from "@daybook/core/child/SandboxWatch"
+import { isWithin } from "@daybook/core/support/TextFile"
+import { TransportFailed } from "../domain/ShellError.ts"
+import type { LocalTarget } from "../domain/Target.ts"
+import * as LocalTransport from "./LocalTransport.ts"
+import type { Transport } from "./Program.ts"
+
+export interface LocalOptions extends LocalTransport.LocalSettings {
+  /** Creates the sandbox of the shell, if its settings say so. */
+  readonly sandbox?: Sandboxes
+  /** Folders that a sandboxed shell may write, besides those of the settings; this process's folder by default. */
+  readonly writable?: ReadonlyArray<string>
+  /** Paths that the sandbox hides, besides those of the settings. */
+  readonly hidden?: ReadonlyArray<string>
+}
+
+const failed = (reason: TransportFailed["reason"], details: string) =>
+  new TransportFailed({ transport: "local", reason, details })
+
+/** Folders of programs that no sandboxed shell can write. */
+const systemPath = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
+
+/** A folder of the host that the sandbox shows as read-only: what is created in it, such as a fifo, reaches the shell. */
+const shownFolder = Effect.acquireRelease(
+  Effect.try({
+    try: () => mkdtempSync(path.join(real(tmpdir()) ?? tmpdir(), "daybook-shell-")),
+    catch: () => failed("no shell", `the folder ${tmpdir()} cannot be written`)
+  }),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** The sandbox. A shell in another configured folder does not need this process's folder. */
+const confine = (sandbox: Sandboxes, wanted: Wanted) =>
+  sandbox.confine(wanted).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "SandboxRefused" && !wanted.writable.some((name) => isWithin(name, wanted.cwd)),
+      () => sandbox.confine({ ...wanted, writable: [] })
+    ),
+    Effect.mapError(({ _tag, message }) =>
+      failed(_tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message)
+    ),
+    Effect.flatMap(Effect.orDie)
+  )
+
+/** The shell's script runs in the sandbox, which ends when it exceeds a bound. */
+const runConfined = ({ env, limits, prefix }: Confined): Transport["runControlled"] =>
+  Effect.fnUntraced(function* (script) {
+    const bounds = yield* bounded(limits)
+    const launch = { env, prefix: [...bounds, ...prefix], cwd: "/", control: true }
+    const { end, pid, program } = yield* LocalTransport.launch(launch, script)
+    let bound: Bound | undefined
+    yield* Effect.forkScoped(
+      Effect.map(
+        watch(() => pid, limits),
+        (found) => {
+          bound = found
+          end()
+        }
+      )
+    )
+    return {
+      ...program,
+      exit: Effect.map(program.exit, (exit) => (bound === undefined ? exit : { ...exit, bound })),
+      outside: () => outsideOf(pid)
+    }
+  })
+
+/** Opens the way to this machine. Fails before anything starts if a sandbox is asked for and cannot be made as asked. */
+export const make = Effect.fn("SandboxedTransport.make")(function* (
+  target: LocalTarget,
+  { env = childEnvironment(process.env), hidden = [], sandbox, writable = [process.cwd()] }: LocalOptions
+): Effect.fn.Return<Transport, TransportFailed, Scope.Scope> {
+  if (sandbox?.settings.mode !== "on") return LocalTransport.make({ env })
+  const asked = target.cwd ?? writable[0] ?? process.cwd()
+  const cwd = real(asked)
+  if (cwd === undefined) return yield* failed("no shell", `the shell cannot start in ${asked}: there is no such folder`)
+  const shown = yield* shownFolder
+  const confined = yield* confine(sandbox, {
+    cwd,
+    writable: writable.flatMap((name) => real(name) ?? []),
+    readable: [shown],
+    env,
+    descriptors: 3,
+    own: { hidden: [...(sandbox.settings.hidden ?? []), ...hidden] }
+  })
+  const outside = { env: { PATH: systemPath, HOME: confined.env["HOME"] ?? homedir(), TMPDIR: shown }, cwd: "/" }
+  return {
+    name: "local",
+    run: (script) =>
+      Effect.map(LocalTransport.launch({ ...outside, prefix: [], control: false }, script), ({ program }) => program),
+    runControlled: runConfined(confined),
+    controlled: true,
+    sandbox: { cwd, limits: confined.limits, summary: confined.summary }
+  }
+})
