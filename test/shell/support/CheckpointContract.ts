@@ -12,6 +12,8 @@ export interface CheckpointPlace {
   /** The transport's name, for the titles. */
   readonly name: string
   readonly transport: Effect.Effect<Transport, TransportFailed, Scope.Scope>
+  /** The folder of the workspaces; `/tmp` by default. */
+  readonly base?: string
 }
 
 export interface Workspace {
@@ -32,7 +34,10 @@ find . -mindepth 1 -exec sh -c '
   done' sh {} +`
 
 /** A new workspace, which the scope's end removes. */
-export const workspaceOn = (transport: Transport, options: { readonly ignores?: ReadonlyArray<string> } = {}) =>
+export const workspaceOn = (
+  transport: Transport,
+  options: { readonly ignores?: ReadonlyArray<string>; readonly base?: string } = {}
+) =>
   Effect.gen(function* () {
     const print = (script: string) =>
       Effect.map(
@@ -43,7 +48,7 @@ export const workspaceOn = (transport: Transport, options: { readonly ignores?: 
         }
       )
     const folder = yield* Effect.acquireRelease(
-      print('printf %s "$(mktemp -d /tmp/daybook-workspace.XXXXXX)"'),
+      print(`printf %s "$(mktemp -d ${options.base ?? "/tmp"}/daybook-workspace.XXXXXX)"`),
       (path) => Effect.ignore(print(`chmod -R u+rwx ${quoted(path)}; rm -rf -- ${quoted(path)}`))
     )
     const checkpoints = yield* Checkpoints.make(
@@ -64,14 +69,14 @@ export const workspaceOn = (transport: Transport, options: { readonly ignores?: 
     return workspace
   })
 
-export const checkpointContract = ({ name, transport }: CheckpointPlace) => {
+export const checkpointContract = ({ base = "/tmp", name, transport }: CheckpointPlace) => {
   const live = (
     title: string,
     use: (workspace: Workspace) => Effect.Effect<void, unknown, Scope.Scope>,
     options: { readonly ignores?: ReadonlyArray<string> } = {}
   ) =>
     it.live(`${title} (${name})`, () =>
-      Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(workspaceOn(each, options), use)))
+      Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(workspaceOn(each, { ...options, base }), use)))
     )
 
   describe.concurrent("checkpoints", () => {

@@ -110,8 +110,14 @@ export const make = Effect.fnUntraced(function* (
   let store: string | undefined
   let number = 0
 
-  const run = (script: (token: string) => string, id = "", input?: Uint8Array) =>
-    runScript(transport, script, input).pipe(
+  /** Work on the workspace reaches no more than the shell: the shell may change the workspace meanwhile. */
+  const workOn = (at: string): Pick<Transport, "run"> => {
+    const { sandbox } = transport
+    return sandbox === undefined ? transport : { run: (script) => sandbox.run(script, at) }
+  }
+
+  const run = (where: Pick<Transport, "run">, script: (token: string) => string, id = "", input?: Uint8Array) =>
+    runScript(where, script, input).pipe(
       Effect.flatMap((finished) => checked(finished, id)),
       Effect.mapError((error) =>
         error._tag === "CheckpointFailed"
@@ -130,7 +136,7 @@ export const make = Effect.fnUntraced(function* (
       // A lost connection leaves the store; the next one that is created there removes it when it is old.
       store === undefined
         ? Effect.void
-        : run(removing(store)).pipe(Effect.interruptible, Effect.timeout("10 seconds"), Effect.ignore)
+        : run(transport, removing(store)).pipe(Effect.interruptible, Effect.timeout("10 seconds"), Effect.ignore)
     )
   )
 
@@ -138,7 +144,7 @@ export const make = Effect.fnUntraced(function* (
   const opened = Effect.uninterruptible(
     Effect.suspend(() =>
       store === undefined
-        ? Effect.map(run(creating(place)), (output) => (store = output.toString("utf8")))
+        ? Effect.map(run(transport, creating(place)), (output) => (store = output.toString("utf8")))
         : Effect.succeed(store)
     )
   )
@@ -167,7 +173,7 @@ export const make = Effect.fnUntraced(function* (
   [ -n "$old" ] || prune ${name} >/dev/null
   printf '%s %s' "$id" "\${old:-no}"
 }`
-    const output = (yield* within(run(onStore(place, at, `${capturing(place)}\n${body}`)))).toString("utf8")
+    const output = (yield* within(run(workOn(at), onStore(place, at, `${capturing(place)}\n${body}`)))).toString("utf8")
     return { id: output.slice(0, 40), isNew: output.endsWith("no") }
   }, turn.withPermits(1))
 
@@ -175,7 +181,7 @@ export const make = Effect.fnUntraced(function* (
     const body = `main() {
   git for-each-ref --sort=-refname --format='%(objectname) %(contents:subject)' refs/checkpoints/
 }`
-    const output = (yield* run(onStore(place, at, body))).toString("utf8")
+    const output = (yield* run(workOn(at), onStore(place, at, body))).toString("utf8")
     return output.split("\n").flatMap((line): ReadonlyArray<Checkpoint> => {
       const message = decodeMessage(line.slice(41))
       return message._tag === "None" ? [] : [{ id: line.slice(0, 40), ...message.value }]
@@ -189,7 +195,7 @@ export const make = Effect.fnUntraced(function* (
   const restoreAt = Effect.fnUntraced(function* (at: string, id: string) {
     const message = yield* messageOf("restore", undefined)
     const compare = `${capturing(place)}\n${RestoreScript.finding(id)}\n${RestoreScript.comparing(nextNumber(), message)}`
-    const comparison = Restoration.comparisonIn(yield* within(run(onStore(place, at, compare), id)))
+    const comparison = Restoration.comparisonIn(yield* within(run(workOn(at), onStore(place, at, compare), id)))
     if (comparison === undefined) {
       return yield* new CheckpointFailed({
         reason: "failed",
@@ -198,7 +204,12 @@ export const make = Effect.fnUntraced(function* (
     }
     const steps = Restoration.steps(comparison)
     const { from, safety, target } = comparison
-    yield* run(onStore(place, at, RestoreScript.applying(from, target)), id, Restoration.encoded(steps)).pipe(
+    yield* run(
+      workOn(at),
+      onStore(place, at, RestoreScript.applying(from, target)),
+      id,
+      Restoration.encoded(steps)
+    ).pipe(
       Effect.mapError((error) =>
         error._tag === "CheckpointFailed"
           ? new CheckpointFailed({

@@ -38,7 +38,7 @@ const finishedIn = (output: Buffer, token: string): Finished | undefined => {
 
 /** `script` is given the token and prints the trailer. `input` is its standard input. */
 export const runScript = (
-  transport: Transport,
+  transport: Pick<Transport, "run">,
   script: (token: string) => string,
   input: Uint8Array = new Uint8Array()
 ): Effect.Effect<Finished, CheckpointFailed | TransportFailed> =>

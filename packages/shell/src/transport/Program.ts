@@ -57,4 +57,6 @@ export interface ShellSandbox {
   readonly limits: Limits
   /** What the sandbox allows, to explain a failure. */
   readonly summary: string
+  /** Runs a script that reaches what the shell reaches, and also writes this folder. */
+  readonly run: (script: string, folder: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
 }

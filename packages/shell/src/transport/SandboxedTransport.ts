@@ -16,7 +16,7 @@ import { isWithin } from "@daybook/core/support/TextFile"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { LocalTarget } from "../domain/Target.ts"
 import * as LocalTransport from "./LocalTransport.ts"
-import type { Transport } from "./Program.ts"
+import type { Program, Transport } from "./Program.ts"
 
 export interface LocalOptions extends LocalTransport.LocalSettings {
   /** Creates the sandbox of the shell, if its settings say so. */
@@ -96,13 +96,23 @@ export const make = Effect.fn("SandboxedTransport.make")(function* (
     descriptors: 3,
     own: { hidden: [...(sandbox.settings.hidden ?? []), ...hidden] }
   })
-  const outside = { env: { PATH: systemPath, HOME: confined.env["HOME"] ?? homedir(), TMPDIR: shown }, cwd: "/" }
+  const run = (options: Omit<LocalTransport.Launch, "control" | "cwd">, script: string) =>
+    Effect.map(
+      LocalTransport.launch({ ...options, cwd: "/", control: false }, script),
+      ({ program }): Program => program
+    )
+  const outside = { env: { PATH: systemPath, HOME: confined.env["HOME"] ?? homedir(), TMPDIR: shown }, prefix: [] }
   return {
     name: "local",
-    run: (script) =>
-      Effect.map(LocalTransport.launch({ ...outside, prefix: [], control: false }, script), ({ program }) => program),
+    run: (script) => run(outside, script),
     runControlled: runConfined(confined),
     controlled: true,
-    sandbox: { cwd, limits: confined.limits, summary: confined.summary }
+    sandbox: {
+      cwd,
+      limits: confined.limits,
+      summary: confined.summary,
+      run: (script, folder) =>
+        run({ env: { ...confined.env, PATH: systemPath }, prefix: confined.beside([folder]) }, script)
+    }
   }
 })
