@@ -20,6 +20,7 @@ import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models } from "@daybook/models"
 import * as Configuration from "../config/Configuration.ts"
+import { ownFiles } from "./OwnFiles.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
 import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
@@ -56,10 +57,6 @@ export const serverStart = () => ({
   folder: join(dataFolder(process.env, homedir()), "mcp"),
   path: neutralPath(process.env)
 })
-
-/** The runtime's own files, which a sandbox hides; `root` holds session files and sockets. */
-const ownFiles = (root: string) =>
-  Effect.map(Configuration.places, ({ file }) => [file, root, dataFolder(process.env, homedir())])
 
 /** The settings as options of the runtime, without the shared spaces, which it does not use, and without retention. */
 const configured = (

@@ -1,10 +1,11 @@
 /**
  * Builds the live shells of a process: the operator's settings from the configuration, and their record in the database.
- * Spec: SL-129 in specs/shell.md, CF-52.
+ * Spec: SL-129, SL-200 in specs/shell.md, CF-43, CF-52.
  */
 import { homedir } from "node:os"
-import { dirname, join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Layer } from "effect"
+import * as Sandbox from "@daybook/core/child/Sandbox"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Store from "@daybook/log/Store"
 import * as ShellRecord from "@daybook/shell/record/ShellRecord"
@@ -13,7 +14,8 @@ import * as Shells from "@daybook/shell/Shells"
 import * as Configuration from "../config/Configuration.ts"
 import type { ShellSection } from "../config/ShellSection.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { dataFolder } from "../support/Paths.ts"
+import { dataFolder, rootPath } from "../support/Paths.ts"
+import { ownFiles } from "./OwnFiles.ts"
 
 /** Whole outputs are beside the database, unless the operator says otherwise. */
 const settingsOf = ({ outputs = {}, transports, ...rest }: ShellSection, database: string): ShellSettings => {
@@ -31,13 +33,18 @@ const recorded = (filename: string, title: string) =>
     Layer.provide(Layer.merge(Store.layer({ filename }), Identifiers.layer))
   )
 
+const databaseFiles = (filename: string): ReadonlyArray<string> =>
+  filename === ":memory:" ? [] : ["", "-wal", "-shm", "-journal"].map((end) => resolve(`${filename}${end}`))
+
 /** Live shells that record in a session of this title; without a title, nothing is recorded. */
 export const layer = (title: string | undefined) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {
-      const { shell = {} } = yield* Configuration.load
+      const { sandbox = {}, shell = {} } = yield* Configuration.load
       const filename = title === undefined ? yield* DatabasePath.path : yield* DatabasePath.writable
       const record = title === undefined ? ShellRecord.none : recorded(filename, title)
-      return Layer.provide(Shells.layer(settingsOf(shell, filename)), record)
+      const own = yield* ownFiles(rootPath(process.env, homedir(), process.cwd()))
+      const confined = Sandbox.layer({ ...sandbox, hidden: [...own, ...databaseFiles(filename)] })
+      return Layer.provide(Shells.layer(settingsOf(shell, filename)), Layer.merge(record, confined))
     })
   )
