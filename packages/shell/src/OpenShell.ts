@@ -104,9 +104,15 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
 /** What the sandbox allows, if that can be why a command failed or its shell ended (SB-13). */
 const allowedBy = ({ sandbox }: Transport, code: number, closed: CloseReason | undefined): string | undefined => {
   if (sandbox === undefined || code === 0) return undefined
-  return closed === "processes" || closed === "memory"
-    ? `Stopped: ${allowance(closed, sandbox.limits)}.`
-    : sandbox.summary
+  switch (closed) {
+    case "processes":
+    case "memory":
+      return `Stopped: ${allowance(closed, sandbox.limits)}.`
+    case "unprotected":
+      return "Stopped: a file that the sandbox protects was replaced; a new shell protects it again."
+    default:
+      return sandbox.summary
+  }
 }
 
 /** Runs the command with its input on a fifo, or without input. */

@@ -219,6 +219,21 @@ export const guardsWithin = ({ given, hidden }: Shown): ReadonlyArray<Mount> => 
 export const remaining = (guards: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
   guards.filter((guard) => attempt(() => lstatSync(guard.path)) !== undefined)
 
+const identity = (name: string): string | undefined =>
+  attempt(() => {
+    const { dev, ino } = lstatSync(name, { bigint: true })
+    return `${dev}:${ino}`
+  })
+
+/**
+ * Whether no guarded path was replaced or removed since this call. The kernel detaches a mount whose path the host replaces, and
+ * a running sandbox then shows the new file without protection.
+ */
+export const keeping = (guards: ReadonlyArray<Mount>): (() => boolean) => {
+  const before = guards.map((guard) => [guard.path, identity(guard.path)] as const)
+  return () => before.every(([name, found]) => identity(name) === found)
+}
+
 /** Bubblewrap's mount arguments, with the guards of `guardsWithin`. */
 export const mountArguments = (
   { bytes, given, home, world }: Shown,

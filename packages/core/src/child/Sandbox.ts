@@ -8,7 +8,7 @@ import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
 import { isWithin } from "../support/TextFile.ts"
-import { guardsWithin, type Mount, mountArguments, real, remaining } from "./Mounts.ts"
+import { guardsWithin, keeping, type Mount, mountArguments, real, remaining } from "./Mounts.ts"
 import { runShell } from "./ShellProcess.ts"
 import { filterFor } from "./SystemCalls.ts"
 
@@ -72,6 +72,8 @@ export interface Confined {
    * writable: for programs of the runtime beside the sandboxed one, which must not reach more.
    */
   readonly beside: (writable: ReadonlyArray<string>) => ReadonlyArray<string>
+  /** False once a protected path was replaced from outside: a sandbox that runs does not protect the new one. */
+  readonly isProtected: () => boolean
   readonly env: Readonly<Record<string, string>>
   readonly limits: { readonly processes: number; readonly bytes: number }
   /** What the sandbox allows, to explain a failure. */
@@ -207,6 +209,7 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
       const more = writable.map((name): Mount => ({ path: name, access: "write" }))
       return commandLine(mountArguments({ ...shown, given: [...given, ...more] }, remaining(guards)), 2)
     },
+    isProtected: keeping(guards),
     env,
     limits: { processes, bytes },
     summary: summaryOf(given, network)

@@ -16,6 +16,9 @@ export interface Limits {
 /** The bound that a sandbox exceeded. */
 export type Bound = "processes" | "memory"
 
+/** Why a sandbox is ended while its program runs. */
+export type Breach = Bound | "unprotected"
+
 /** Says what the bound is. */
 export const allowance = (bound: Bound, { bytes, processes }: Limits): string =>
   bound === "processes"
@@ -74,6 +77,10 @@ const passed = (pid: number, limits: Limits): Bound | undefined => {
   }
   return undefined
 }
+
+/** Waits until a path that the sandbox protects is replaced. */
+export const watchProtection = (isProtected: () => boolean): Effect.Effect<"unprotected"> =>
+  Effect.as(Effect.repeat(pause(lookMillis), { while: isProtected }), "unprotected" as const)
 
 /** Waits until the process tree exceeds a bound, and returns that bound. */
 export const watch = Effect.fn("SandboxWatch.watch")(function* (find: () => number | null, limits: Limits) {

@@ -19,9 +19,10 @@ export const ShellCloseReason = Schema.Literal(
   "timeout",
   "lost",
   "shutdown",
-  // A bound of its sandbox.
+  // A bound of its sandbox, and a protected file that was replaced.
   "processes",
-  "memory"
+  "memory",
+  "unprotected"
 )
 export type ShellCloseReason = typeof ShellCloseReason.Type
 

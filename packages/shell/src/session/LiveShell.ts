@@ -4,7 +4,7 @@
  */
 import { constants } from "node:os"
 import { Deferred, Effect, type Scope } from "effect"
-import type { Bound } from "@daybook/core/child/SandboxWatch"
+import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
@@ -37,7 +37,7 @@ export interface Command {
 }
 
 /** Why a shell ended by itself. */
-export type Ending = "exited" | "timeout" | "lost" | Bound
+export type Ending = "exited" | "timeout" | "lost" | Breach
 
 export interface Ended {
   /** 124 if the command was stopped. */
@@ -153,7 +153,7 @@ const makeRunner = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, lost))
       yield* drain(drainMillis)
-      ending ??= exit.bound ?? (exit.code === null && exit.signal === null ? "lost" : "exited")
+      ending ??= exit.breach ?? (exit.code === null && exit.signal === null ? "lost" : "exited")
       yield* Deferred.succeed(ended, { exit, ending })
       dialogue.close()
     })

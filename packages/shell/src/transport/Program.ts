@@ -2,7 +2,7 @@
  * A program with separate streams that a transport runs: a local process, a channel of an SSH connection, or a program in
  * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-80..SL-83 in specs/shell.md.
  */
-import type { Bound, Limits, Outside } from "@daybook/core/child/SandboxWatch"
+import type { Breach, Limits, Outside } from "@daybook/core/child/SandboxWatch"
 import type { Effect, Scope } from "effect"
 import type { TransportFailed } from "../domain/ShellError.ts"
 
@@ -13,8 +13,8 @@ export type StreamName = "stdout" | "stderr" | "control"
 export interface Exit {
   readonly code: number | null
   readonly signal: string | null
-  /** The bound of its sandbox that ended it. */
-  readonly bound?: Bound
+  /** Why its sandbox was ended. */
+  readonly breach?: Breach
 }
 
 export type Listener = (stream: StreamName, bytes: Uint8Array) => void

@@ -11,8 +11,7 @@ import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { real } from "@daybook/core/child/Mounts"
 import type { Confined, Sandboxes, Wanted } from "@daybook/core/child/Sandbox"
-import { type Bound, outsideOf, watch } from "@daybook/core/child/SandboxWatch"
-import { isWithin } from "@daybook/core/support/TextFile"
+import { type Breach, outsideOf, watch, watchProtection } from "@daybook/core/child/SandboxWatch"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { LocalTarget } from "../domain/Target.ts"
 import * as LocalTransport from "./LocalTransport.ts"
@@ -42,12 +41,11 @@ const shownFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** The sandbox. A shell in another configured folder does not need this process's folder. */
+/** The sandbox. A shell in a folder of the settings does not need the host's own, which may hold the home folder. */
 const confine = (sandbox: Sandboxes, wanted: Wanted) =>
   sandbox.confine(wanted).pipe(
-    Effect.catchIf(
-      (error) => error._tag === "SandboxRefused" && !wanted.writable.some((name) => isWithin(name, wanted.cwd)),
-      () => sandbox.confine({ ...wanted, writable: [] })
+    Effect.catchTag("SandboxRefused", (refused) =>
+      Effect.mapError(sandbox.confine({ ...wanted, writable: [] }), () => refused)
     ),
     Effect.mapError(({ _tag, message }) =>
       failed(_tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message)
@@ -55,25 +53,28 @@ const confine = (sandbox: Sandboxes, wanted: Wanted) =>
     Effect.flatMap(Effect.orDie)
   )
 
-/** The shell's script runs in the sandbox, which ends when it exceeds a bound. */
-const runConfined = ({ env, limits, prefix }: Confined): Transport["runControlled"] =>
+/** Runs the shell's script in the sandbox, and ends it when it exceeds a bound or protects no longer what it did. */
+const runConfined = ({ env, isProtected, limits, prefix }: Confined): Transport["runControlled"] =>
   Effect.fnUntraced(function* (script) {
     const bounds = yield* bounded(limits)
     const launch = { env, prefix: [...bounds, ...prefix], cwd: "/", control: true }
     const { end, pid, program } = yield* LocalTransport.launch(launch, script)
-    let bound: Bound | undefined
-    yield* Effect.forkScoped(
-      Effect.map(
-        watch(() => pid, limits),
-        (found) => {
-          bound = found
-          end()
-        }
-      )
+    let breach: Breach | undefined
+    const stop = (found: Breach) =>
+      Effect.sync(() => {
+        breach ??= found
+        end()
+      })
+    const found = Effect.raceFirst(
+      watch(() => pid, limits),
+      watchProtection(isProtected)
     )
+    yield* Effect.forkScoped(Effect.flatMap(found, stop))
     return {
       ...program,
-      exit: Effect.map(program.exit, (exit) => (bound === undefined ? exit : { ...exit, bound })),
+      // No command begins in a sandbox that does not protect.
+      write: (bytes) => Effect.suspend(() => (isProtected() ? program.write(bytes) : stop("unprotected"))),
+      exit: Effect.map(program.exit, (exit) => (breach === undefined ? exit : { ...exit, breach })),
       outside: () => outsideOf(pid)
     }
   })
