@@ -23,7 +23,7 @@ export interface Result {
   readonly memory: number
 }
 
-const times = (count: number, one: Effect.Effect<unknown, unknown>) =>
+export const times = (count: number, one: Effect.Effect<unknown, unknown>) =>
   Effect.gen(function* () {
     const found: Array<number> = []
     for (let index = 0; index < count; index++) {

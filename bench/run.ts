@@ -24,7 +24,7 @@ import * as Replay from "./Replay.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
 import * as Search from "./Search.ts"
 import * as Served from "./Served.ts"
-import * as Shell from "./Shell.ts"
+import { shell } from "./ShellFigures.ts"
 import * as SlowClient from "./SlowClient.ts"
 import { freshFile } from "./Stores.ts"
 import * as Turn from "./Turn.ts"
@@ -234,25 +234,6 @@ const permissions = async ({ directory, rounds }: Options): Promise<ReadonlyArra
     { name: "command", value: sandbox.bare, unit: "ms" },
     { name: "command in a sandbox", value: sandbox.sandboxed, unit: "ms" },
     { name: "command in a sandbox, above a bare one", value: sandbox.more, unit: "ms", bar: atMost(15) }
-  ]
-}
-
-const shell = async ({ quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
-  const megabytes = quick ? 40 : 200
-  const found = await Shell.measure(rounds, megabytes)
-  return [
-    { name: "echo hi, raw pipe", value: found.raw, unit: "ms", note: "text to bash and its answer, no frame" },
-    { name: "echo hi, a live shell's bytes and code", value: found.live, unit: "ms" },
-    { name: "echo hi, Shells.exec", value: found.result, unit: "ms" },
-    { name: "echo hi, against the raw pipe", value: found.result / found.raw, unit: "x", bar: atMost(2) },
-    { name: "echo hi, a process per command", value: found.process, unit: "ms" },
-    { name: `${megabytes} MB through 100,000 characters`, value: found.rate, unit: "MB/s" },
-    {
-      name: `${megabytes} MB through 100,000 characters, memory`,
-      value: found.memory,
-      unit: "MB",
-      note: "above the start"
-    }
   ]
 }
 

@@ -8,7 +8,15 @@ import type { StreamName } from "../transport/Program.ts"
 import * as ControlStream from "./ControlStream.ts"
 import * as StreamCutter from "./StreamCutter.ts"
 
-export const makeToken = () => randomBytes(16).toString("hex")
+let pool = Buffer.alloc(0)
+
+/** 128 random bits. Many are drawn at once: a call of the random source costs more than a token. */
+export const makeToken = (): string => {
+  if (pool.length === 0) pool = randomBytes(4_096)
+  const token = pool.toString("hex", 0, 16)
+  pool = pool.subarray(16)
+  return token
+}
 
 /** Take the output of one command. */
 export interface Sinks {

@@ -92,9 +92,13 @@ const functions = (dialect: Dialect, { idle, mark }: Setup): string => {
     heal,
     // A command's `exec` can keep bash from restoring its streams.
     `${run} exec <&${input} >/dev/null 2>&1`,
-    `${run} printf '%s> %s ' "$1" "$2" >&${control}`,
-    `${run} pwd >&${control}`,
-    `${run} printf '\\0' >&${control}`,
+    ...(dialect === "bash"
+      ? [`${run} printf '%s> %s %s\\n\\0' "$1" "$2" "$DIRSTACK" >&${control}`]
+      : [
+          `${run} printf '%s> %s ' "$1" "$2" >&${control}`,
+          `${run} pwd >&${control}`,
+          `${run} printf '\\0' >&${control}`
+        ]),
     `${run} printf '%s>' "$1" >&${stdout}`,
     `${run} printf '%s>' "$1" >&${stderr}`,
     "}",
@@ -118,7 +122,9 @@ export const setup = (dialect: Dialect, options: Setup): string => {
           "set +m +o history +H",
           `trap '\\builtin kill -INT $$' ${abortSignal}`,
           functions(dialect, options),
-          "readonly -f _db_b _db_e _db_f _db_i"
+          "readonly -f _db_b _db_e _db_f _db_i",
+          // Names the folder without a fork, and no assignment changes it.
+          "readonly DIRSTACK"
         ]
       : ["PS1= PS2= PS4=", park, "set +m", functions(dialect, options)]
   return `${lines.join("\n")}\n:\n_db_i 0\n`

@@ -1,0 +1,33 @@
+/** The figures of live shells: `echo hi` beside a raw channel on this machine, over SSH and in a container; and a large output. */
+import type { Figure } from "./Figures.ts"
+import * as RemoteShells from "./RemoteShells.ts"
+import * as Shell from "./Shell.ts"
+
+const atMost = (value: number) => ({ at: "most", value }) as const
+
+const echo = (place: string, bar: number, { live, raw, result }: RemoteShells.Result): ReadonlyArray<Figure> => [
+  { name: `echo hi${place}, raw`, value: raw, unit: "ms", note: "text to bash and its answer, no frame" },
+  { name: `echo hi${place}, a live shell's bytes and code`, value: live, unit: "ms" },
+  { name: `echo hi${place}, Shells.exec`, value: result, unit: "ms" },
+  { name: `echo hi${place}, against raw`, value: result / raw, unit: "x", bar: atMost(bar) }
+]
+
+export const shell = async ({
+  quick,
+  rounds
+}: {
+  readonly quick: boolean
+  readonly rounds: number
+}): Promise<ReadonlyArray<Figure>> => {
+  const megabytes = quick ? 40 : 200
+  const found = await Shell.measure(rounds, megabytes)
+  const large = `${megabytes} MB through 100,000 characters`
+  return [
+    ...echo("", 2, found),
+    { name: "echo hi, a process per command", value: found.process, unit: "ms" },
+    { name: large, value: found.rate, unit: "MB/s" },
+    { name: `${large}, memory`, value: found.memory, unit: "MB", note: "above the start" },
+    ...echo(" over SSH", 1.5, await RemoteShells.overSsh(rounds)),
+    ...echo(" in a container", 1.5, await RemoteShells.inContainer(rounds))
+  ]
+}
