@@ -60,7 +60,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: ["domain", "text", "policy", "output", "transport", "session", "checkpoint", "record", ".", "mcp"],
+  shell: ["domain", "text", "policy", "output", "transport", "session", "checkpoint", "record", ".", "mcp", "host"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

@@ -1,14 +1,13 @@
 /**
  * `daybook mcp`, as a real process, with a real client of the protocol's SDK. The tests share one server, unless they end it.
  */
-import { spawnSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js"
 import { expect, it, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Schedule } from "effect"
-import { waitingFor } from "../support/Waiting.ts"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { connect, type McpClient, rawClient } from "./support/McpClient.ts"
+import { gone, runs } from "./support/Gone.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
 
 class Server extends Context.Tag("test/Server")<Server, McpClient & { readonly here: Place }>() {}
@@ -35,19 +34,6 @@ const bytesOf = ({ root }: Place) =>
     readdirSync(root, { recursive: true, withFileTypes: true, encoding: "utf8" })
       .filter((entry) => entry.isFile())
       .map((entry) => readFileSync(join(entry.parentPath, entry.name)))
-  )
-
-/** Whether the process runs; one that has ended may wait for the system to notice. */
-const runs = (pid: number): boolean => {
-  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" })
-  return stdout.trim() !== "" && !stdout.startsWith("Z")
-}
-
-/** Completes when the process has ended. Its end cannot be waited for: it is no child. */
-const gone = (pid: number) =>
-  Effect.sync(() => runs(pid)).pipe(
-    Effect.repeat({ while: (running) => running, schedule: Schedule.spaced("20 millis") }),
-    waitingFor(`the end of process ${pid}`)
   )
 
 layer(server, { excludeTestServices: true })("daybook mcp", (it) => {

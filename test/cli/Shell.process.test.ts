@@ -9,6 +9,7 @@ import { Effect } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { shell } from "../../packages/cli/src/commands/shell.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
 import { pruned } from "../support/Pruning.ts"
@@ -172,13 +173,14 @@ it.scopedLive(
       const here = yield* stored
       const ended = (...words: ReadonlyArray<string>) =>
         Effect.map(here.run(["shell", ...words]), ({ code, stderr, stdout }) => [code, stdout, stderr])
-      assert.deepStrictEqual(yield* ended(), [2, "", "daybook: say what to do: daybook shell watch\n"])
+      const actions = shell.actions.map(({ name }) => name).join(", ")
+      assert.deepStrictEqual(yield* ended(), [2, "", `daybook: say what to do: daybook shell ${actions}\n`])
       assert.deepStrictEqual(yield* ended("wacth"), [
         2,
         "",
         'daybook: there is no "shell wacth"; did you mean watch?\n'
       ])
-      assert.deepStrictEqual(yield* ended("exec"), [2, "", 'daybook: there is no "shell exec"; use watch\n'])
+      assert.deepStrictEqual(yield* ended("telnet"), [2, "", `daybook: there is no "shell telnet"; use ${actions}\n`])
       assert.deepStrictEqual(yield* ended("watch", "one", "two"), [
         2,
         "",

@@ -123,9 +123,9 @@ export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<B
       ...rest,
       ...(input === undefined ? {} : { input: Mailbox.toStream(input) }),
       stop: Deferred.await(stop),
-      onText: (stream, text) => {
+      onText: (stream, text, flow) => {
         output.add(stream, text)
-        onText?.(stream, text)
+        onText?.(stream, text, flow)
       }
     }
     const accept = Effect.asVoid(Deferred.succeed(accepted, undefined))

@@ -161,13 +161,14 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     if (closing !== undefined) return yield* new ShellClosed({ shellID: id, reason: closing })
     const missing = yield* parts.checkpoints.before(command)
     commands += 1
+    const { onText } = options
     const execution = Execution.make({
       budget,
       secrets,
       store: parts.store,
       handle: `${id}.${commands}.${parts.run}`,
       dialect: live.dialect,
-      onText: options.onText
+      onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
     })
     const started = performance.now()
     let timedOut = false

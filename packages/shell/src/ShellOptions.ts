@@ -44,6 +44,13 @@ export interface CreateOptions extends CheckpointOptions {
   readonly writable?: ReadonlyArray<string>
 }
 
+/** Makes a command wait for a slow reader of its output. A command that is stopped does not wait. */
+export interface Flow {
+  /** The command waits when it prints more. Some output still arrives: at most a few megabytes. */
+  readonly pause: () => void
+  readonly resume: () => void
+}
+
 export interface ExecOptions {
   /** Replaces the shell's budget. */
   readonly budget?: Budget
@@ -54,5 +61,5 @@ export interface ExecOptions {
   /** Completes when the command has to stop before its timeout. Its exit code is 130 then. */
   readonly stop?: Effect.Effect<void>
   /** Receives redacted output while the command runs. Must return soon. */
-  readonly onText?: (stream: OutputStream, text: string) => void
+  readonly onText?: (stream: OutputStream, text: string, flow: Flow) => void
 }

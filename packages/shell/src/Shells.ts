@@ -6,7 +6,20 @@ import { randomBytes } from "node:crypto"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import { Sandbox } from "@daybook/core/child/Sandbox"
 import * as Redaction from "@daybook/log/support/Redaction"
-import { Clock, Context, Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
+import {
+  Clock,
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Layer,
+  PubSub,
+  Schema,
+  Scope,
+  Stream,
+  type Subscribable,
+  SubscriptionRef
+} from "effect"
 import { checkpointSettings } from "./checkpoint/CheckpointOptions.ts"
 import type { Checkpoint, Restored } from "./checkpoint/Checkpoints.ts"
 import type { ExecResult } from "./domain/ExecResult.ts"
@@ -83,6 +96,8 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
     readonly restore: (id: string, checkpointID?: string) => Effect.Effect<Restored, CheckpointError>
     /** The open shells in the order of their opening. */
     readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
+    /** How many shells are open or being opened: now, and after each change. */
+    readonly count: Subscribable.Subscribable<number>
     /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
     readonly events: Stream.Stream<ShellFact.ShellFact>
     /** A part of a whole output, by the handle in its result: 65,536 bytes from the beginning by default. */
@@ -116,20 +131,16 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const ended = new Map<string, CloseReason>()
   // Ids begin with 1 in each process, and processes may share a folder of outputs.
   const run = randomBytes(4).toString("hex")
-  let slots = 0
+  const slots = yield* SubscriptionRef.make(0)
   let number = 0
 
   const write = (fact: ShellFact.ShellFact) => Effect.zipLeft(record.write(fact), PubSub.publish(facts, fact))
 
   // Taken before anything connects, so that concurrent calls never exceed the limit.
-  const takeSlot = Effect.suspend(() => {
-    if (slots >= limit) return Effect.fail(new ShellLimit({ limit }))
-    slots += 1
-    return Effect.void
-  })
-  const freeSlot = Effect.sync(() => {
-    slots -= 1
-  })
+  const takeSlot = SubscriptionRef.updateEffect(slots, (taken) =>
+    taken >= limit ? Effect.fail(new ShellLimit({ limit })) : Effect.succeed(taken + 1)
+  )
+  const freeSlot = SubscriptionRef.update(slots, (taken) => taken - 1)
 
   const start = Effect.fnUntraced(function* (options: CreateOptions, scope: Scope.CloseableScope) {
     const { budget, lists, target } = options
@@ -235,6 +246,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
         busy: shell.busy()
       }))
     ),
+    count: slots,
     events: Stream.fromPubSub(facts),
     output: (handle, stream, { limit: most = 65_536, offset = 0 } = {}) =>
       store === undefined

@@ -1,15 +1,42 @@
-/** `daybook shell`: live shells. Each action is a file in `shell/`. Spec: specs/shell.md. */
+/** `daybook shell`: live shells. Each group of actions is a file in `shell/`. Spec: specs/shell.md. */
 import * as Command from "@effect/cli/Command"
 import type { Verb } from "../arguments/Verb.ts"
+import { checkpoint, checkpoints, restore } from "./shell/Checkpoints.ts"
+import { create } from "./shell/Create.ts"
+import { exec } from "./shell/Exec.ts"
+import { host } from "./shell/Host.ts"
+import { destroy, list } from "./shell/Open.ts"
 import { watch } from "./shell/Watch.ts"
 
 export const shell = {
   name: "shell",
-  summary: "watch live shells",
+  summary: "open live shells, run commands in them, watch them",
   words: "ACTION",
-  details: ["A live shell outlives one command: its folder, variables and jobs persist."],
+  details: [
+    "A live shell outlives one command and the process that created it: its folder, variables and jobs persist. It runs on " +
+      "this machine, over SSH or in a container. What shells ran is recorded: daybook shell watch shows it.",
+    "daybook shell ACTION --help tells more about an action."
+  ],
   flags: [],
-  actions: [watch],
-  examples: [["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"]],
-  command: Command.make("shell").pipe(Command.withSubcommands([watch.command]))
+  actions: [create, exec, list, destroy, checkpoint, checkpoints, restore, watch, host],
+  examples: [
+    ["daybook shell create --ssh build@host --agent", "opens a shell over SSH and prints its id: 1_ssh_build@host"],
+    ["daybook shell exec 1_ssh_build@host -- 'cd /srv && make'", "runs a command in it"],
+    ["daybook shell list", "the open shells"],
+    ["daybook shell destroy 1_ssh_build@host", "closes it"],
+    ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"]
+  ],
+  command: Command.make("shell").pipe(
+    Command.withSubcommands([
+      create.command,
+      exec.command,
+      list.command,
+      destroy.command,
+      checkpoint.command,
+      checkpoints.command,
+      restore.command,
+      watch.command,
+      host.command
+    ])
+  )
 } satisfies Verb

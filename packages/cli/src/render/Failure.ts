@@ -4,6 +4,7 @@
 import * as HelpDoc from "@effect/cli/HelpDoc"
 import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, ConfigError, Predicate } from "effect"
+import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
 import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
@@ -103,6 +104,23 @@ const codes = new Map<string, number>([
   ["StructuredOutputFailed", exitCode.failed],
   ["ActivityFailed", exitCode.failed],
   ["BranchNotSummarized", exitCode.failed],
+  ["InvalidOption", exitCode.usage],
+  ["ShellNotFound", exitCode.notFound],
+  ["ShellClosed", exitCode.notFound],
+  ["HostAbsent", exitCode.notFound],
+  ["OutputNotFound", exitCode.notFound],
+  ["CheckpointNotFound", exitCode.notFound],
+  ["ShellLimit", exitCode.conflict],
+  ["HostBusy", exitCode.conflict],
+  ["HostEnding", exitCode.conflict],
+  ["HostDiffers", exitCode.conflict],
+  ["TransportFailed", exitCode.failed],
+  ["CommandBlocked", exitCode.failed],
+  ["CheckpointFailed", exitCode.failed],
+  ["HostLost", exitCode.failed],
+  ["HostUnusable", exitCode.database],
+  ["FolderUnusable", exitCode.database],
+  ["ShellRecordFailed", exitCode.database],
   ["OutputFailed", exitCode.output],
   ["Interrupted", exitCode.interrupted],
   ["RunInterrupted", exitCode.interrupted]
@@ -125,6 +143,8 @@ export const failureOf = (error: unknown): Failure => {
   if (ValidationError.isValidationError(error)) return { code: exitCode.usage, sentence: helpWords(error.error) }
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
+  if (error instanceof CommandEnded) return { code: error.code, sentence: undefined }
+  if (error instanceof HostNotStarted) return { code: error.code, sentence: words(error) }
   const code = tag === undefined ? undefined : codes.get(tag)
   if (code === undefined) {
     return {

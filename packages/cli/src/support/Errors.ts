@@ -75,3 +75,19 @@ export class OutputFailed extends Schema.TaggedError<OutputFailed>("@daybook/cli
 
 /** The reader of stdout is gone. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>("@daybook/cli/OutputClosed")("OutputClosed", {}) {}
+
+/** The host of live shells is of another version or database. */
+export class HostDiffers extends Schema.TaggedError<HostDiffers>("@daybook/cli/HostDiffers")("HostDiffers", {
+  message: Schema.String
+}) {}
+
+/** The host of live shells did not start; `code` is its exit code. */
+export class HostNotStarted extends Schema.TaggedError<HostNotStarted>("@daybook/cli/HostNotStarted")(
+  "HostNotStarted",
+  { code: Schema.Int, message: Schema.String }
+) {}
+
+/** A command that ran for the caller ended with this exit code, which is that of the process too. */
+export class CommandEnded extends Schema.TaggedError<CommandEnded>("@daybook/cli/CommandEnded")("CommandEnded", {
+  code: Schema.Int
+}) {}

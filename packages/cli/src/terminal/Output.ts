@@ -18,6 +18,8 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     readonly draw: (to: "stdout" | "stderr", picture: string) => Effect.Effect<void, OutputClosed | OutputFailed>
     /** Writes a note to stderr. If the write fails, the work continues and `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>
+    /** Writes errors of a command to stderr as they are, or sanitized for a terminal. Lost ones are as lost notes. */
+    readonly error: (text: string) => Effect.Effect<void>
     /** The same on stdout, for writers that cannot fail. */
     readonly print: (text: string) => Effect.Effect<void>
     /** Fails if a note or a print was lost for another reason than a closed reader. */
@@ -54,6 +56,7 @@ export const layer = Layer.effect(
       terminal: stdout.terminal,
       write: (text) => send(safe(text)),
       draw: (to, picture) => (to === "stdout" ? send(picture) : losing("stderr", picture)),
+      error: (text) => losing("stderr", stderr.terminal ? visible(text) : text),
       note: (text) => losing("stderr", visible(text)),
       print: (text) => losing("stdout", safe(text)),
       complete: Effect.suspend(() => lost ?? Effect.void)

@@ -58,6 +58,9 @@ export interface LiveShell {
    * and completes when nothing of it runs any more.
    */
   readonly run: (command: Command, sinks: Dialogue.Sinks) => Effect.Effect<Ended | undefined>
+  /** The shell waits when it prints more, until `resume` or until its command is stopped. */
+  readonly pause: () => void
+  readonly resume: () => void
   /** Completes when the shell has ended by itself. */
   readonly ended: Effect.Effect<Ending>
 }
@@ -149,6 +152,12 @@ const makeRunner = Effect.fnUntraced(function* (
   const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
   let ending: Ending | undefined
   let number = 0
+  // A running command may wait for its reader. What stops it reads to the end.
+  let mayPause = false
+  const read = () => {
+    mayPause = false
+    program.resume()
+  }
   yield* Effect.forkScoped(
     Effect.gen(function* () {
       const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, lost))
@@ -169,6 +178,7 @@ const makeRunner = Effect.fnUntraced(function* (
 
   /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
   const stop = Effect.gen(function* () {
+    read()
     // An interrupt before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
     const silent = Effect.as(pause(graceMillis), "silent" as const)
@@ -195,6 +205,7 @@ const makeRunner = Effect.fnUntraced(function* (
         if (ending !== undefined) return undefined
         const before = dialogue.code()
         number += 1
+        mayPause = true
         const token = dialogue.begin(number, sinks)
         const written = line(dialect, { token, number, command: text, before, input })
         yield* program.write(dialect === "bash" ? written + idleLine(number) : written)
@@ -207,9 +218,17 @@ const makeRunner = Effect.fnUntraced(function* (
         const stopped = yield* stop
         if (onInterrupt !== undefined) yield* onInterrupt(stopped)
         return yield* Effect.failCause(news.cause)
-      })
+      }).pipe(Effect.ensuring(Effect.sync(read)))
     )
-  return { run, ended: Effect.map(Deferred.await(ended), ({ ending: why }) => why) }
+  return {
+    run,
+    pause: () => {
+      if (mayPause) program.pause()
+    },
+    resume: program.resume,
+    read,
+    ended: Effect.map(Deferred.await(ended), ({ ending: why }) => why)
+  }
 })
 
 /** Opens a shell. The scope's end kills it with everything that it started. */
@@ -227,9 +246,10 @@ export const open = Effect.fn("LiveShell.open")(function* (
   yield* keeper.ask({ order: "root", ...(yield* placeOf(transport, shell)) })
   const runner = yield* makeRunner(shell, keeper, dialogue)
   // Before the runner's fiber ends: a running command learns that the shell is gone.
-  yield* Effect.addFinalizer(() =>
-    Effect.zipRight(keeper.ask({ order: "finish" }), firstOf(runner.ended, pause(graceMillis)))
-  )
+  yield* Effect.addFinalizer(() => {
+    runner.read()
+    return Effect.zipRight(keeper.ask({ order: "finish" }), firstOf(runner.ended, pause(graceMillis)))
+  })
   const control = keeper.control === undefined ? ("&3" as const) : { path: keeper.control }
   yield* shell.program.write(setup(shell.dialect, { control, mark, idle: mark }))
   const first = yield* runner.run({ text: ":", stop: pause(startMillis) }, { stdout: late, stderr: late })
@@ -238,5 +258,5 @@ export const open = Effect.fn("LiveShell.open")(function* (
     return yield* new TransportFailed({ transport: transport.name, reason: "no shell", details })
   }
   late = options.late
-  return { dialect: shell.dialect, cwd: dialogue.cwd, run: runner.run, ended: runner.ended }
+  return { dialect: shell.dialect, cwd: dialogue.cwd, ...runner }
 })

@@ -1,0 +1,76 @@
+/**
+ * Runs a host of live shells: until a signal, or until no shell has been open for a minute. Spec: SL-170..SL-177 in specs/shell.md.
+ *
+ *   signal | idle -> new shells are refused -> shells close (shutdown) -> connections end -> the socket is removed
+ */
+import { homedir } from "node:os"
+import { existsSync } from "node:fs"
+import * as SocketServer from "@effect/platform/SocketServer"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+import * as HostServer from "@daybook/shell/host/HostServer"
+import * as Shells from "@daybook/shell/Shells"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { logLine, secretsOf } from "../render/LogLine.ts"
+import * as Signal from "../support/Signal.ts"
+import { standard } from "../support/Stream.ts"
+import { Output } from "../terminal/Output.ts"
+import { placeOf } from "./ShellHostPlace.ts"
+import * as ShellHostSocket from "./ShellHostSocket.ts"
+import * as ShellsHost from "./ShellsHost.ts"
+
+// The build defines it.
+declare const DAYBOOK_VERSION: string
+
+/** Bytes that one host writes into its log. */
+const mostLogged = 1_048_576
+
+/** Logs warnings to stderr, up to a limit. */
+const logs = Layer.suspend(() => {
+  const secrets = secretsOf(process.env)
+  let left = mostLogged
+  const logger = Logger.make((entry) => {
+    const line = logLine(entry, "text", secrets)
+    left -= Buffer.byteLength(line)
+    if (left >= 0) standard().stderr.write(line, () => undefined)
+  })
+  return Layer.merge(Logger.add(logger), Logger.minimumLogLevel(LogLevel.Warning))
+})
+
+/** How long the host stays without a shell; tests set another time. */
+const linger = Effect.sync(() => {
+  const given = Number(process.env["DAYBOOK_SHELL_LINGER_MS"])
+  return Number.isSafeInteger(given) && given > 0 ? given : 60_000
+})
+
+/** A client that reads nothing cannot keep the host. */
+const closeWithin = "2 seconds"
+
+export const run = Effect.fn("Command.shell.host")(
+  function* () {
+    const signal = yield* Signal.first
+    const output = yield* Output
+    const place = placeOf(yield* DatabasePath.writable)
+    const ofShells = yield* Scope.make()
+    const ofServer = yield* Scope.make()
+    yield* Effect.addFinalizer((exit) => Effect.zipRight(Scope.close(ofShells, exit), Scope.close(ofServer, exit)))
+    const context = yield* Layer.buildWithScope(ShellsHost.layer("daybook shell"), ofShells)
+    const server = yield* HostServer.make({
+      hello: { version: DAYBOOK_VERSION, pid: process.pid, database: place.database },
+      shells: Context.get(context, Shells.Shells),
+      linger: yield* linger
+    })
+    const socket = yield* ShellHostSocket.listen(place, ofServer)
+    yield* server.serve.pipe(Effect.provideService(SocketServer.SocketServer, socket), Scope.extend(ofServer))
+    // The folder that it was started in may be removed, or on a disk that is taken out.
+    if (existsSync(homedir())) process.chdir(homedir())
+    yield* output.print("ready\n")
+    yield* Effect.raceFirst(signal, server.idle)
+    yield* server.refuse
+    yield* Scope.close(ofShells, Exit.void)
+    // Callers get the ends of their commands.
+    const closed = Effect.zipRight(server.settled, Scope.close(ofServer, Exit.void))
+    yield* Effect.ignore(Effect.timeout(Effect.disconnect(closed), closeWithin))
+  },
+  Effect.scoped,
+  Effect.provide(logs)
+)

@@ -1,0 +1,142 @@
+/**
+ * Asks a host of live shells over its socket. A connection that ends, and an answer that is none, are `HostLost`.
+ * Spec: SL-172, SL-173 in specs/shell.md.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as RpcClient from "@effect/rpc/RpcClient"
+import type { RpcClientError } from "@effect/rpc/RpcClientError"
+import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope, Stream } from "effect"
+import type { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
+import type { ListedShell } from "../Shells.ts"
+import {
+  type CheckpointError,
+  type CreateError,
+  type CreateRequest,
+  type ExecError,
+  type ExecNews,
+  type ExecRequest,
+  type Hello,
+  ShellRpcs
+} from "./HostProtocol.ts"
+import * as HostWire from "./HostWire.ts"
+
+/** No host answers at the path. */
+export class HostAbsent extends Schema.TaggedError<HostAbsent>("@daybook/shell/HostAbsent")("HostAbsent", {
+  path: Schema.String
+}) {
+  override get message() {
+    return "no live shell is open: daybook shell create opens one"
+  }
+}
+
+/** Something listens at the path that cannot be used; the message says what to do. */
+export class HostUnusable extends Schema.TaggedError<HostUnusable>("@daybook/shell/HostUnusable")("HostUnusable", {
+  path: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.path}: ${this.details}`
+  }
+}
+
+/** The host ended during a call, and its shells with it. */
+export class HostLost extends Schema.TaggedError<HostLost>("@daybook/shell/HostLost")("HostLost", {
+  details: Schema.String
+}) {
+  override get message() {
+    return `the host of the shells is gone: ${this.details}`
+  }
+}
+
+type Checked<E extends { readonly Type: unknown }> = E["Type"] | HostLost
+
+export interface HostClient {
+  readonly hello: Hello
+  readonly create: (request: CreateRequest) => Effect.Effect<string, Checked<typeof CreateError>>
+  /** Its interruption stops the command. */
+  readonly exec: (request: ExecRequest) => Stream.Stream<ExecNews, Checked<typeof ExecError>>
+  readonly stop: (call: string) => Effect.Effect<void, HostLost>
+  readonly input: (call: string, text: string, end: boolean) => Effect.Effect<void, HostLost>
+  readonly list: Effect.Effect<ReadonlyArray<ListedShell>, HostLost>
+  readonly destroy: (id: string) => Effect.Effect<boolean, HostLost>
+  readonly checkpoint: (
+    id: string,
+    label: string | undefined
+  ) => Effect.Effect<{ readonly checkpoint_id: string }, Checked<typeof CheckpointError>>
+  readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, Checked<typeof CheckpointError>>
+  readonly restore: (
+    id: string,
+    checkpointID: string | undefined
+  ) => Effect.Effect<Restored, Checked<typeof CheckpointError>>
+}
+
+/** How long a host may take to say what it is. */
+const helloWithin = "5 seconds"
+
+/** The system's code of an error, within the errors of the libraries. */
+const codeOf = (error: unknown): string | undefined => {
+  if (!Predicate.isRecord(error) && !(error instanceof Error)) return undefined
+  if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
+  return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
+}
+
+type Settled<E> = Exclude<E, RpcClientError> | HostLost
+
+const isOwn = <E>(error: E): error is Exclude<E, RpcClientError> => !Predicate.isTagged(error, "RpcClientError")
+
+/** The error of a call, or `HostLost`: the connection failed, the host interrupted the call, or the answer is none. */
+const settled = <E>(cause: Cause.Cause<E>): Cause.Cause<Settled<E>> => {
+  const failure = Cause.failureOption(cause)
+  if (Option.isSome(failure) && isOwn(failure.value)) return Cause.fail(failure.value)
+  const defect = Cause.dieOption(cause)
+  const details = Option.isSome(failure)
+    ? "the connection ended"
+    : Option.isSome(defect)
+      ? `internal error: ${String(defect.value)}`
+      : "it ended the call"
+  return Cause.fail(new HostLost({ details }))
+}
+
+const call = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Settled<E>, R> =>
+  Effect.catchAllCause(effect, (cause) => Effect.failCause(settled(cause)))
+
+/** Connects, and asks the host what it is. The end of the scope ends the connection. */
+export const connect = Effect.fn("HostClient.connect")(function* (
+  path: string
+): Effect.fn.Return<HostClient, HostAbsent | HostUnusable, Scope.Scope> {
+  const unusable = (details: string) => new HostUnusable({ path, details })
+  const protocol = RpcClient.layerProtocolSocket({ retrySchedule: Schedule.stop }).pipe(
+    Layer.provide(Layer.merge(HostWire.layerClient, NodeSocket.layerNet({ path }))),
+    Layer.orDie
+  )
+  const client = yield* Effect.provide(
+    RpcClient.make(ShellRpcs, { disableTracing: true }),
+    yield* Layer.build(protocol)
+  )
+  /** What a failure of the first call says of the path. */
+  const refused = (cause: Cause.Cause<RpcClientError>): HostAbsent | HostUnusable => {
+    const code = codeOf(Option.getOrUndefined(Cause.failureOption(cause)))
+    if (code === "ENOENT" || code === "ECONNREFUSED") return new HostAbsent({ path })
+    const nobody = "no host of live shells answers there, or it has too many connections"
+    return unusable(code === undefined ? nobody : `no connection (${code})`)
+  }
+  const hello = yield* client.hello().pipe(
+    Effect.catchAllCause((cause) => Effect.fail(refused(cause))),
+    Effect.timeoutFail({
+      duration: helloWithin,
+      onTimeout: () => unusable("the host of the shells does not answer: end that process, and its shells with it")
+    })
+  )
+  return {
+    hello,
+    create: (request) => call(client.create(request)),
+    exec: (request) => Stream.catchAllCause(client.exec(request), (cause) => Stream.failCause(settled(cause))),
+    stop: (id) => call(client.stop({ call: id })),
+    input: (id, text, end) => call(client.input({ call: id, text, end })),
+    list: call(client.list()),
+    destroy: (id) => call(client.destroy({ id })),
+    checkpoint: (id, label) => call(client.checkpoint({ id, ...(label === undefined ? {} : { label }) })),
+    checkpoints: (id) => call(client.checkpoints({ id })),
+    restore: (id, checkpointID) => call(client.restore({ id, ...(checkpointID === undefined ? {} : { checkpointID }) }))
+  }
+})

@@ -1,0 +1,147 @@
+/**
+ * What a host of live shells answers on its socket: the calls, their schemas and their errors. `HostServer.ts` answers,
+ * `HostClient.ts` asks. Spec: SL-170..SL-179 in specs/shell.md.
+ */
+import * as Rpc from "@effect/rpc/Rpc"
+import * as RpcGroup from "@effect/rpc/RpcGroup"
+import { Schema } from "effect"
+import { CheckpointFailed, CheckpointNotFound } from "../checkpoint/CheckpointError.ts"
+import { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
+import { Budget } from "../domain/Budget.ts"
+import { ExecResult } from "../domain/ExecResult.ts"
+import {
+  CommandBlocked,
+  InvalidOption,
+  ShellClosed,
+  ShellLimit,
+  ShellNotFound,
+  TransportFailed
+} from "../domain/ShellError.ts"
+import { Target } from "../domain/Target.ts"
+import { OutputStream } from "../output/OutputStore.ts"
+import { ShellLists } from "../policy/Policy.ts"
+import { ShellRecordFailed } from "../record/ShellRecord.ts"
+import { ListedShell } from "../Shells.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** The host is ending and starts nothing new: another one can be started. */
+export class HostEnding extends Schema.TaggedError<HostEnding>("@daybook/shell/HostEnding")("HostEnding", {}) {
+  override get message() {
+    return "the host of the shells is ending: try again"
+  }
+}
+
+/** The host does as much as it does at the same time. Nothing was started. */
+export class HostBusy extends Schema.TaggedError<HostBusy>("@daybook/shell/HostBusy")("HostBusy", {
+  limit: Schema.Int
+}) {
+  override get message() {
+    return `${this.limit} calls run or wait in the host of the shells, which is the limit: wait for one`
+  }
+}
+
+/** What the host says of itself. Every version answers this call in this form. */
+export const Hello = Schema.Struct({
+  version: Schema.String,
+  pid: Schema.Int,
+  /** Where it records; `:memory:` if nowhere that lasts. */
+  database: Schema.String
+})
+export type Hello = typeof Hello.Type
+
+export const CreateRequest = Schema.Struct({
+  target: Target,
+  lists: optional(ShellLists),
+  workspace: optional(Schema.String),
+  checkpoints: optional(Schema.Boolean),
+  autoSnapshot: optional(Schema.Boolean),
+  checkpointIgnores: optional(Schema.Array(Schema.String))
+})
+export type CreateRequest = typeof CreateRequest.Type
+
+/** Names a call to `exec`, so that other calls can stop it and send it input. The caller makes it up. */
+const Call = Schema.String.pipe(Schema.pattern(/^[0-9a-f-]{1,64}$/))
+
+export const ExecRequest = Schema.Struct({
+  call: Call,
+  id: Schema.String,
+  command: Schema.String,
+  budget: optional(Budget),
+  timeoutSeconds: optional(Schema.Number),
+  /** The call `input` sends the command's standard input; it is empty by default. */
+  interactive: optional(Schema.Boolean),
+  /** Sends what the command prints while it runs, the whole of it. */
+  live: optional(Schema.Boolean)
+})
+export type ExecRequest = typeof ExecRequest.Type
+
+/** The first news: from now on the call can be stopped, and takes input. */
+export const Begun = Schema.TaggedStruct("Begun", {})
+
+/** Output of a running command. */
+export const Printed = Schema.TaggedStruct("Printed", { stream: OutputStream, text: Schema.String })
+export type Printed = typeof Printed.Type
+
+/** The end of a command; nothing follows. */
+export const Ended = Schema.TaggedStruct("Ended", { result: ExecResult })
+export type Ended = typeof Ended.Type
+
+export const ExecNews = Schema.Union(Begun, Printed, Ended)
+export type ExecNews = typeof ExecNews.Type
+
+export const CreateError = Schema.Union(
+  InvalidOption,
+  ShellLimit,
+  TransportFailed,
+  ShellRecordFailed,
+  HostEnding,
+  HostBusy
+)
+export const ExecError = Schema.Union(
+  InvalidOption,
+  ShellNotFound,
+  ShellClosed,
+  CommandBlocked,
+  TransportFailed,
+  ShellRecordFailed,
+  HostBusy
+)
+export const CheckpointError = Schema.Union(
+  InvalidOption,
+  ShellNotFound,
+  ShellClosed,
+  CheckpointFailed,
+  CheckpointNotFound,
+  TransportFailed,
+  ShellRecordFailed,
+  HostBusy
+)
+
+export const ShellRpcs = RpcGroup.make(
+  Rpc.make("hello", { success: Hello }),
+  Rpc.make("create", { payload: CreateRequest.fields, success: Schema.String, error: CreateError }),
+  /** Its interruption, and the end of the connection, stop the command. */
+  Rpc.make("exec", { payload: ExecRequest.fields, success: ExecNews, error: ExecError, stream: true }),
+  /** Stops the command of a call, whose exit code is 130 then. Nothing happens if there is none. */
+  Rpc.make("stop", { payload: { call: Call } }),
+  /** Sends text to the command of a call, and completes when the command takes it; `end` closes its input. */
+  Rpc.make("input", { payload: { call: Call, text: Schema.String, end: Schema.Boolean } }),
+  Rpc.make("list", { success: Schema.Array(ListedShell) }),
+  Rpc.make("destroy", { payload: { id: Schema.String }, success: Schema.Boolean }),
+  Rpc.make("checkpoint", {
+    payload: { id: Schema.String, label: optional(Schema.String) },
+    success: Schema.Struct({ checkpoint_id: Schema.String }),
+    error: CheckpointError
+  }),
+  Rpc.make("checkpoints", {
+    payload: { id: Schema.String },
+    success: Schema.Array(Checkpoint),
+    error: CheckpointError
+  }),
+  Rpc.make("restore", {
+    payload: { id: Schema.String, checkpointID: optional(Schema.String) },
+    success: Restored,
+    error: CheckpointError
+  })
+)
