@@ -225,3 +225,36 @@ it.scopedLive(
       assert.include(document.stdout, "The second answer.")
     })
 )
+
+it.scopedLive("CL-226: Ctrl-C stops an import with exit code 130, and the same command continues it", () =>
+  Effect.gen(function* () {
+    const [stopped, whole] = [yield* place, yield* place]
+    const [header, prompt = {}] = records("/tmp")
+    const entries = Array.from({ length: 4_000 }, (_, index) => ({
+      ...prompt,
+      id: `b${String(index).padStart(7, "0")}`,
+      parentId: index === 0 ? null : `b${String(index - 1).padStart(7, "0")}`
+    }))
+    const path = join(stopped.root, "long.jsonl")
+    writeFileSync(path, [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(""))
+    const running = yield* stopped.start(["import", path], { terminal: { columns: 80, rows: 24 } })
+    yield* running.until("stdout", (text) => text.includes("long.jsonl") && text.includes("%"))
+    // The import cannot end before the key arrives.
+    const release = yield* stopped.lock
+    yield* running.type("\u0003")
+    yield* running.until("stdout", (text) => text.includes("^C"))
+    yield* release
+    const { code, stdout } = yield* running.ended
+    assert.strictEqual(code, 130)
+    assert.include(stdout, "import the same logs again to continue")
+    const [begun] = jsonLines((yield* stopped.run(["sessions", "--json"])).stdout)
+    assert.isDefined(begun)
+    const exported = (here: Place) =>
+      Effect.gen(function* () {
+        const imported = yield* here.run(["import", path])
+        assert.strictEqual(imported.code, 0)
+        return (yield* here.run(["export", idOf(imported.stdout), "--format", "pi"])).stdout
+      })
+    assert.strictEqual(yield* exported(stopped), yield* exported(whole))
+  })
+)
