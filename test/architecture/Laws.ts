@@ -82,8 +82,8 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "import",
     "source"
   ],
-  server: ["support", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
-  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "host", "commands"]
+  server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
+  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
 
 /** Where SQL may stand. */

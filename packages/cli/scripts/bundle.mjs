@@ -92,6 +92,17 @@ const stream = await build({
   entryPoints: { stream: join(root, "src", "support", "Stream.ts") },
   format: "cjs"
 })
+// The live page of shells (SL-215): its script and its style are texts in the bundle.
+const page = await build({
+  ...options,
+  write: false,
+  entryPoints: ["Main.ts", "page.css"].map((name) => join(root, "src", "watch", "page", name)),
+  platform: "browser",
+  format: "esm",
+  target: "es2024",
+  charset: "ascii"
+})
+const textOf = (ending) => page.outputFiles.find(({ path }) => path.endsWith(ending)).text
 const { metafile, outputFiles } = await build({
   ...options,
   entryPoints: {
@@ -99,7 +110,11 @@ const { metafile, outputFiles } = await build({
     exporter: join(root, "..", "files", "src", "ExporterProgram.ts")
   },
   format: "esm",
-  define: { DAYBOOK_VERSION: JSON.stringify(version) },
+  define: {
+    DAYBOOK_VERSION: JSON.stringify(version),
+    DAYBOOK_WATCH_SCRIPT: JSON.stringify(textOf(".js")),
+    DAYBOOK_WATCH_STYLE: JSON.stringify(textOf(".css"))
+  },
   splitting: true,
   chunkNames: "[name]-[hash]",
   write: false,

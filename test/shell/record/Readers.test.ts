@@ -5,11 +5,11 @@ import { repeated } from "../../../packages/core/src/session/ForkedEvents.ts"
 import { Grouping } from "../../../packages/formats/src/export/Grouping.ts"
 import { shellDefinitions } from "../../../packages/log/src/events/LiveShellEvents.ts"
 import { documentOf } from "../../../packages/log/src/search/Document.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
+import { isShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
 import * as Fold from "../../../packages/transcript/src/Fold.ts"
 import { events } from "../../cli/support/samples.ts"
 
-const ofShells = events.filter(ShellFact.isShellEvent)
+const ofShells = events.filter(isShellEvent)
 
 it("SL-109: forks, search and session files leave the events of live shells out, and exports count them", () => {
   const grouping = new Grouping()

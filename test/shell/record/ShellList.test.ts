@@ -4,6 +4,7 @@ import { Effect, FastCheck as fc, TestClock } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
+import type { ShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
 import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
 import * as ShellList from "../../../packages/shell/src/record/ShellList.ts"
 import { cases } from "../../support/Cases.ts"
@@ -18,7 +19,7 @@ const closed = (shellID: string) => ShellFact.closed(shellID, "reaped")
 const folded = (events: ReadonlyArray<SessionEvent>) => events.reduce(ShellList.evolve, ShellList.initial)
 
 /** Facts as events of one session, a second apart. */
-const eventsOf = (facts: ReadonlyArray<ShellFact.ShellFact>): ReadonlyArray<ShellFact.ShellEvent> =>
+const eventsOf = (facts: ReadonlyArray<ShellFact.ShellFact>): ReadonlyArray<ShellEvent> =>
   facts.map(
     (fact, at) =>
       // A fact with an envelope is an event of its type.
@@ -30,7 +31,7 @@ const eventsOf = (facts: ReadonlyArray<ShellFact.ShellFact>): ReadonlyArray<Shel
         sessionID: "ses_a",
         version: 1,
         created: at * 1_000
-      }) as ShellFact.ShellEvent
+      }) as ShellEvent
   )
 
 it.effect("SL-105: replaying a session's events gives its shells, and how and when each was used and closed", () =>

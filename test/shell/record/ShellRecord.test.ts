@@ -6,6 +6,7 @@ import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { tableNames } from "../../../packages/log/src/projection/Tables.ts"
 import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts"
+import { isShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
 import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { memoryLog } from "../../support/Database.ts"
@@ -26,7 +27,7 @@ const inSession = <A, E, R>(sessionID: SessionID, effect: Effect.Effect<A, E, R>
 /** The types and shells of the recorded events, and the reasons of closes. */
 const story = (sessionID: SessionID, after = -1) =>
   Effect.map(readAll(sessionID, after), (events) =>
-    events.filter(ShellFact.isShellEvent).map(({ data, type }) => {
+    events.filter(isShellEvent).map(({ data, type }) => {
       const reason = type === "session.next.shell.closed" && "reason" in data ? ` ${data.reason}` : ""
       return `${type.replace("session.next.shell.", "")} ${data.shellID}${reason}`
     })

@@ -4,6 +4,7 @@ import { FastCheck as fc } from "effect"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts"
 import type { ExecResult } from "../../../packages/shell/src/domain/ExecResult.ts"
+import type { ShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
 import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
 import * as WatchText from "../../../packages/shell/src/record/WatchText.ts"
 import { cases } from "../../support/Cases.ts"
@@ -12,9 +13,9 @@ import { session } from "../../support/Logs.ts"
 const result: ExecResult = { stdout: "", stderr: "", exit_code: 0, duration_ms: 3, cwd: "/home/u", truncated: false }
 const local = { transport: "local" } as const
 
-const eventOf = (fact: ShellFact.ShellFact, sessionID: SessionID): ShellFact.ShellEvent =>
+const eventOf = (fact: ShellFact.ShellFact, sessionID: SessionID): ShellEvent =>
   // A fact with an envelope is an event of its type.
-  ({ ...fact, seq: 0, position: 1, id: "evt_0", sessionID, version: 1, created: 0 }) as ShellFact.ShellEvent
+  ({ ...fact, seq: 0, position: 1, id: "evt_0", sessionID, version: 1, created: 0 }) as ShellEvent
 
 const one = session("one")
 

@@ -76,6 +76,7 @@ const codes = new Map<string, number>([
   ["FileFailed", exitCode.database],
   ["LedgerFailed", exitCode.database],
   ["SocketUnusable", exitCode.database],
+  ["PortUnusable", exitCode.database],
   ["ServeFailed", exitCode.database],
   ["ArchiveUnusable", exitCode.failed],
   ["PruneLost", exitCode.conflict],

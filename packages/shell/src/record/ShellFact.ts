@@ -2,20 +2,14 @@
  * What happened to a live shell, as an event to append. The constructors truncate texts and redact nothing: callers pass
  * redacted texts, as results and errors of shells hold them. Pure. `ShellRecord.ts` appends. Spec: SL-101, SL-102.
  */
-import { type ShellCloseReason, shellDefinitions, type ShellType } from "@daybook/log/events/LiveShellEvents"
-import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { ShellCloseReason, ShellType } from "@daybook/log/events/LiveShellEvents"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import type { ExecResult } from "../domain/ExecResult.ts"
 import type { CommandBlocked } from "../domain/ShellError.ts"
 import type { Target } from "../domain/Target.ts"
 
 /** A fact about one shell, not yet stored. */
 export type ShellFact = Extract<Draft, { readonly type: ShellType }>
-/** A stored event of a live shell. */
-export type ShellEvent = Extract<SessionEvent, { readonly type: ShellType }>
-
-const types: ReadonlySet<string> = new Set(shellDefinitions.map(({ type }) => type))
-
-export const isShellEvent = (event: SessionEvent): event is ShellEvent => types.has(event.type)
 
 /** Maximum UTF-16 code units of a recorded command, or of one of its outputs. */
 export const longestOutput = 100_000

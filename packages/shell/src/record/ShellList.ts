@@ -1,31 +1,27 @@
 /**
- * Folds the events of a session's live shells to the list of its shells. Pure. A shell whose opening was pruned from the log
- * is listed with its next event. Spec: SL-105, SL-106.
+ * Folds the events of a session's live shells to the list of its shells. Pure, and without a library: a page in a browser folds
+ * them too. A shell whose opening was pruned from the log is listed with its next event. Spec: SL-105, SL-106.
  */
-import { ShellCloseReason, ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import type { ShellCloseReason, ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { Schema } from "effect"
-import { isShellEvent, type ShellEvent } from "./ShellFact.ts"
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+import { isShellEvent, type ShellEvent } from "./ShellEvent.ts"
 
 /** One shell; times are in milliseconds since the epoch. */
-export const ListedShell = Schema.Struct({
-  shellID: Schema.String,
+export interface ListedShell {
+  readonly shellID: string
   /** Absent if the opening is no longer in the log. */
-  transport: optional(ShellTransport),
-  title: optional(Schema.String),
-  openedAt: optional(Schema.Int),
+  readonly transport?: ShellTransport
+  readonly title?: string
+  readonly openedAt?: number
   /** The working folder, once it is known. */
-  cwd: optional(Schema.String),
+  readonly cwd?: string
   /** Commands that ended, as far as the log has them. */
-  commands: Schema.NonNegativeInt,
+  readonly commands: number
   /** The end of the last command; absent before the first one ends. */
-  lastEndAt: optional(Schema.Int),
+  readonly lastEndAt?: number
   /** Absent while the shell is open. */
-  closed: optional(Schema.Struct({ at: Schema.Int, reason: ShellCloseReason }))
-})
-export type ListedShell = typeof ListedShell.Type
+  readonly closed?: { readonly at: number; readonly reason: ShellCloseReason }
+}
 
 /** Shells by id: the open ones in the order of their opening, and the last closed ones. */
 export type ShellList = ReadonlyMap<string, ListedShell>

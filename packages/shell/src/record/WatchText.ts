@@ -3,12 +3,12 @@
  * `exit 1 in 3.4 s`. Pure. Callers make the lines safe for a terminal. Spec: SL-110..SL-112 in specs/shell.md.
  */
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import type { ShellEvent } from "./ShellFact.ts"
+import type { ShellEvent } from "./ShellEvent.ts"
 
 type Executed = EventOfType<"session.next.shell.executed">["data"]
 
 /** `120 ms`, `3.4 s`, `2 min 5 s`. */
-const durationText = (ms: number): string => {
+export const durationText = (ms: number): string => {
   if (ms < 999.5) return `${Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
@@ -16,10 +16,10 @@ const durationText = (ms: number): string => {
 }
 
 /** How a command ended: `exit 1 in 3.4 s`. */
-const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
+export const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
   `exit ${exitCode} in ${durationText(durationMs)}${timedOut === true ? " (timed out)" : ""}`
 
-const blockText = ({ policy, reason }: EventOfType<"session.next.shell.blocked">["data"]): string =>
+export const blockText = ({ policy, reason }: EventOfType<"session.next.shell.blocked">["data"]): string =>
   `blocked by the ${policy}'s policy: ${reason}`
 
 /** Lines of a command that are shown. */
@@ -109,7 +109,7 @@ export interface WatchOptions {
 }
 
 /** Where the shell's next command starts after the event; undefined if that is unknown, or nothing follows. */
-const folderAfter = (event: ShellEvent, folder: string | undefined): string | undefined => {
+export const folderAfter = (event: ShellEvent, folder: string | undefined): string | undefined => {
   switch (event.type) {
     case "session.next.shell.opened":
     case "session.next.shell.executed":

@@ -1,10 +1,9 @@
-/** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117 in specs/shell.md. */
+/** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117, SL-215 in specs/shell.md. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { EventLog } from "@daybook/log/log/EventLog"
-import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellFact"
+import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import * as Flags from "../../arguments/Flags.ts"
 import * as Folder from "../../arguments/Folder.ts"
@@ -13,7 +12,9 @@ import type { Verb } from "../../arguments/Verb.ts"
 import { withReader } from "../../host/Runtime.ts"
 import { eventJson } from "../../render/EventLine.ts"
 import { visible } from "../../render/Visible.ts"
+import { UsageError } from "../../support/Errors.ts"
 import { Output } from "../../terminal/Output.ts"
+import * as ShellFeed from "../../watch/ShellFeed.ts"
 
 const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
 const withOutput = Flags.toggle("output", "also print what commands printed: | output, ! errors, ~ late output")
@@ -23,6 +24,8 @@ const after = Flags.integer(
   "only events after N: a sequence number of the SESSION, without one a position in the log of all sessions",
   -1
 )
+const serve = Flags.toggle("serve", "serve a live page of the shells on this machine, and print its address")
+const port = Flags.integer("port", "N", "the port of the page (default: a free one)", 1)
 
 interface Options {
   readonly session: string | undefined
@@ -30,30 +33,17 @@ interface Options {
   readonly follow: boolean
   readonly output: boolean
   readonly json: boolean
+  readonly serve: boolean
+  readonly port: number | undefined
 }
 
-/** Pages of one session from a cursor on, or from its floor. */
-const ofSession = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const { incarnation } = yield* log.head(sessionID)
-    const read = (after: number) => log.read({ sessionID, after, incarnation })
-    return {
-      changes: log.changes(sessionID),
-      page: (after: number) => Effect.catchTag(read(after), "CursorExpired", ({ floor }) => read(floor))
-    }
-  })
+/** The session that the words name, if they name one. */
+const chosen = Effect.fnUntraced(function* (session: string | undefined) {
+  return session === undefined ? undefined : (yield* SessionReference.resolve(session, yield* Folder.current)).id
+})
 
-/** Pages of all sessions, without pruned events. */
-const ofAll = Effect.map(EventLog, (log) => ({
-  changes: log.changes(),
-  page: (after: number) =>
-    Effect.map(log.readFeed({ after, gaps: true }), ({ events, hasMore, position }) => ({
-      events,
-      hasMore,
-      cursor: position
-    }))
-}))
+const feedOf = (session: SessionID | undefined) =>
+  session === undefined ? ShellFeed.ofAll : ShellFeed.ofSession(session)
 
 /** Prints events of live shells, a page at a write. */
 const makePrint = Effect.fnUntraced(function* ({ json, output: withOutput, session }: Options) {
@@ -71,24 +61,53 @@ const makePrint = Effect.fnUntraced(function* ({ json, output: withOutput, sessi
 })
 
 const print = Effect.fn("Command.shell.watch")(function* (options: Options) {
-  const { session } = options
   const write = yield* makePrint(options)
-  const { changes, page } =
-    session === undefined
-      ? yield* ofAll
-      : yield* ofSession((yield* SessionReference.resolve(session, yield* Folder.current)).id)
+  const { changes, page } = yield* feedOf(yield* chosen(options.session))
   // Registered before the first read, so that no event is missed between reading and waiting.
   const changed = yield* changes
   let cursor = options.after ?? -1
   while (true) {
     const read = yield* page(cursor)
-    yield* write(read.events.filter(isShellEvent))
+    yield* write(read.events)
     cursor = read.cursor
     if (read.hasMore) continue
     if (!options.follow) return
     yield* changed
   }
 }, Effect.scoped)
+
+/** Serves the page, which always follows and shows what commands printed. */
+const servePage = Effect.fn("Command.shell.watch.serve")(function* (options: Options) {
+  const session = yield* chosen(options.session)
+  const { run } = yield* Effect.promise(() => import("../../host/WatchWork.ts"))
+  yield* run({
+    feed: yield* feedOf(session),
+    session,
+    after: options.after ?? -1,
+    port: options.port ?? 0,
+    json: options.json
+  })
+})
+
+/** Refuses options that the page does not need, or that need the page. */
+const check = ({ follow, output, port, serve }: Options) => {
+  if (serve && (follow || output)) {
+    const surplus = [...(follow ? ["--follow"] : []), ...(output ? ["--output"] : [])].join(" and ")
+    return new UsageError({
+      message: `the page of --serve follows and shows what commands print: leave out ${surplus}`
+    })
+  }
+  if (!serve && port !== undefined) return new UsageError({ message: "--port is the port of the page: add --serve" })
+  if (port !== undefined && port > 65_535) {
+    return new UsageError({ message: `--port: expected a number up to 65535, got ${port}` })
+  }
+  return Effect.void
+}
+
+const run = Effect.fnUntraced(function* (options: Options) {
+  yield* check(options)
+  yield* options.serve ? withReader(servePage(options)) : withReader(print(options))
+})
 
 export const watch = {
   name: "watch",
@@ -99,13 +118,16 @@ export const watch = {
       "folder, how it ended, what a policy blocked, checkpoints, and why a shell closed. With --follow it goes on until it is " +
       "interrupted. It reads the log and changes nothing; pruned events are left out.",
     "With --json, an event has the same form as in daybook events --json. A reader that stops after an event continues " +
-      "with --after and its seq; without SESSION, with its position."
+      "with --after and its seq; without SESSION, with its position.",
+    "With --serve, a browser on this machine shows the same at the printed address, live. The address has a token: everyone who " +
+      "has it can read the page until the command ends. DAYBOOK_WATCH_TOKEN sets the token, for an address that stays."
   ],
-  flags: [after, follow, withOutput, Flags.json],
+  flags: [after, follow, withOutput, serve, port, Flags.json],
   examples: [
     ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"],
     ["daybook shell watch fix --output", "what the session called fix ran, with the output"],
-    ["daybook shell watch --json --after 1200", "the events after position 1200, as JSON"]
+    ["daybook shell watch --json --after 1200", "the events after position 1200, as JSON"],
+    ["daybook shell watch --serve", "a live page of all shells; prints its address"]
   ],
   command: Command.make(
     "watch",
@@ -114,9 +136,16 @@ export const watch = {
       after: after.options,
       follow: follow.options,
       output: withOutput.options,
+      serve: serve.options,
+      port: port.options,
       json: Flags.json.options
     },
-    ({ after, session, ...rest }) =>
-      withReader(print({ ...rest, session: Option.getOrUndefined(session), after: Option.getOrUndefined(after) }))
+    ({ after, port, session, ...rest }) =>
+      run({
+        ...rest,
+        session: Option.getOrUndefined(session),
+        after: Option.getOrUndefined(after),
+        port: Option.getOrUndefined(port)
+      })
   )
 } satisfies Verb

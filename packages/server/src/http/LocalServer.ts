@@ -1,0 +1,51 @@
+/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215, SL-216 in specs/shell.md. */
+import { createServer } from "node:http"
+import * as HttpServer from "@effect/platform/HttpServer"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Effect, Layer, Predicate, Schema } from "effect"
+
+/** The port cannot be used. */
+export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
+  port: Schema.Int,
+  /** `in-use`: another process listens there. `denied`: the user may not. */
+  reason: Schema.Literal("in-use", "denied", "other"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `cannot listen at port ${this.port}: ${this.details}`
+  }
+}
+
+const unusable = (port: number, cause: unknown): PortUnusable => {
+  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+  switch (code) {
+    case "EADDRINUSE":
+      return new PortUnusable({ port, reason: "in-use", details: "another process does; choose another one, or none" })
+    case "EACCES":
+      return new PortUnusable({ port, reason: "denied", details: "it is reserved; choose one above 1023" })
+    default:
+      return new PortUnusable({ port, reason: "other", details: String(cause) })
+  }
+}
+
+/** More are closed at once. A page has up to six. */
+const mostConnections = 256
+
+/** The server; port 0 takes a free one. A client that is connected at the end is disconnected. */
+export const layer = (port: number): Layer.Layer<HttpServer.HttpServer, PortUnusable> =>
+  Layer.scoped(
+    HttpServer.HttpServer,
+    Effect.gen(function* () {
+      const server = createServer()
+      server.maxConnections = mostConnections
+      const served = yield* NodeHttpServer.make(() => server, { host: "127.0.0.1", port })
+      // Runs before the server's own finalizer, which waits for the end of every connection.
+      yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+      return served
+    })
+  ).pipe(Layer.catchAll(({ cause }) => Layer.fail(unusable(port, cause))))
+
+/** The port that the server listens at. */
+export const port: Effect.Effect<number, never, HttpServer.HttpServer> = HttpServer.addressWith((address) =>
+  Effect.succeed(address._tag === "TcpAddress" ? address.port : 0)
+)
