@@ -1,4 +1,4 @@
-/** The contract of live shells, in a container of a real Docker daemon. */
+/** The contract of live shells, in containers of a real Docker daemon: one with bash, and one with BusyBox's shell alone. */
 import { Effect } from "effect"
 import { describe } from "vitest"
 import * as DockerTransport from "../../../packages/shell/src/transport/DockerTransport.ts"
@@ -12,11 +12,23 @@ describe.runIf(hasDockerd)("in a container", () => {
   const place = shared(
     Effect.gen(function* () {
       const docker = yield* Dockerd.make
-      return { docker, container: yield* docker.container() }
+      const [bash, ash] = [yield* docker.container(), yield* docker.container()]
+      docker.run("exec", ash, "/bin/busybox", "rm", "/bin/bash")
+      return { docker, bash, ash }
     })
   )
-  const transport = Effect.flatMap(place, ({ container, docker }) =>
-    DockerTransport.make(docker.target(container), docker.settings)
-  )
-  liveShellContract({ name: "docker", transport, processes, folder: "/home" })
+  const transport = (shell: "ash" | "bash") =>
+    Effect.flatMap(place, ({ docker, ...containers }) =>
+      DockerTransport.make(docker.target(containers[shell]), docker.settings)
+    )
+  liveShellContract({ name: "docker", transport: transport("bash"), processes, folder: "/home" })
+  liveShellContract({
+    name: "docker, without bash",
+    transport: transport("ash"),
+    processes,
+    folder: "/home",
+    closable: "3 4 5",
+    execFails: "true",
+    stopsLists: false
+  })
 })

@@ -126,7 +126,8 @@ export const setup = (dialect: Dialect, options: Setup): string => {
           // Names the folder without a fork, and no assignment changes it.
           "readonly DIRSTACK"
         ]
-      : ["PS1= PS2= PS4=", park, "set +m", functions(dialect, options)]
+      : // BusyBox takes a signal that comes while it waits for a line for the end of its input.
+        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", functions(dialect, options)]
   return `${lines.join("\n")}\n:\n_db_i 0\n`
 }
 
