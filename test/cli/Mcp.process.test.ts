@@ -359,6 +359,28 @@ it.scopedLive("CF-53: the operator's settings apply, and a client's arguments do
   })
 )
 
+it.scopedLive.skipIf(process.platform !== "linux")(
+  "SL-200: with the configured sandbox a client's shells see the folder of the server, and neither the home nor the database",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const [config, data] = [join(here.root, "config.yaml"), join(here.cwd, "data")]
+      mkdirSync(data)
+      writeFileSync(config, "sandbox:\n  mode: on\n")
+      writeFileSync(join(here.root, "private"), "of the person")
+      const env = { DAYBOOK_CONFIG: config, DAYBOOK_DB: join(data, "daybook.sqlite") }
+      const { call } = yield* connect(here, { env })
+      const { value } = yield* call("session_create", { transport: "local" })
+      const command = `pwd; echo x >made; cat ${here.root}/private; cat data/daybook.sqlite`
+      const result = yield* call("session_exec", { session_id: value["session_id"], command })
+      expect(result.value).toMatchObject({ stdout: here.cwd, exit_code: 1, sandbox: expect.stringContaining(here.cwd) })
+      expect(readdirSync(here.cwd).toSorted()).toEqual(["data", "made"])
+      const denied = yield* call("session_create", { transport: "local", cwd: "/etc", workspace: here.root })
+      expect(denied).toMatchObject({ isError: true, value: { error: { code: "TransportFailed" } } })
+      expect(denied.text).toContain("sandbox.writable")
+    })
+)
+
 it.scopedLive("SL-129: without a record there is no database", () =>
   Effect.gen(function* () {
     const here = yield* place

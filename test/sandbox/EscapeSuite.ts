@@ -225,6 +225,21 @@ export const escapeSuite = (name: string, makeBench: MakeBench) =>
       })
     )
 
+    it.scopedLive(`SB-16: a folder with a hidden file cannot be renamed, so the file stays hidden (${name})`, () =>
+      Effect.gen(function* () {
+        const bench = yield* makeBench((beside) => ({
+          writable: [beside],
+          hidden: [join(beside, "data/deep/daybook.sqlite")]
+        }))
+        mkdirSync(join(bench.beside, "data/deep"), { recursive: true })
+        writeFileSync(join(bench.beside, "data/deep/daybook.sqlite"), "prompts")
+        yield* bench.run(`cd ${bench.beside}; mv data other; mv data/deep deep; cat */*/daybook.sqlite`)
+        const said = yield* bench.said(`cd ${bench.beside}; cat */daybook.sqlite */*/daybook.sqlite`)
+        assert.notInclude(said, "prompts")
+        assert.isTrue(existsSync(join(bench.beside, "data/deep/daybook.sqlite")))
+      })
+    )
+
     it.scopedLive(`SB-5: sees and reaches no process but its own (${name})`, () =>
       Effect.gen(function* () {
         const bench = yield* makeBench()
@@ -363,6 +378,15 @@ export const escapeSuite = (name: string, makeBench: MakeBench) =>
         )
         assert.notMatch(said, /^terminal|secret-token/m)
         assert.include(said, "not a tty")
+      })
+    )
+
+    it.scopedLive(`SB-8: inherits the standard streams alone (${name})`, () =>
+      Effect.gen(function* () {
+        const bench = yield* makeBench()
+        // `ls` opens the folder that it lists.
+        const said = yield* bench.said("ls /proc/self/fd")
+        assert.strictEqual(said.trim(), "0\n1\n2\n3")
       })
     )
 

@@ -83,6 +83,22 @@ describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", (
     )
   )
 
+  it.live("SL-200: kept outputs are hidden also in a folder that a shell may write", () =>
+    withShells(
+      ({ folder, open, shells }) =>
+        Effect.gen(function* () {
+          mkdirSync(join(folder, "kept"))
+          writeFileSync(join(folder, "kept", "earlier"), "an output")
+          const id = yield* open({ budget: { max_chars: 10 } })
+          const { output = "", truncated } = yield* shells.exec(id, "seq 100; cat kept/*; ls kept")
+          expect(truncated).toBe(true)
+          expect((yield* shells.output(output, "stdout")).text).not.toContain("earlier")
+          expect((yield* shells.exec(id, "cat kept/earlier; echo x >kept/x")).exit_code).toBe(1)
+        }),
+      { settings: (folder) => ({ outputs: { folder: join(folder, "kept") } }) }
+    )
+  )
+
   it.live("SL-202: without folders of its own, a shell may write this process's folder", () =>
     withShells(({ shells }) =>
       Effect.gen(function* () {
@@ -192,6 +208,8 @@ describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", (
         const failed = yield* shells.exec(id, "echo x >/usr/x")
         expect(failed.sandbox).toContain(`only ${folder}, /tmp may be written`)
         expect(yield* shells.exec(id, "echo fine")).not.toHaveProperty("sandbox")
+        const late = yield* shells.exec(id, "sleep 600", { timeoutSeconds: 1 })
+        expect([late.exit_code, late.sandbox]).toEqual([124, undefined])
       })
     )
   )
@@ -268,6 +286,16 @@ describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", (
       expect([stdout.toString(), stderr.toString()]).toEqual(["was", ""])
       expect([readdirSync(outside), readdirSync(store)]).toEqual([["secret"], ["kept"]])
     }).pipe(Effect.scoped)
+  )
+
+  it.live("SL-210: a workspace that the shell does not see has no checkpoints", () =>
+    withShells(({ open, outside, shells }) =>
+      Effect.gen(function* () {
+        const id = yield* open({ workspace: outside, checkpoints: true })
+        const failed = yield* Effect.flip(shells.checkpoint(id))
+        expect(failed).toMatchObject({ _tag: "CheckpointFailed", reason: "workspace" })
+      })
+    )
   )
 
   it.live("SL-210: a shell does not see its checkpoints", () =>

@@ -102,8 +102,12 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
     : []
 
 /** What the sandbox allows, if that can be why a command failed or its shell ended (SB-13). */
-const allowedBy = ({ sandbox }: Transport, code: number, closed: CloseReason | undefined): string | undefined => {
-  if (sandbox === undefined || code === 0) return undefined
+const allowedBy = (
+  { sandbox }: Transport,
+  { code, stopped }: LiveShell.Ended,
+  closed: CloseReason | undefined
+): string | undefined => {
+  if (sandbox === undefined || stopped || code === 0) return undefined
   switch (closed) {
     case "processes":
     case "memory":
@@ -181,7 +185,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       const millis = performance.now() - started
       const result = execution.result(ended, { millis, late: late.take(), timedOut })
       const closed = closing ?? ended.closed
-      const allowed = allowedBy(parts.transport, result.exit_code, closed)
+      const allowed = allowedBy(parts.transport, ended, closed)
       const final = {
         ...result,
         ...(closed === undefined ? {} : { closed }),

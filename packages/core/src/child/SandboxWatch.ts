@@ -7,6 +7,8 @@ import { Effect } from "effect"
 import { pause } from "./ShellProcess.ts"
 
 const lookMillis = 100
+/** How often a program that does nothing is looked at. */
+const calmMillis = 1_000
 
 export interface Limits {
   readonly processes: number
@@ -62,32 +64,47 @@ export const outsideOf = (pid: number): Outside | undefined => {
   return init === undefined || program === undefined ? undefined : { init: Number(init), program: Number(program) }
 }
 
-/** The bound that the process tree below `pid` exceeds. Orphans stay in the tree, below the sandbox's first process. */
-const passed = (pid: number, limits: Limits): Bound | undefined => {
+/** Processes of a sandbox besides those of its program: `bwrap`, and the first process. */
+const own = 2
+
+/**
+ * The bound that the process tree below `pid` exceeds, or whether only its program runs. Orphans stay in the tree, below the
+ * sandbox's first process.
+ */
+const look = (pid: number, limits: Limits): Bound | "alone" | "busy" => {
   let [count, bytes] = [0, 0]
   const waiting = [String(pid)]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const used = usageOf(next)
     count += used.threads
     bytes += used.bytes
-    // Two belong to the sandbox itself.
-    if (count > limits.processes + 2) return "processes"
+    if (count > limits.processes + own) return "processes"
     if (bytes > limits.bytes) return "memory"
     waiting.push(...childrenOf(next))
   }
-  return undefined
+  return count > own + 1 ? "busy" : "alone"
 }
 
 /** Waits until a path that the sandbox protects is replaced. */
 export const watchProtection = (isProtected: () => boolean): Effect.Effect<"unprotected"> =>
-  Effect.as(Effect.repeat(pause(lookMillis), { while: isProtected }), "unprotected" as const)
+  Effect.as(Effect.repeat(pause(calmMillis), { while: isProtected }), "unprotected" as const)
 
-/** Waits until the process tree exceeds a bound, and returns that bound. */
-export const watch = Effect.fn("SandboxWatch.watch")(function* (find: () => number | null, limits: Limits) {
+/**
+ * Waits until the process tree exceeds a bound, and returns that bound. While only the program itself runs, which `ulimit`
+ * bounds, it is looked at less often if `woken` completes whenever it is given work.
+ */
+export const watch = Effect.fn("SandboxWatch.watch")(function* (
+  find: () => number | null,
+  limits: Limits,
+  woken?: Effect.Effect<unknown>
+) {
+  const soon = pause(lookMillis)
+  const rest = woken === undefined ? soon : Effect.raceFirst(pause(calmMillis), Effect.zipRight(woken, soon))
+  yield* soon
   for (;;) {
-    yield* pause(lookMillis)
     const pid = find()
-    const bound = pid === null ? undefined : passed(pid, limits)
-    if (bound !== undefined) return bound
+    const found = pid === null ? "busy" : look(pid, limits)
+    if (found === "processes" || found === "memory") return found
+    yield* found === "alone" ? rest : soon
   }
 })

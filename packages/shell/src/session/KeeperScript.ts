@@ -58,7 +58,7 @@ marked() {
     [ "$f" = "$root" ] || add "$f"
   done
 }
-# Adds descendants of what is found and, if $1 is yes, of the shell, the members of its session, and its sandbox.
+# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session.
 below() {
   more=yes
   while [ $more = yes ]; do
@@ -77,7 +77,7 @@ below() {
       session=\${s%% *}
       case " $found " in *" $parent "*) add "$p"; continue ;; esac
       [ "$1" = yes ] || continue
-      if [ "$parent" = "$root" ] || [ "$session" = "$root" ] || [ "$p" = "$init" ]; then add "$p"; fi
+      if [ "$parent" = "$root" ] || [ "$session" = "$root" ]; then add "$p"; fi
     done
   done
 }
@@ -93,11 +93,27 @@ sweep() {
     for p in $found; do kill -KILL "$p" 2>/dev/null; done
   done
 }
+# With the first process of a sandbox the kernel kills all others, before that process is gone.
+end_sandbox() {
+  kill -KILL "$init" 2>/dev/null
+  rounds=0
+  while [ $rounds -lt 500 ]; do
+    IFS= read -r s 2>/dev/null <"/proc/$init/stat" || return
+    s=\${s##*) }
+    [ "\${s%% *}" = Z ] && return
+    rounds=$((rounds + 1))
+    sleep 0.01
+  done
+}
 finish() {
   [ -n "$root" ] || return
+  if [ -n "$init" ]; then
+    end_sandbox
+    return
+  fi
   kill -STOP "$root" 2>/dev/null
   [ -d /proc/self ] && sweep yes ${markVariable}=${mark}
-  kill -KILL "-$group" 2>/dev/null
+  kill -KILL "-$root" 2>/dev/null
   kill -KILL "$root" 2>/dev/null
 }
 while IFS=' ' read -r order argument first; do

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
-import { Effect, type Scope } from "effect"
+import { Effect, Queue, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { real } from "@daybook/core/child/Mounts"
@@ -65,15 +65,17 @@ const runConfined = ({ env, isProtected, limits, prefix }: Confined): Transport[
         breach ??= found
         end()
       })
+    const work = yield* Queue.sliding<void>(1)
     const found = Effect.raceFirst(
-      watch(() => pid, limits),
+      watch(() => pid, limits, Queue.take(work)),
       watchProtection(isProtected)
     )
+    const write: Program["write"] = (bytes) => Effect.zipRight(Queue.offer(work, undefined), program.write(bytes))
     yield* Effect.forkScoped(Effect.flatMap(found, stop))
     return {
       ...program,
       // No command begins in a sandbox that does not protect.
-      write: (bytes) => Effect.suspend(() => (isProtected() ? program.write(bytes) : stop("unprotected"))),
+      write: (bytes) => Effect.suspend(() => (isProtected() ? write(bytes) : stop("unprotected"))),
       exit: Effect.map(program.exit, (exit) => (breach === undefined ? exit : { ...exit, breach })),
       outside: () => outsideOf(pid)
     }
