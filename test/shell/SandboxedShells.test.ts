@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Option, type Scope, Stream } from "effect"
@@ -178,6 +178,19 @@ describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", (
         expect(result.sandbox).toContain("was replaced")
         expect(readdirSync(folder).toSorted()).toEqual([".env", "plain"])
         expect((yield* shells.exec(yield* open(), "cat .env plain 2>/dev/null")).stdout).toBe("one")
+      })
+    )
+  )
+
+  it.live("SL-204: a protected file that is removed ends neither the shell nor its checkpoints", () =>
+    withShells(({ folder, open, shells }) =>
+      Effect.gen(function* () {
+        for (const name of [".env", "AGENTS.md"]) writeFileSync(join(folder, name), "was")
+        const id = yield* open({ workspace: folder, checkpoints: true })
+        for (const name of [".env", "AGENTS.md"]) rmSync(join(folder, name))
+        expect(yield* shells.exec(id, "echo x >made; ls -A")).toMatchObject({ stdout: "made", exit_code: 0 })
+        expect(yield* shells.exec(id, "echo y >made")).not.toHaveProperty("no_checkpoint")
+        expect((yield* shells.restore(id)).changed).toEqual(["made"])
       })
     )
   )

@@ -226,12 +226,16 @@ const identity = (name: string): string | undefined =>
   })
 
 /**
- * Whether no guarded path was replaced or removed since this call. The kernel detaches a mount whose path the host replaces, and
- * a running sandbox then shows the new file without protection.
+ * Whether no guarded path was replaced since this call. The kernel detaches a mount whose path the host replaces, and a running
+ * sandbox then shows the new file without protection.
  */
 export const keeping = (guards: ReadonlyArray<Mount>): (() => boolean) => {
   const before = guards.map((guard) => [guard.path, identity(guard.path)] as const)
-  return () => before.every(([name, found]) => identity(name) === found)
+  return () =>
+    before.every(([name, found]) => {
+      const now = identity(name)
+      return now === found || now === undefined
+    })
 }
 
 /** Bubblewrap's mount arguments, with the guards of `guardsWithin`. */

@@ -39,14 +39,15 @@ export interface Program {
 export interface Transport {
   readonly name: "local" | "ssh" | "docker"
   /**
-   * Runs a script with `sh -c`. The scope's end closes the streams and ends a local process; a `Keeper` ends the others.
+   * Runs a script with `sh -c`. The scope's end closes the streams and ends a local process; a `Keeper` ends the others. It
+   * runs outside of a shell's sandbox.
    */
   readonly run: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
   /** Runs a script with a third stream at descriptor 3, if the transport has one; else as `run`. */
   readonly runControlled: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
   /** Whether `runControlled` has a third stream. */
   readonly controlled: boolean
-  /** The sandbox in which `runControlled` runs its script; other scripts run outside, as the runtime's own programs. */
+  /** The sandbox in which `runControlled` runs its script. */
   readonly sandbox?: ShellSandbox
 }
 
