@@ -1,9 +1,14 @@
 /** The contract of checkpoints, of a shell in a real sandbox on this machine. */
+import { Effect } from "effect"
 import { describe } from "vitest"
+import { temporaryFolder } from "../../tools/Workbench.ts"
 import { checkpointContract } from "../support/CheckpointContract.ts"
-import { sandboxed, sharedFolder } from "../support/Sandboxed.ts"
+import { sandboxed } from "../support/Sandboxed.ts"
 
 describe.runIf(process.platform === "linux")("in a sandbox", () => {
-  const shared = sharedFolder()
-  checkpointContract({ name: "sandbox", transport: sandboxed([shared]), base: shared })
+  checkpointContract({
+    name: "sandbox",
+    transport: Effect.flatMap(temporaryFolder, (folder) => sandboxed([folder])),
+    base: ({ sandbox }) => sandbox?.cwd ?? "/nowhere"
+  })
 })

@@ -13,7 +13,7 @@ export interface CheckpointPlace {
   readonly name: string
   readonly transport: Effect.Effect<Transport, TransportFailed, Scope.Scope>
   /** The folder of the workspaces; `/tmp` by default. */
-  readonly base?: string
+  readonly base?: (transport: Transport) => string
 }
 
 export interface Workspace {
@@ -69,14 +69,16 @@ export const workspaceOn = (
     return workspace
   })
 
-export const checkpointContract = ({ base = "/tmp", name, transport }: CheckpointPlace) => {
+export const checkpointContract = ({ base = () => "/tmp", name, transport }: CheckpointPlace) => {
   const live = (
     title: string,
     use: (workspace: Workspace) => Effect.Effect<void, unknown, Scope.Scope>,
     options: { readonly ignores?: ReadonlyArray<string> } = {}
   ) =>
     it.live(`${title} (${name})`, () =>
-      Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(workspaceOn(each, { ...options, base }), use)))
+      Effect.scoped(
+        Effect.flatMap(transport, (each) => Effect.flatMap(workspaceOn(each, { ...options, base: base(each) }), use))
+      )
     )
 
   describe.concurrent("checkpoints", () => {

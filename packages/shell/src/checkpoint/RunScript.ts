@@ -11,6 +11,9 @@ import { CheckpointFailed } from "./CheckpointError.ts"
 /** Bytes that a script prints at most: the paths of some hundred thousand files. */
 const longestOutput = 128 * 1024 * 1024
 
+/** Characters of what a program says when it does not begin, or ends early. */
+const longestComplaint = 500
+
 export interface Finished {
   readonly output: Buffer
   /** 0 for success. */
@@ -50,7 +53,9 @@ export const runScript = (
       const chunks: Array<Uint8Array> = []
       let size = 0
       let last = ""
+      let complaint = ""
       program.listen((stream, bytes) => {
+        if (stream === "stderr") complaint = (complaint + Buffer.from(bytes).toString("utf8")).slice(-longestComplaint)
         if (stream !== "stdout") return
         size += bytes.length
         if (size > longestOutput) return Deferred.unsafeDone(finished, failed("the list of files is too long"))
@@ -65,7 +70,11 @@ export const runScript = (
         program.exit.pipe(
           // Output that is still on its way.
           Effect.zipRight(Effect.sleep("2 seconds")),
-          Effect.zipRight(Deferred.fail(finished, failed("the program ended before it was done")))
+          Effect.zipRight(
+            Effect.suspend(() =>
+              Deferred.fail(finished, failed(`the program ended before it was done. ${complaint.trim()}`.trim()))
+            )
+          )
         )
       )
       return yield* Deferred.await(finished)
