@@ -56,7 +56,7 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
     })
   )
 
-  it.effect("SL-182: output and errors go to stdout and stderr, and the exit code is the command's", () =>
+  it.effect("SL-182, SL-194: output and errors go to stdout and stderr, and the exit code is the command's", () =>
     Effect.gen(function* () {
       const here = yield* Here
       const id = yield* here.create()
@@ -69,6 +69,13 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
       ])
       assert.deepStrictEqual(yield* ended("--", "echo", "-n", "a  b", "$((1+1))"), [0, "a b 2", ""])
       assert.deepStrictEqual(yield* ended("--", "kill -9 $BASHPID"), [137, "", `${id} is closed: exited\n`])
+      const other = yield* here.create()
+      assert.deepStrictEqual(
+        yield* Effect.map(here.shell(["exec", other, "echo exit >&2; (exit 1)"]), ({ stderr }) => stderr),
+        "exit\n"
+      )
+      const farewell = yield* here.shell(["exec", other, "echo last >&2; exit 6"])
+      assert.deepStrictEqual([farewell.code, farewell.stderr], [6, `last\n${other} is closed: exited\n`])
       assert.deepStrictEqual(yield* ended("true"), [
         3,
         "",
@@ -172,6 +179,25 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
       const none = yield* here.shell(["checkpoint", yield* here.create()])
       assert.deepStrictEqual([none.code, none.stdout], [1, ""])
       assert.strictEqual((yield* here.shell(["restore", id, "beef"])).code, 3)
+    })
+  )
+
+  it.effect("SL-186: output prints the whole of a stream from disk, also when the shell is closed", () =>
+    Effect.gen(function* () {
+      const here = yield* Here
+      const id = yield* here.create()
+      const part = yield* here.shell(["exec", id, "--json", "--max-chars", "10", "--", "seq 400000; echo érror >&2"])
+      const handle = String(jsonLines(part.stdout)[0]?.["output"])
+      yield* here.shell(["destroy", id])
+      const whole = Array.from({ length: 400_000 }, (_, index) => `${index + 1}\n`).join("")
+      assert.strictEqual((yield* here.shell(["output", handle])).stdout, whole)
+      const pages = jsonLines((yield* here.shell(["output", handle, "--json"])).stdout)
+      assert.strictEqual(pages.map(({ text }) => text).join(""), whole)
+      assert.isAbove(pages.length, 1)
+      for (const other of ["1_local.9.beef", "../../etc/passwd"]) {
+        const { code, stdout } = yield* here.shell(["output", other])
+        assert.deepStrictEqual([code, stdout], [3, ""])
+      }
     })
   )
 
@@ -318,6 +344,37 @@ it.scopedLive("SL-177: a signal closes the shells with the reason shutdown, and 
     assert.isFalse(existsSync(here.socket))
     assert.include((yield* here.shell(["watch"])).stdout, `[${id}] closed: shutdown\n`)
     assert.strictEqual(readFileSync(here.log, "utf8"), "")
+  })
+)
+
+it.scopedLive.skipIf(process.platform !== "linux")(
+  "SL-188: a sandboxed shell may write the folder that it was created in, and cannot reach the host",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* shellPlace()
+      const config = join(here.root, "config.yaml")
+      writeFileSync(config, "sandbox: {mode: on}\n")
+      const env = { DAYBOOK_CONFIG: config }
+      const created = yield* here.shell(["create"], { env })
+      assert.deepStrictEqual([created.code, created.stderr], [0, ""])
+      const run = (command: string) => here.shell(["exec", created.stdout.trim(), command])
+      assert.strictEqual((yield* run("echo fine >file; cat file")).stdout, "fine\n")
+      yield* run(`echo wrong >'${here.root}/file'`)
+      assert.deepStrictEqual(
+        [here.cwd, here.root].map((folder) => existsSync(join(folder, "file"))),
+        [true, false]
+      )
+      assert.strictEqual((yield* run(`ls -A '${dirname(here.socket)}'`)).stdout, "")
+    })
+)
+
+it.scopedLive("SL-188: a sandbox that is made before a host runs hides where it will listen", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    writeFileSync(join(here.root, "config.yaml"), "sandbox: {mode: on}\n")
+    const { code } = yield* here.run(["prompt", "hello"], { env: { DAYBOOK_CONFIG: join(here.root, "config.yaml") } })
+    assert.strictEqual(code, 0)
+    assert.isTrue(existsSync(dirname(here.socket)))
   })
 )
 

@@ -65,19 +65,20 @@ const configured = (
   root = rootPath(process.env, homedir(), process.cwd()),
   worlds: ReadonlyArray<string> = []
 ) =>
-  Effect.map(
-    Effect.all([Configuration.load, Trusting.store, ownFiles(root)]),
-    ([{ mcp = {}, ...settings }, trust, hidden]) => ({
+  Effect.gen(function* () {
+    const { mcp = {}, ...settings } = yield* Configuration.load
+    const trust = yield* Trusting.store
+    return {
       naming: "model" as const,
       ...Struct.omit(settings, "shared", "shell", "trust", "retention"),
       trust,
       mcp: servers ? mcp : {},
-      sandbox: { ...settings.sandbox, hidden, worlds },
+      sandbox: { ...settings.sandbox, hidden: yield* ownFiles(root, settings.sandbox), worlds },
       serverStart: serverStart(),
       permissionAsker: asker,
       questions: QuestionPrompt.somebodyAnswers()
-    })
-  )
+    }
+  })
 
 /** The whole runtime. Starts MCP servers only with `servers`. `asker` replaces the permission questions at the terminal. */
 export const layer = (

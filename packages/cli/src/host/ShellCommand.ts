@@ -8,6 +8,8 @@ import { Deferred, Effect, Stream } from "effect"
 import type { Budget } from "@daybook/shell/domain/Budget"
 import type { ExecResult } from "@daybook/shell/domain/ExecResult"
 import { type HostClient, HostLost } from "@daybook/shell/host/HostClient"
+import type { Printed } from "@daybook/shell/host/HostProtocol"
+import type { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
 export interface ShellCommand {
@@ -19,9 +21,19 @@ export interface ShellCommand {
   readonly input: boolean
   /** Prints the output while the command runs. */
   readonly live: boolean
+  /** Takes the output while the command runs. */
+  readonly print: (printed: Printed) => Effect.Effect<void, OutputClosed | OutputFailed>
   /** Completes when the command has to stop. */
   readonly stop: Effect.Effect<void>
 }
+
+/** Prints output to stdout and errors to stderr. */
+export const printing = Effect.map(
+  Output,
+  (output): ShellCommand["print"] =>
+    ({ stream, text }) =>
+      stream === "stdout" ? output.write(text) : output.error(text)
+)
 
 /** Sends stdin, as text, at the pace of the command. */
 const sendInput = Effect.fnUntraced(function* (host: HostClient, call: string) {
@@ -37,7 +49,6 @@ const sendInput = Effect.fnUntraced(function* (host: HostClient, call: string) {
 })
 
 export const run = Effect.fnUntraced(function* (host: HostClient, given: ShellCommand) {
-  const output = yield* Output
   const { budget, command, id, input, live, timeoutSeconds } = given
   const call = randomUUID()
   const begun = yield* Deferred.make<void>()
@@ -52,7 +63,7 @@ export const run = Effect.fnUntraced(function* (host: HostClient, given: ShellCo
       case "Begun":
         return Effect.asVoid(Deferred.succeed(begun, undefined))
       case "Printed":
-        return news.stream === "stdout" ? output.write(news.text) : output.error(news.text)
+        return given.print(news)
       case "Ended":
         return Effect.sync(() => void (result = news.result))
     }

@@ -62,6 +62,7 @@ export const run = Effect.fn("Command.shell.exec")(function* (given: Given) {
     timeoutSeconds,
     input: stdin,
     live,
+    print: yield* ShellCommand.printing,
     stop,
     ...(budget === undefined ? {} : { budget })
   })

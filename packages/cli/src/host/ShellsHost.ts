@@ -28,6 +28,12 @@ const settingsOf = ({ outputs = {}, transports, ...rest }: ShellSection, databas
   }
 }
 
+/** Where whole outputs are kept; undefined if they are not. */
+export const outputs = Effect.map(
+  Effect.all([Configuration.load, DatabasePath.path]),
+  ([{ shell = {} }, database]) => settingsOf(shell, database).outputs
+)
+
 const recorded = (filename: string, title: string) =>
   ShellRecord.layerOwn({ location: { directory: process.cwd() }, title }).pipe(
     Layer.provide(Layer.merge(Store.layer({ filename }), Identifiers.layer))
@@ -43,7 +49,7 @@ export const layer = (title: string | undefined) =>
       const { sandbox = {}, shell = {} } = yield* Configuration.load
       const filename = title === undefined ? yield* DatabasePath.path : yield* DatabasePath.writable
       const record = title === undefined ? ShellRecord.none : recorded(filename, title)
-      const own = yield* ownFiles(rootPath(process.env, homedir(), process.cwd()))
+      const own = yield* ownFiles(rootPath(process.env, homedir(), process.cwd()), sandbox)
       const confined = Sandbox.layer({ ...sandbox, hidden: [...own, ...databaseFiles(filename)] })
       return Layer.provide(Shells.layer(settingsOf(shell, filename)), Layer.merge(record, confined))
     })

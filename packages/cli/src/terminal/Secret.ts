@@ -52,7 +52,6 @@ export const ask = (prompt: string): Effect.Effect<string, UsageError> => {
   const { stderr } = standard()
   const read = Effect.async<string>((resume) => {
     let typed = ""
-    stderr.write(prompt, () => undefined)
     const stop = Keyboard.standard.listen("unseen", (keys) => {
       typed += keys ?? "\r"
       const end = Math.min(...ends.map((key) => typed.indexOf(key)).filter((at) => at >= 0))
@@ -61,6 +60,8 @@ export const ask = (prompt: string): Effect.Effect<string, UsageError> => {
       stderr.write("\n", () => undefined)
       resume(Effect.succeed(edited(typed.slice(0, end))))
     })
+    // From now on keys are not shown.
+    stderr.write(prompt, () => undefined)
     return Effect.sync(stop)
   })
   return Effect.filterOrFail(

@@ -127,6 +127,10 @@ const makeAdmission = Effect.map(SubscriptionRef.make(0), (calls) => {
   }
 })
 
+/** A client is the user: a sandboxed shell may write the folders that the creation names. */
+const writableOf = ({ target, workspace }: CreateOptions): Pick<CreateOptions, "writable"> =>
+  target.transport === "local" ? { writable: [target.cwd, workspace].filter((folder) => folder !== undefined) } : {}
+
 export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Options): Effect.fn.Return<HostServer> {
   let ending = false
   let creating = 0
@@ -139,7 +143,7 @@ export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Opti
       if (ending) return Effect.fail(new HostEnding())
       creating += 1
       return Effect.ensuring(
-        shells.create(options),
+        shells.create({ ...options, ...writableOf(options) }),
         Effect.sync(() => (creating -= 1))
       )
     })

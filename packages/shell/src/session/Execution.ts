@@ -41,6 +41,24 @@ const interrupted = 130
 /** An interactive bash says that it ends. */
 const withoutFarewell = (text: string): string => text.replace(/(?:^|\n)exit$/, "")
 
+/** The end of a text that may be the farewell of a bash. */
+const farewellOf = (text: string): string =>
+  ["exit\n", "exit"].find((word) => text === word || text.endsWith(`\n${word}`)) ?? ""
+
+/** Passes text on. What may be a farewell waits for the next text, or for the end. */
+const makeLive = (pass: (text: string) => void) => {
+  let held = ""
+  const add = (text: string) => {
+    const all = held + text
+    held = farewellOf(all)
+    if (held.length < all.length) pass(all.slice(0, all.length - held.length))
+  }
+  const end = (isFarewell: boolean) => {
+    if (held !== "" && !isFarewell) pass(held)
+  }
+  return { add, end }
+}
+
 const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefined) => ({
   ...(stdout === undefined ? {} : { stdout }),
   ...(stderr === undefined ? {} : { stderr })
@@ -49,18 +67,21 @@ const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefi
 export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
   const stream = (name: OutputStream) => {
     const file = store?.open(handle, name)
+    const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
     const pipeline = OutputPipeline.make({
       budget,
       secrets,
       onText: (text) => {
         file?.add(text)
-        onText?.(name, text)
+        if (name === "stderr") live?.add(text)
+        else onText?.(name, text)
       }
     })
     return {
       sink: (bytes: Uint8Array) => pipeline.add(bytes),
-      end: () => {
+      end: (isFarewell: boolean) => {
         const shaped = pipeline.end()
+        live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false
         return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }
       }
@@ -71,9 +92,10 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   return {
     sinks: { stdout: stdout.sink, stderr: stderr.sink },
     result: ({ closed, code, cwd, stopped }, { late, millis, timedOut }) => {
-      const [out, err] = [stdout.end(), stderr.end()]
+      const saysExit = closed === "exited" && dialect === "bash"
+      const [out, err] = [stdout.end(false), stderr.end(saysExit)]
       const truncated = out.truncated || err.truncated
-      const left = closed === "exited" && dialect === "bash" ? withoutFarewell(err.text) : err.text
+      const left = saysExit ? withoutFarewell(err.text) : err.text
       return {
         stdout: out.text,
         stderr: left,
