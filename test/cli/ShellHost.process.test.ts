@@ -411,6 +411,22 @@ it.scopedLive(
     }).pipe(Effect.provide(Layer.provide(Shells.layer(), ShellRecord.none)))
 )
 
+it.scopedLive.skipIf(process.platform !== "linux")("SL-205: exec says which bound of its sandbox ended a shell", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    const config = join(here.root, "config.yaml")
+    writeFileSync(config, "sandbox: {mode: on, processes: 40}\n")
+    const { stdout } = yield* here.shell(["create"], { env: { DAYBOOK_CONFIG: config } })
+    const command = "for i in $(seq 60); do sleep 60 & done 2>/dev/null; wait"
+    const { stderr } = yield* here.shell(["exec", stdout.trim(), command])
+    assert.deepStrictEqual(stderr.split("\n").slice(-3), [
+      "Stopped: the sandbox allows 40 processes and threads at a time.",
+      `${stdout.trim()} is closed: processes`,
+      ""
+    ])
+  })
+)
+
 it.scopedLive("SL-173: a host that cannot start says why, and its exit code is that of the creation", () =>
   Effect.gen(function* () {
     const here = yield* shellPlace()

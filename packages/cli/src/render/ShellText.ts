@@ -20,12 +20,21 @@ export const shellTable = (shells: ReadonlyArray<ListedShell>): string =>
 
 /** What a person should know of a command besides its output: a line each. */
 export const resultNotes = (id: string, result: ExecResult): string => {
-  const { closed, duration_ms: ms, late_output: late, no_checkpoint: missing, output, timed_out: timedOut } = result
+  const {
+    closed,
+    duration_ms: ms,
+    late_output: late,
+    no_checkpoint: missing,
+    output,
+    sandbox,
+    timed_out: timedOut
+  } = result
   return [
     ...(late === undefined ? [] : late.split("\n").map((line) => `~ ${line}`)),
     ...(missing === undefined ? [] : [`no checkpoint before the command: ${oneLine(missing, 400)}`]),
     ...(timedOut === true ? [`the command was stopped after ${seconds(Math.round(ms / 1_000))}`] : []),
     ...(output === undefined ? [] : [`some output is left out here; all of it: daybook shell output ${output}`]),
+    ...(closed === undefined || sandbox === undefined ? [] : [sandbox]),
     ...(closed === undefined ? [] : [`${id} is closed: ${closed}`])
   ]
     .map((line) => `${line}\n`)
