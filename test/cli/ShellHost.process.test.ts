@@ -1,11 +1,12 @@
 /**
  * The host of live shells and the verbs that use it, as real processes. The tests share one host, unless they end it.
  */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it, layer } from "@effect/vitest"
 import * as SocketServer from "@effect/platform/SocketServer"
-import { Context, Effect, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Layer, Scope } from "effect"
 import * as ShellHostSocket from "../../packages/cli/src/host/ShellHostSocket.ts"
 import * as HostServer from "../../packages/shell/src/host/HostServer.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
@@ -19,6 +20,34 @@ import { type ShellPlace, shellPlace } from "./support/ShellHost.ts"
 beforeAll(() => void build())
 
 class Here extends Context.Tag("test/Here")<Here, ShellPlace>() {}
+
+/** A host of a place in this process; `onConnection` is called for each client. */
+const hostOf = (
+  here: ShellPlace,
+  { pid, version }: { readonly pid: number; readonly version: string },
+  onConnection: () => void = () => undefined
+) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const place = { root: join(here.root, "data"), name: "shell-host/socket" }
+    const shells = Effect.provide(Shells.Shells, yield* Layer.build(Layer.provide(Shells.layer(), ShellRecord.none)))
+    const hello = { version, pid, database: here.database }
+    const server = yield* HostServer.make({ hello, linger: "1 minute", shells: yield* shells })
+    const socket = yield* ShellHostSocket.listen(place, scope)
+    yield* Effect.provideService(server.serve, SocketServer.SocketServer, {
+      ...socket,
+      run: (handler) =>
+        socket.run((connection) => {
+          onConnection()
+          return handler(connection)
+        })
+    })
+    return server
+  })
+
+const { version } = JSON.parse(readFileSync(new URL("../../packages/cli/package.json", import.meta.url), "utf8")) as {
+  readonly version: string
+}
 
 /** Processes of hosts of this worker's bundle. */
 const hosts = Effect.suspend(() => processes(`${process.execPath} ${build().bin} shell host`))
@@ -290,6 +319,31 @@ it.scopedLive("SL-171: creations at the same time start one host", () =>
   })
 )
 
+it.scopedLive("SL-171: a second host is refused, and the log of earlier hosts is bounded", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    mkdirSync(dirname(here.socket), { recursive: true, mode: 0o700 })
+    writeFileSync(here.log, "x".repeat(1_100_000))
+    yield* here.create()
+    assert.strictEqual(statSync(here.log).size, 0)
+    const { code, stderr } = yield* here.shell(["host"])
+    assert.deepStrictEqual([code, stderr], [4, `daybook: a host listens at ${here.socket}\n`])
+    assert.strictEqual(yield* here.create(), "2_local")
+  })
+)
+
+it.scopedLive("SL-171: a folder whose path is too long for a socket is refused by name", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    const env = { DAYBOOK_DB: join(here.root, "x".repeat(100), "daybook.sqlite") }
+    for (const words of [["create"], ["list"]]) {
+      const { code, stderr } = yield* here.shell(words, { env })
+      assert.strictEqual(code, 6)
+      assert.match(stderr, /a socket path may have 10\d bytes, and this has \d+: set DAYBOOK_DB to a shorter path\n$/)
+    }
+  })
+)
+
 it.scopedLive("SL-176: a killed host leaves no process of its shells, and the next creation starts another one", () =>
   Effect.gen(function* () {
     const here = yield* shellPlace()
@@ -393,12 +447,7 @@ it.scopedLive(
         assert.include(stderr, `with: kill ${pid}\n`)
       }
       const old = yield* shellPlace()
-      const scope = yield* Effect.scope
-      const place = { root: join(old.root, "data"), name: "shell-host/socket" }
-      const socket = yield* ShellHostSocket.listen(place, scope)
-      const hello = { version: "0.0.9", pid: 7, database: old.database }
-      const server = yield* HostServer.make({ hello, linger: "1 minute", shells: yield* Shells.Shells })
-      yield* Effect.provideService(server.serve, SocketServer.SocketServer, socket)
+      yield* hostOf(old, { version: "0.0.9", pid: 7 })
       const { code, stderr } = yield* old.shell(["list"])
       assert.deepStrictEqual(
         [code, stderr],
@@ -408,7 +457,52 @@ it.scopedLive(
             "and its shells with: kill 7\n"
         ]
       )
-    }).pipe(Effect.provide(Layer.provide(Shells.layer(), ShellRecord.none)))
+    })
+)
+
+it.scopedLive("SL-177: a creation waits for the end of a host that is ending, and starts another one", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    const scope = yield* Scope.make()
+    // It connects again when it has been refused.
+    let connections = 0
+    const again = yield* Deferred.make<void>()
+    const onConnection = () => {
+      connections += 1
+      if (connections === 2) Deferred.unsafeDone(again, Effect.void)
+    }
+    const ending = yield* Scope.extend(hostOf(here, { version, pid: process.pid }, onConnection), scope)
+    yield* ending.refuse
+    const creating = yield* here.startShell(["create"])
+    yield* Deferred.await(again)
+    yield* Scope.close(scope, Exit.void)
+    const { code, stderr, stdout } = yield* creating.ended
+    assert.deepStrictEqual([code, stdout, stderr], [0, "1_local\n", ""])
+    assert.notStrictEqual(yield* here.pid, process.pid)
+  })
+)
+
+it.scopedLive("SL-174: connections beyond the limit are closed, and the end of another makes room", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    yield* hostOf(here, { version, pid: process.pid })
+    const sockets = yield* Effect.forEach(Array.from({ length: 256 }), () =>
+      Effect.acquireRelease(
+        Effect.async<Socket>((resume) => {
+          const socket = connect(here.socket, () => resume(Effect.succeed(socket)))
+        }),
+        (socket) => Effect.sync(() => socket.destroy())
+      )
+    )
+    const refused = yield* here.shell(["list"])
+    assert.deepStrictEqual([refused.code, refused.stdout], [6, ""])
+    assert.include(refused.stderr, "it closes the connection: it is ending, or has too many")
+    const [first] = sockets
+    yield* Effect.async<void>((resume) => {
+      first?.once("close", () => resume(Effect.void)).end()
+    })
+    assert.strictEqual((yield* here.shell(["list"])).code, 0)
+  })
 )
 
 it.scopedLive.skipIf(process.platform !== "linux")("SL-205: exec says which bound of its sandbox ended a shell", () =>

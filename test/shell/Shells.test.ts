@@ -53,6 +53,25 @@ describe.concurrent("Shells", () => {
     )
   )
 
+  it.live("SL-178: a command whose reader takes nothing can be stopped, and the shell stays", () =>
+    withShells({}, (shells) =>
+      Effect.gen(function* () {
+        const id = yield* shells.create({ target: local })
+        const printed = yield* Deferred.make<void>()
+        const result = yield* shells.exec(id, "yes", {
+          stop: Deferred.await(printed),
+          onText: (_, __, flow) => {
+            flow.pause()
+            Deferred.unsafeDone(printed, Effect.void)
+          }
+        })
+        expect(result).toMatchObject({ exit_code: 130, truncated: true })
+        expect(result.closed).toBeUndefined()
+        expect((yield* shells.exec(id, "echo here")).stdout).toBe("here")
+      })
+    )
+  )
+
   it.live("SL-21: trailing newlines are removed, and leading and inner ones stay", () =>
     withShells({}, (shells) =>
       Effect.gen(function* () {

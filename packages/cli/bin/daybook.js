@@ -46,7 +46,7 @@ if (wanted === undefined) {
   const { main } = require("./load.js").load(join(bundle, entry))
   // V8 never gives back what the young generation grew to during the start of a server (support/Garbage.ts).
   // The flags change after the load, because V8 rejects stored code under other flags.
-  if (words[0] === "serve") {
+  if (words[0] === "serve" || (words[0] === "shell" && words[1] === "host")) {
     const { setFlagsFromString } = require("node:v8")
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=20"]) setFlagsFromString(flag)
   }

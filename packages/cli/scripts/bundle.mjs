@@ -157,6 +157,7 @@ const fillCaches = async () => {
     warm("reader.js", "events")
     warm("reader.js", "events", "--json")
     warm("main.js", "files", "export")
+    warm("main.js", "shell", "list")
     warm("ctx.js", "history", "build")
   } finally {
     await rm(folder, { recursive: true, force: true })

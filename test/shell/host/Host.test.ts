@@ -196,7 +196,7 @@ describe("a host", () => {
         }),
         (server) => Effect.sync(() => server.close())
       )
-      expect(yield* Effect.flip(HostClient.connect(path))).toBeInstanceOf(HostClient.HostUnusable)
+      expect(yield* Effect.flip(HostClient.connect(path))).toMatchObject({ _tag: "HostUnusable", reason: "no host" })
     })
   )
 })

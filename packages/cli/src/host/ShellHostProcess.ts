@@ -8,9 +8,11 @@ import { existsSync } from "node:fs"
 import * as SocketServer from "@effect/platform/SocketServer"
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import * as HostServer from "@daybook/shell/host/HostServer"
+import { SocketBusy } from "@daybook/server/socket/SocketPath"
 import * as Shells from "@daybook/shell/Shells"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { logLine, secretsOf } from "../render/LogLine.ts"
+import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { standard } from "../support/Stream.ts"
 import { Output } from "../terminal/Output.ts"
@@ -59,11 +61,16 @@ export const run = Effect.fn("Command.shell.host")(
       shells: Context.get(context, Shells.Shells),
       linger: yield* linger
     })
-    const socket = yield* ShellHostSocket.listen(place, ofServer)
+    const socket = yield* Effect.mapError(ShellHostSocket.listen(place, ofServer), (error) =>
+      error._tag === "SocketBusy"
+        ? new SocketBusy({ path: error.path, message: `a host listens at ${error.path}` })
+        : error
+    )
     yield* server.serve.pipe(Effect.provideService(SocketServer.SocketServer, socket), Scope.extend(ofServer))
     // The folder that it was started in may be removed, or on a disk that is taken out.
     if (existsSync(homedir())) process.chdir(homedir())
     yield* output.print("ready\n")
+  Garbage.bound()
     yield* Effect.raceFirst(signal, server.idle)
     yield* server.refuse
     yield* Scope.close(ofShells, Exit.void)

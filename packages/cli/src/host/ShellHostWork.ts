@@ -3,6 +3,7 @@
  * database. Spec: SL-170, SL-172 in specs/shell.md.
  */
 import { Effect, Predicate, Schedule } from "effect"
+import { maxSocketPathBytes, SocketUnusable } from "@daybook/server/socket/SocketPath"
 import { connect, type HostClient } from "@daybook/shell/host/HostClient"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { HostDiffers } from "../support/Errors.ts"
@@ -27,22 +28,36 @@ const checked = ({ database }: ShellHostPlace) =>
     return client
   })
 
-/** The client of the host that runs. */
-export const existing = Effect.flatMap(place, (at) => Effect.flatMap(connect(at.socket), checked(at)))
-
-/** The client of a host, which is started if none runs. */
-const started = Effect.gen(function* () {
-  const at = placeOf(yield* DatabasePath.writable)
-  const found = connect(at.socket)
-  const client = yield* Effect.catchTag(found, "HostAbsent", () => Effect.zipRight(ShellHostStart.start(at), found))
-  return yield* checked(at)(client)
+const connected = Effect.fnUntraced(function* ({ socket }: ShellHostPlace) {
+  const length = Buffer.byteLength(socket)
+  if (length <= maxSocketPathBytes) return yield* connect(socket)
+  const message = `${socket}: a socket path may have ${maxSocketPathBytes} bytes, and this has ${length}: set DAYBOOK_DB to a shorter path`
+  return yield* new SocketUnusable({ path: socket, message })
 })
 
-/** Runs work with a host. A host that is ending refuses the work, or is gone before it: then again with another one. */
+const isClosed = (error: unknown) =>
+  Predicate.isTagged(error, "HostUnusable") && "reason" in error && error.reason === "closed"
+
+const after = (times: number) => Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(times))
+
+/** The client of the host that runs. One that is ending closes the connection, and is gone a moment later. */
+export const existing = Effect.flatMap(place, (at) => Effect.flatMap(connected(at), checked(at))).pipe(
+  Effect.retry({ while: isClosed, schedule: after(5) })
+)
+
+/** The client of a host, which is started if none runs. One that ends before it is asked is replaced. */
+const started = Effect.gen(function* () {
+  const at = placeOf(yield* DatabasePath.writable)
+  const found = connected(at)
+  const client = yield* Effect.catchTag(found, "HostAbsent", () => Effect.zipRight(ShellHostStart.start(at), found))
+  return yield* checked(at)(client)
+}).pipe(Effect.retry({ times: 3, while: ({ _tag }) => _tag === "HostAbsent" }))
+
+/** Runs work with a host. A host that is ending refuses the work: then again, until another one can be started. */
 export const withStarted = <A, E, R>(work: (client: HostClient) => Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.flatMap(started, work)).pipe(
     Effect.retry({
-      while: (error) => Predicate.isTagged(error, "HostEnding") || Predicate.isTagged(error, "HostAbsent"),
-      schedule: Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(100))
+      while: (error) => Predicate.isTagged(error, "HostEnding") || isClosed(error),
+      schedule: after(100)
     })
   )

@@ -32,6 +32,8 @@ export class HostAbsent extends Schema.TaggedError<HostAbsent>("@daybook/shell/H
 /** Something listens at the path that cannot be used; the message says what to do. */
 export class HostUnusable extends Schema.TaggedError<HostUnusable>("@daybook/shell/HostUnusable")("HostUnusable", {
   path: Schema.String,
+  /** `closed`: it ends the connection. It ends itself, or has too many. `silent`: it does not answer. */
+  reason: Schema.Literal("closed", "silent", "no host", "no connection"),
   details: Schema.String
 }) {
   override get message() {
@@ -80,6 +82,13 @@ const codeOf = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error, "cause") ? codeOf(error.cause) : undefined
 }
 
+/** Whether the other side has closed the connection. */
+const isClosed = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "cause") &&
+  Predicate.isTagged(error.cause, "SocketError") &&
+  Predicate.hasProperty(error.cause, "reason") &&
+  error.cause.reason === "Close"
+
 type Settled<E> = Exclude<E, RpcClientError> | HostLost
 
 const isOwn = <E>(error: E): error is Exclude<E, RpcClientError> => !Predicate.isTagged(error, "RpcClientError")
@@ -89,11 +98,13 @@ const settled = <E>(cause: Cause.Cause<E>): Cause.Cause<Settled<E>> => {
   const failure = Cause.failureOption(cause)
   if (Option.isSome(failure) && isOwn(failure.value)) return Cause.fail(failure.value)
   const defect = Cause.dieOption(cause)
-  const details = Option.isSome(failure)
-    ? "the connection ended"
-    : Option.isSome(defect)
-      ? `internal error: ${String(defect.value)}`
-      : "it ended the call"
+  // A write that fails is a defect of the library.
+  const details =
+    Option.isSome(failure) || codeOf(Option.getOrUndefined(defect)) !== undefined
+      ? "the connection ended"
+      : Option.isSome(defect)
+        ? `internal error: ${String(defect.value)}`
+        : "it ended the call"
   return Cause.fail(new HostLost({ details }))
 }
 
@@ -104,7 +115,7 @@ const call = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Settled
 export const connect = Effect.fn("HostClient.connect")(function* (
   path: string
 ): Effect.fn.Return<HostClient, HostAbsent | HostUnusable, Scope.Scope> {
-  const unusable = (details: string) => new HostUnusable({ path, details })
+  const unusable = (reason: HostUnusable["reason"], details: string) => new HostUnusable({ path, reason, details })
   const protocol = RpcClient.layerProtocolSocket({ retrySchedule: Schedule.stop }).pipe(
     Layer.provide(Layer.merge(HostWire.layerClient, NodeSocket.layerNet({ path }))),
     Layer.orDie
@@ -115,16 +126,22 @@ export const connect = Effect.fn("HostClient.connect")(function* (
   )
   /** What a failure of the first call says of the path. */
   const refused = (cause: Cause.Cause<RpcClientError>): HostAbsent | HostUnusable => {
-    const code = codeOf(Option.getOrUndefined(Cause.failureOption(cause)))
+    const error = Cause.squash(cause)
+    const code = codeOf(error)
     if (code === "ENOENT" || code === "ECONNREFUSED") return new HostAbsent({ path })
-    const nobody = "no host of live shells answers there, or it has too many connections"
-    return unusable(code === undefined ? nobody : `no connection (${code})`)
+    if (code === "ECONNRESET" || code === "EPIPE" || isClosed(error)) {
+      return unusable("closed", "it closes the connection: it is ending, or has too many")
+    }
+    return code === undefined
+      ? unusable("no host", "what answers there is no host of live shells")
+      : unusable("no connection", `no connection (${code})`)
   }
   const hello = yield* client.hello().pipe(
     Effect.catchAllCause((cause) => Effect.fail(refused(cause))),
     Effect.timeoutFail({
       duration: helloWithin,
-      onTimeout: () => unusable("the host of the shells does not answer: end that process, and its shells with it")
+      onTimeout: () =>
+        unusable("silent", "the host of the shells does not answer: end that process, and its shells with it")
     })
   )
   return {
