@@ -70,7 +70,7 @@ export const run = Effect.fn("Command.shell.host")(
     // The folder that it was started in may be removed, or on a disk that is taken out.
     if (existsSync(homedir())) process.chdir(homedir())
     yield* output.print("ready\n")
-  Garbage.bound()
+    Garbage.bound()
     yield* Effect.raceFirst(signal, server.idle)
     yield* server.refuse
     yield* Scope.close(ofShells, Exit.void)
