@@ -5,6 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Stream, TestClock } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import * as ShellEventStream from "../../packages/cli/src/watch/ShellEventStream.ts"
@@ -176,12 +177,14 @@ it.scopedLive("SL-222: the place of a stream is free again when its reader has g
 )
 
 /**
- * Method: an endless log in pages of half a megabyte. One reader stops after the first text, another one reads 150 pages: the
+ * Method: a long log in pages of half a megabyte. One reader stops after the first text, another one reads 150 pages: the
  * pages that were read for the first one meanwhile are those that its connection buffers.
  */
 it.scopedLive("SL-223: for a reader that does not read, the server reads no more than the connection buffers", () =>
   Effect.gen(function* () {
     const events = eventsOf(Array.from({ length: 8 }, (_, index) => ran(`${index}`, { stdout: "x".repeat(60_000) })))
+    // A server that does not wait would read all of them, and no more.
+    const mostPages = 160
     const pages = new Map<number, number>()
     const feed = {
       changes: Effect.succeed(Effect.never),
@@ -189,12 +192,12 @@ it.scopedLive("SL-223: for a reader that does not read, the server reads no more
       page: (after) =>
         Effect.sync(() => {
           const stream = Math.floor(Math.max(0, after) / 1_000_000)
-          pages.set(stream, (pages.get(stream) ?? 0) + 1)
-          const from = Math.max(after, stream * 1_000_000)
+          const read = (pages.get(stream) ?? 0) + 1
+          pages.set(stream, read)
           return {
-            events: events.map((event, index) => ({ ...event, position: from + index + 1 })),
-            cursor: from + events.length,
-            hasMore: true
+            events: events.map((event, index) => ({ ...event, position: after + index + 1 })),
+            cursor: after + events.length,
+            hasMore: read < mostPages
           }
         })
     } satisfies ShellFeed.ShellFeed
@@ -219,6 +222,32 @@ it.scopedLive("SL-223: for a reader that does not read, the server reads no more
       { feed }
     )
   }).pipe(Effect.provide(memoryLog))
+)
+
+/** Method: the pages of a long log are counted while other requests are answered. */
+it.scopedLive("SL-223: while a stream reads a long log, other requests are answered after a few of its pages", () =>
+  Effect.gen(function* () {
+    yield* create(one)
+    yield* (yield* EventLog).append(one, [
+      opened(),
+      ...Array.from({ length: 255 }, () => draft("session.next.renamed", { title: "x".repeat(100) }))
+    ])
+    const all = yield* ShellFeed.ofAll
+    let pages = 0
+    const page = () => {
+      pages++
+      return Effect.map(all.page(0), (read) => ({ ...read, events: [], hasMore: pages < 1_200 }))
+    }
+    yield* serving(
+      ({ at }) =>
+        Effect.gen(function* () {
+          yield* Effect.forkScoped(read(at("/events")))
+          for (let round = 0; round < 2; round++) assert.strictEqual((yield* ask(at("/"))).status, 200)
+          assert.isBelow(pages, 1_000)
+        }),
+      { feed: { ...all, page } }
+    )
+  }).pipe(Effect.provide(fileLog))
 )
 
 it.scoped("SL-223: a reader of a quiet log gets a heartbeat every 15 seconds, which moves its cursor", () =>

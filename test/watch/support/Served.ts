@@ -1,5 +1,4 @@
 /** Serves the page in the test's process, on a log in a file: real HTTP and real SQLite, without the command. */
-import * as HttpServer from "@effect/platform/HttpServer"
 import { Effect } from "effect"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { AccessToken } from "../../../packages/server/src/http/AccessToken.ts"
@@ -24,7 +23,7 @@ export const served = (options: ServedOptions = {}) =>
   Effect.gen(function* () {
     const log = yield* EventLog
     const feed = options.feed ?? (yield* Effect.provideService(ShellFeed.ofAll, EventLog, log))
-    yield* HttpServer.serveEffect(
+    yield* LocalServer.serve(
       WatchApp.make({ token, feed, after: -1, session: undefined, script: "script", style: "style", ...options })
     )
     const port = yield* LocalServer.port

@@ -3,7 +3,6 @@
  *
  *   signal -> connections are closed -> the database closes
  */
-import * as HttpServer from "@effect/platform/HttpServer"
 import { Effect, Schema } from "effect"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as LocalServer from "@daybook/server/http/LocalServer"
@@ -54,7 +53,7 @@ export const run = Effect.fn("Command.shell.watch.serve")(function* ({ after, fe
       script: DAYBOOK_WATCH_SCRIPT,
       style: DAYBOOK_WATCH_STYLE
     })
-    yield* HttpServer.serveEffect(app)
+    yield* LocalServer.serve(app)
     const url = `http://127.0.0.1:${yield* LocalServer.port}/?token=${secret}`
     const line = json ? jsonLine({ type: "ready", url }, output.terminal) : url
     // Serving continues without a reader of stdout.

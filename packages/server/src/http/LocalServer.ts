@@ -1,8 +1,10 @@
-/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215, SL-216 in specs/shell.md. */
+/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215, SL-216, SL-223 in specs/shell.md. */
 import { createServer } from "node:http"
+import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServer from "@effect/platform/HttpServer"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Predicate, Schema } from "effect"
+import { fairly } from "@daybook/log/support/FairScheduler"
 
 /** The port cannot be used. */
 export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
@@ -44,6 +46,9 @@ export const layer = (port: number): Layer.Layer<HttpServer.HttpServer, PortUnus
       return served
     })
   ).pipe(Layer.catchAll(({ cause }) => Layer.fail(unusable(port, cause))))
+
+/** Answers requests with the app until the scope closes. One answer that reads for long blocks no other one (EX-14). */
+export const serve = <E, R>(app: HttpApp.Default<E, R>) => fairly(HttpServer.serveEffect(app))
 
 /** The port that the server listens at. */
 export const port: Effect.Effect<number, never, HttpServer.HttpServer> = HttpServer.addressWith((address) =>
