@@ -153,27 +153,52 @@ it("SL-227: a filter that has searched a shell finds what is added later, and fo
   )
 })
 
+const lines = (count: number) => Array.from({ length: count }, (_, index) => `line ${index}`).join("\n")
+
 it("SL-225: a long text shows both of its ends, and says how much is between them; a short one is whole", () => {
-  const lines = (count: number) => Array.from({ length: count }, (_, index) => `line ${index}`).join("\n")
   assert.isUndefined(fold(lines(24)))
   assert.isUndefined(fold("x".repeat(4_000)))
-  const folded = fold(lines(100))
+  const [head, hidden, tail] = fold(lines(100)) ?? []
+  assert.deepStrictEqual([head, tail], [lines(8), lines(100).split("\n").slice(-8).join("\n")])
+  assert.deepInclude(hidden, { lines: 84 })
+  const end = "x".repeat(1_500)
+  assert.deepStrictEqual(fold("x".repeat(5_000)), [end, { lines: 0, characters: 2_000 }, end])
+})
+
+it("SL-227: a find that a folded text hides is shown with its line", () => {
+  const text = lines(100)
+  assert.deepStrictEqual(fold(text, /line 5$|line 97/), fold(text))
+  assert.deepStrictEqual(fold(text, /absent/), fold(text))
+  const pieces = fold(text, /NE 50/i)
   assert.deepStrictEqual(
-    [folded?.lines, folded?.head, folded?.tail],
-    [84, lines(8), lines(100).split("\n").slice(-8).join("\n")]
+    pieces?.map((piece) => (typeof piece === "string" ? piece.slice(0, 7) : piece.lines)),
+    ["line 0\n", 42, "line 50", 41, "line 92"]
   )
-  assert.deepInclude(fold("x".repeat(5_000)), { lines: 0, characters: 2_000, head: "x".repeat(1_500) })
+  const long = `${"x".repeat(3_000)}needle${"x".repeat(3_000)}`
+  assert.strictEqual(fold(long, /needle/)?.[2], `${"x".repeat(200)}needle${"x".repeat(200)}`)
+})
+
+it("SL-225: the pieces of a text are the text, split no character, and show little of it", () => {
+  const part = fc.constantFrom("\n", "x", "💡".repeat(700), "y".repeat(900), "needle")
   fc.assert(
-    fc.property(fc.array(fc.constantFrom("\n", "x", "💡".repeat(700), "y".repeat(900)), { size: "large" }), (parts) => {
+    fc.property(fc.array(part, { size: "large" }), fc.constantFrom(undefined, /needle/, /y\n/), (parts, pattern) => {
       const text = parts.join("")
-      const folded = fold(text)
-      if (folded === undefined) return
-      const { characters, head, tail } = folded
-      assert.isTrue(text.startsWith(head) && text.endsWith(tail))
-      assert.strictEqual(head.length + characters + tail.length, text.length)
-      // No character is split: a lone surrogate cannot be encoded.
-      for (const part of [head, tail]) assert.doesNotThrow(() => encodeURIComponent(part))
-      assert.isAtMost(head.length + tail.length, 3_002)
+      const pieces = fold(text, pattern)
+      if (pieces === undefined) return
+      let [at, shown] = [0, 0]
+      for (const piece of pieces) {
+        if (typeof piece !== "string") {
+          at += piece.characters
+          continue
+        }
+        assert.strictEqual(text.slice(at, at + piece.length), piece)
+        // A lone surrogate cannot be encoded.
+        assert.doesNotThrow(() => encodeURIComponent(piece))
+        at += piece.length
+        shown += piece.length
+      }
+      assert.strictEqual(at, text.length)
+      assert.isAtMost(shown, 3_500)
     })
   )
 })

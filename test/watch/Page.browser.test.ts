@@ -241,7 +241,7 @@ describe.runIf(hasChromium)("the page", () => {
   )
 
   it.scopedLive(
-    "SL-227: the filter shows only the commands that contain a text, in each shell how many, also new ones",
+    "SL-227: the filter shows only what contains a text, marks it, and counts it in each shell, also what is new",
     () =>
       Effect.gen(function* () {
         const here = yield* stored
@@ -255,9 +255,13 @@ describe.runIf(hasChromium)("the page", () => {
         yield* act(() => page.keyboard.type("MAKE"))
         yield* act(() => list(page).filter({ hasText: "2 found" }).waitFor())
         assert.deepStrictEqual(yield* commands(page), ["make all", "ls"])
-        yield* append(here, one, ran("pwd"), ran("make clean"))
+        const marked = "[...CSS.highlights.get('found')].map((range) => range.startContainer.data).join('|')"
+        assert.strictEqual(yield* act(() => page.evaluate<string>(marked)), "make all|a Makefile")
+        const long = Array.from({ length: 90 }, (_, index) => (index === 45 ? "a hidden make" : "line")).join("\n")
+        yield* append(here, one, ran("pwd"), ran("make clean", { stdout: long }))
         yield* text(page, "make clean")
         assert.deepStrictEqual(yield* commands(page), ["make all", "ls", "make clean"])
+        yield* act(() => page.getByText("a hidden make").waitFor())
         yield* act(() => page.keyboard.press("Escape"))
         yield* act(() => page.getByText("pwd").nth(1).waitFor())
         assert.strictEqual((yield* commands(page)).length, 5)

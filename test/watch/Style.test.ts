@@ -31,6 +31,7 @@ const pairs = [
   ...["ink", "soft"].flatMap((text) => ["paper", "ground", "sunken"].map((on) => [text, on])),
   ...["accent", "bad", "warn"].flatMap((text) => ["paper", "ground", `${text}-soft`].map((on) => [text, on])),
   ["ink", "bad-soft"],
+  ["ink", "found"],
   ["soft", "warn-soft"],
   ["paper", "accent"]
 ]

@@ -5,6 +5,7 @@
 import type { Entry } from "./Book.ts"
 import { arrange, fill } from "./Dom.ts"
 import { entryView } from "./EntryView.ts"
+import { markFound } from "./Marks.ts"
 
 /** Entries in the document, and how many a click adds. */
 const [mostShown, step] = [300, 100]
@@ -25,6 +26,7 @@ export class EntriesView {
   /** The first entry of the window; undefined: the window ends with the newest entry. */
   #top: Entry | undefined
   #following = true
+  #pattern: RegExp | undefined
   /** The newest entry that the reader has seen. */
   #seen: Entry | undefined
   readonly #nodes = new Map<Entry, HTMLLIElement>()
@@ -39,13 +41,17 @@ export class EntriesView {
       this.toEnd()
       parts.scroller.focus()
     })
+    // After a click has unfolded a text.
+    parts.list.addEventListener("click", () => this.#markFound())
     parts.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true })
     new ResizeObserver(() => this.#stay()).observe(parts.scroller)
   }
 
-  /** Shows other entries, from their end. */
-  replace(entries: ReadonlyArray<Entry>): void {
+  /** Shows other entries, from their end, and marks what the pattern finds in them. */
+  replace(entries: ReadonlyArray<Entry>, pattern: RegExp | undefined): void {
     this.#entries = entries
+    this.#pattern = pattern
+    this.#nodes.clear()
     this.toEnd()
   }
 
@@ -101,7 +107,7 @@ export class EntriesView {
     if (known !== undefined) return known
     const whole = this.#whole.get(entry) ?? new Set()
     this.#whole.set(entry, whole)
-    const made = entryView(entry, whole)
+    const made = entryView(entry, { whole, pattern: this.#pattern })
     this.#nodes.set(entry, made)
     return made
   }
@@ -115,9 +121,14 @@ export class EntriesView {
       this.#parts.list,
       shown.map((entry) => this.#node(entry))
     )
+    this.#markFound()
     this.#parts.earlier.hidden = start === 0
     this.#parts.later.hidden = start + shown.length >= this.#entries.length
     this.#offer()
+  }
+
+  #markFound(): void {
+    markFound(this.#parts.list, this.#pattern)
   }
 
   /** Offers the way to the newest entry, and says how many the reader has not seen. */

@@ -17,40 +17,48 @@ const time = (at: number): HTMLTimeElement => {
   )
 }
 
+/** How long texts are shown. */
+export interface Showing {
+  /** The names of those that are shown whole; a click adds and removes one. */
+  readonly whole: Set<string>
+  /** The text to find, which is shown also in a folded text. */
+  readonly pattern: RegExp | undefined
+}
+
 /** A text whose middle is folded if it is long; a click shows the whole text, another one folds it again. */
-const folding = (text: string, whole: Set<string>, name: string): ReadonlyArray<Child> => {
-  const folded = fold(text)
-  if (folded === undefined) return [text]
+const folding = (text: string, name: string, { pattern, whole }: Showing): ReadonlyArray<Child> => {
+  const pieces = fold(text, pattern)
+  if (pieces === undefined) return [text]
   const body = element("span", { class: "body" })
-  const button = element("button", { type: "button", class: "fold" })
-  const show = () => {
-    const isWhole = whole.has(name)
-    button.setAttribute("aria-expanded", String(isWhole))
-    fill(button, isWhole ? "Show less" : hiddenText(folded))
-    if (isWhole) fill(body, text, button)
-    else fill(body, folded.head, button, folded.tail)
+  const button = (words: string) => {
+    const made = element("button", { type: "button", class: "fold", "aria-expanded": String(whole.has(name)) }, words)
+    made.addEventListener("click", () => {
+      if (!whole.delete(name)) whole.add(name)
+      show()
+      body.querySelector("button")?.focus()
+    })
+    return made
   }
-  button.addEventListener("click", () => {
-    if (!whole.delete(name)) whole.add(name)
-    show()
-    button.focus()
-  })
+  const show = () => {
+    if (whole.has(name)) fill(body, text, button("Show less"))
+    else fill(body, ...pieces.map((piece) => (typeof piece === "string" ? piece : button(hiddenText(piece)))))
+  }
   show()
   return [body]
 }
 
 /** What a command printed; `label` says which stream it is. */
-const output = (kind: "late" | "out" | "err", label: string, text: string | undefined, whole: Set<string>) =>
+const output = (kind: "late" | "out" | "err", label: string, text: string | undefined, showing: Showing) =>
   text === undefined || text === ""
     ? undefined
     : element(
         "figure",
         { class: `output ${kind}`, "aria-label": label },
         kind === "out" ? undefined : element("figcaption", {}, label),
-        element("pre", {}, ...folding(text, whole, kind))
+        element("pre", {}, ...folding(text, kind, showing))
       )
 
-const promptLine = ({ folder }: Entry, command: string, whole: Set<string>, ...end: ReadonlyArray<Child>) =>
+const promptLine = ({ folder }: Entry, command: string, showing: Showing, ...end: ReadonlyArray<Child>) =>
   element(
     "div",
     { class: "line" },
@@ -59,7 +67,7 @@ const promptLine = ({ folder }: Entry, command: string, whole: Set<string>, ...e
       { class: "prompt" },
       folder === undefined ? undefined : element("bdi", { class: "folder" }, folder),
       element("span", { class: "sigil", "aria-hidden": "true" }, "$"),
-      element("code", { class: "command" }, ...folding(command, whole, "command"))
+      element("code", { class: "command" }, ...folding(command, "command", showing))
     ),
     element("div", { class: "end" }, ...end)
   )
@@ -81,18 +89,18 @@ const shortened = ({ output, truncated }: Executed) =>
       )
     : undefined
 
-const executed = (entry: Entry, data: Executed, at: number, whole: Set<string>): ReadonlyArray<Child> => [
+const executed = (entry: Entry, data: Executed, at: number, showing: Showing): ReadonlyArray<Child> => [
   promptLine(
     entry,
     data.command,
-    whole,
+    showing,
     endChip(data),
     element("span", { class: "took" }, durationText(data.durationMs)),
     time(at)
   ),
-  output("late", "Printed late by earlier commands", data.lateOutput, whole),
-  output("out", "Output", data.stdout, whole),
-  output("err", "Errors", data.stderr, whole),
+  output("late", "Printed late by earlier commands", data.lateOutput, showing),
+  output("out", "Output", data.stdout, showing),
+  output("err", "Errors", data.stderr, showing),
   shortened(data)
 ]
 
@@ -111,16 +119,16 @@ const isText = (text: string | undefined): text is string => text !== undefined 
 const bdi = (text: string) => element("bdi", {}, text)
 
 /** The class and the content of an event. */
-const content = (entry: Entry, whole: Set<string>): readonly [kind: string, ReadonlyArray<Child>] => {
+const content = (entry: Entry, showing: Showing): readonly [kind: string, ReadonlyArray<Child>] => {
   const { event } = entry
   switch (event.type) {
     case "session.next.shell.executed":
-      return [event.data.exitCode === 0 ? "ran" : "ran failed", executed(entry, event.data, event.created, whole)]
+      return [event.data.exitCode === 0 ? "ran" : "ran failed", executed(entry, event.data, event.created, showing)]
     case "session.next.shell.blocked":
       return [
         "blocked",
         [
-          promptLine(entry, event.data.command, whole, chip("warn", "blocked"), time(event.created)),
+          promptLine(entry, event.data.command, showing, chip("warn", "blocked"), time(event.created)),
           element("p", { class: "reason" }, `Not run, ${blockText(event.data)}`)
         ]
       ]
@@ -146,8 +154,8 @@ const content = (entry: Entry, whole: Set<string>): readonly [kind: string, Read
   }
 }
 
-/** The event as an item of the list. `whole` names its long texts that are shown whole, and changes with clicks. */
-export const entryView = (entry: Entry, whole: Set<string>): HTMLLIElement => {
-  const [kind, children] = content(entry, whole)
+/** The event as an item of the list. */
+export const entryView = (entry: Entry, showing: Showing): HTMLLIElement => {
+  const [kind, children] = content(entry, showing)
   return element("li", { class: `entry ${kind}` }, ...children)
 }

@@ -1,17 +1,20 @@
-/** Shows both ends of a long text until the reader asks for the whole. No DOM. Spec: SL-225 in specs/shell.md. */
+/** Shows both ends of a long text, and what a filter finds, until the reader asks for the whole. No DOM. Spec: SL-225, SL-227 in specs/shell.md. */
 
-/** The shown ends of a text, and how much is between them. */
-export interface Folded {
-  readonly head: string
-  readonly tail: string
-  /** Hidden lines; 0 if only part of a line is hidden. */
+/** A part that is not shown. */
+export interface Hidden {
+  /** 0 if only part of a line is hidden. */
   readonly lines: number
   readonly characters: number
 }
 
+/** A shown part of a text, or a hidden one. */
+export type Piece = string | Hidden
+
 /** Lines and code units that are shown at each end, and those of a text that is not folded. */
 const [endLines, endLength] = [8, 1_500]
 const [mostLines, mostLength] = [24, 4_000]
+/** Code units that are shown on each side of a find. */
+const aroundFind = 200
 
 const isLow = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff
 
@@ -31,16 +34,30 @@ const nthBreak = (text: string, n: number, step: 1 | -1): number => {
 
 const countLines = (text: string): number => text.split("\n").length
 
-/** Undefined for a text that is shown whole. */
-export const fold = (text: string): Folded | undefined => {
+const hidden = (text: string): Hidden => ({
+  lines: text.includes("\n") ? countLines(text.replace(/^\n/, "").replace(/\n$/, "")) : 0,
+  characters: text.length
+})
+
+/** The hidden part as pieces; if the pattern is found only here, the line of the first find is shown. */
+const middle = (text: string, found: RegExpExecArray | null): ReadonlyArray<Piece> => {
+  if (found === null) return [hidden(text)]
+  const end = found.index + found[0].length
+  const before = text.lastIndexOf("\n", found.index - 1) + 1
+  const after = text.indexOf("\n", end)
+  const from = between(text, found.index === 0 ? 0 : Math.max(before, found.index - aroundFind))
+  const to = between(text, Math.min(after < 0 ? text.length : after, end + aroundFind))
+  return [text.slice(0, from), text.slice(from, to), text.slice(to)].flatMap((part, at): ReadonlyArray<Piece> =>
+    part === "" ? [] : [at === 1 ? part : hidden(part)]
+  )
+}
+
+/** Both ends of a long text and what is between them; undefined for a text that is shown whole. */
+export const fold = (text: string, pattern?: RegExp): ReadonlyArray<Piece> | undefined => {
   if (text.length <= mostLength && countLines(text) <= mostLines) return undefined
   const from = between(text, Math.min(nthBreak(text, endLines, 1), endLength))
   const to = between(text, Math.max(nthBreak(text, endLines, -1) + 1, text.length - endLength, from))
-  const hidden = text.slice(from, to)
-  return {
-    head: text.slice(0, from),
-    tail: text.slice(to),
-    lines: countLines(hidden.replace(/^\n/, "").replace(/\n$/, "")) - (hidden.includes("\n") ? 0 : 1),
-    characters: hidden.length
-  }
+  const [head, rest, tail] = [text.slice(0, from), text.slice(from, to), text.slice(to)]
+  const isShown = pattern === undefined || pattern.test(head) || pattern.test(tail)
+  return [head, ...middle(rest, isShown ? null : pattern.exec(rest)), tail]
 }

@@ -75,7 +75,7 @@ const draw = (): void => {
   fill(about, ...(shell === undefined ? [] : aboutView(shell)))
   const entries = shell === undefined ? [] : filter === undefined ? shell.entries : filter.matches(shell)
   if (shown?.shell === shell && shown?.filter === filter) entriesView.update(entries)
-  else entriesView.replace(entries)
+  else entriesView.replace(entries, filter?.pattern)
   shown = { shell, filter }
   empty.hidden = entries.length > 0
   fill(empty, emptyText(shell))

@@ -1,6 +1,6 @@
 /** What the page says in words. No DOM. Spec: SL-224, SL-225 in specs/shell.md. */
 import type { ShellCloseReason } from "@daybook/log/events/LiveShellEvents"
-import type { Folded } from "./Folded.ts"
+import type { Hidden } from "./Folded.ts"
 
 const count = (number: number, one: string): string =>
   `${number.toLocaleString("en-US")} ${one}${number === 1 ? "" : "s"}`
@@ -33,7 +33,7 @@ const reasons: Readonly<Record<ShellCloseReason, string>> = {
 export const reasonText = (reason: ShellCloseReason): string => `${reason}: ${reasons[reason]}`
 
 /** What a folded text hides. */
-export const hiddenText = ({ characters, lines }: Folded): string =>
+export const hiddenText = ({ characters, lines }: Hidden): string =>
   lines > 0 ? `Show ${count(lines, "more line")}` : `Show ${count(characters, "more character")}`
 
 export const droppedText = (dropped: number): string =>
