@@ -1,5 +1,5 @@
 /** The life of the host of live shells: its start, its end, and who reaches it. What it is used for: `ShellVerbs.process.test.ts`. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
@@ -210,6 +210,10 @@ it.scopedLive(
         assert.include(stderr, `records in ${here.database}: set DAYBOOK_DB to that file, or end it`)
         assert.include(stderr, `with: kill ${pid}\n`)
       }
+      // A link to the folder is the same folder.
+      symlinkSync(dirname(here.database), join(here.root, "link"))
+      const linked = { DAYBOOK_DB: join(here.root, "link", "daybook.sqlite") }
+      assert.match((yield* here.shell(["list"], { env: linked })).stdout, /^1_local /)
       const old = yield* shellPlace()
       yield* hostOf(old, { version: "0.0.9", pid: 7 })
       const { code, stderr } = yield* old.shell(["list"])

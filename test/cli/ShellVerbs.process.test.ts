@@ -105,6 +105,36 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
     })
   )
 
+  it.scoped("SL-178, SL-183: a client that reads nothing makes the command wait, and its end stops the command", () =>
+    Effect.gen(function* () {
+      const here = yield* Here
+      const id = yield* here.create()
+      const running = yield* here.startShell(["exec", id, "yes SL-178"])
+      yield* running.until("stdout", (text) => text.startsWith("SL-178\n"))
+      yield* running.signal("SIGSTOP")
+      const [yes = 0] = yield* processes("yes SL-178")
+      // The shell has not ended when another one has run a command.
+      assert.strictEqual((yield* here.shell(["exec", yield* here.create(), "echo other"])).stdout, "other\n")
+      yield* running.signal("SIGKILL")
+      yield* gone(yes)
+      assert.strictEqual((yield* here.shell(["exec", id, "echo here"])).stdout, "here\n")
+    })
+  )
+
+  it.scoped("SL-183: a reader that ends, such as head, stops the command without an error", () =>
+    Effect.gen(function* () {
+      const here = yield* Here
+      const id = yield* here.create()
+      const running = yield* here.startShell(["exec", id, "yes SL-183"])
+      yield* running.until("stdout", (text) => text.startsWith("SL-183\n"))
+      const [yes = 0] = yield* processes("yes SL-183")
+      yield* running.closeStdout
+      const { code, stderr } = yield* running.ended
+      assert.deepStrictEqual([code, stderr], [0, ""])
+      yield* gone(yes)
+    })
+  )
+
   it.effect("SL-184: a budget keeps its part, --timeout stops, --stdin sends the input, --json is the result", () =>
     Effect.gen(function* () {
       const here = yield* Here

@@ -1,9 +1,10 @@
 /**
- * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter. Pure.
+ * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter.
  * Spec: SL-171 in specs/shell.md.
  */
+import { realpathSync } from "node:fs"
 import { homedir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder } from "../support/Paths.ts"
@@ -16,14 +17,26 @@ export interface ShellHostPlace {
   readonly socket: string
   readonly folder: string
   readonly log: string
+  /** The file in which it records. */
   readonly database: string
+}
+
+/** The file by the real path of its folder: links to it are the same folder. */
+const real = (database: string): string => {
+  if (database === ":memory:") return database
+  try {
+    return join(realpathSync(dirname(database)), basename(database))
+  } catch {
+    // The folder does not exist yet.
+    return database
+  }
 }
 
 export const placeOf = (database: string): ShellHostPlace => {
   const root = database === ":memory:" ? dataFolder(process.env, homedir()) : dirname(database)
   const name = join("shell-host", "socket")
   const folder = join(root, "shell-host")
-  return { root, name, folder, socket: join(root, name), log: join(folder, "log"), database }
+  return { root, name, folder, socket: join(root, name), log: join(folder, "log"), database: real(database) }
 }
 
 /** The place of this environment. */

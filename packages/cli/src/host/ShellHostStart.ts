@@ -41,31 +41,33 @@ const lastWords = (descriptor: number, from: number): string => {
   return oneLine((lines.findLast((line) => line.startsWith("daybook: ")) ?? "").slice("daybook: ".length), 2_000)
 }
 
-/** Completes when a host is ready, or when this one has ended because another one listens. */
+/**
+ * Completes when the host is ready. Gives the reason if it ended with a conflict: another host was faster, or another process
+ * holds what it needs.
+ */
 export const start = Effect.fn("ShellHostStart.start")(function* (place: ShellHostPlace) {
   yield* makeFolder(place.root, ["shell-host"])
   const { descriptor, from } = yield* openLog(place)
   const program = process.argv[1] ?? ""
   const failed = (code: number, details: string) =>
     new HostNotStarted({ code, message: `the host of the shells did not start: ${details}; its log is ${place.log}` })
-  yield* Effect.async<void, HostNotStarted>((resume) => {
+  return yield* Effect.async<HostNotStarted | undefined, HostNotStarted>((resume) => {
     const child = spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {
       detached: true,
       stdio: ["ignore", "pipe", descriptor]
     })
     child.unref()
     const { stdout } = child
-    const end = (result: Effect.Effect<void, HostNotStarted>) => {
+    const end = (result: Effect.Effect<HostNotStarted | undefined, HostNotStarted>) => {
       child.removeAllListeners().on("error", () => undefined)
       stdout?.destroy()
       resume(result)
     }
     child.once("error", (cause) => end(Effect.fail(failed(1, cause.message))))
-    stdout?.once("data", () => end(Effect.void))
+    stdout?.once("data", () => end(Effect.succeed(undefined)))
     child.once("exit", (code) => {
-      // Another process was faster.
-      if (code === exitCode.conflict) return end(Effect.void)
-      end(Effect.fail(failed(code ?? exitCode.failed, lastWords(descriptor, from) || `exit code ${code}`)))
+      const reason = failed(code ?? exitCode.failed, lastWords(descriptor, from) || `exit code ${code}`)
+      end(code === exitCode.conflict ? Effect.succeed(reason) : Effect.fail(reason))
     })
     return Effect.sync(() => child.kill())
   }).pipe(Effect.timeoutFail({ duration: startWithin, onTimeout: () => failed(1, `not ready after ${startWithin}`) }))

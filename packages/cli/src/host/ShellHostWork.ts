@@ -49,7 +49,11 @@ export const existing = Effect.flatMap(place, (at) => Effect.flatMap(connected(a
 const started = Effect.gen(function* () {
   const at = placeOf(yield* DatabasePath.writable)
   const found = connected(at)
-  const client = yield* Effect.catchTag(found, "HostAbsent", () => Effect.zipRight(ShellHostStart.start(at), found))
+  const client = yield* Effect.catchTag(found, "HostAbsent", () =>
+    Effect.flatMap(ShellHostStart.start(at), (conflict) =>
+      Effect.catchTag(found, "HostAbsent", (absent) => Effect.fail(conflict ?? absent))
+    )
+  )
   return yield* checked(at)(client)
 }).pipe(Effect.retry({ times: 3, while: ({ _tag }) => _tag === "HostAbsent" }))
 

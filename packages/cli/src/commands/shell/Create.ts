@@ -7,7 +7,7 @@ import type { Verb } from "../../arguments/Verb.ts"
 const cwd = Flags.text("cwd", "DIR", "the folder in which it starts (default: this one; of ssh and docker their own)")
 const ssh = Flags.text("ssh", "USER@HOST[:PORT]", "over SSH")
 const key = Flags.text("key", "FILE", "ssh: a private key in the folder of keys that the configuration names")
-const agent = Flags.toggle("agent", "ssh: use the keys of the SSH agent")
+const agent = Flags.toggle("agent", "ssh: use the keys of the SSH agent that the host's SSH_AUTH_SOCK names")
 const password = Flags.toggle("password", "ssh: ask for the password, or with --key for the key's passphrase")
 const passwordStdin = Flags.toggle("password-stdin", "ssh: read it as the first line of stdin instead")
 const fingerprint = Flags.text("fingerprint", "SHA256:...", "ssh: the fingerprint that the host's key must have")
