@@ -123,6 +123,21 @@ export const liveShellContract = ({
     })
   )
 
+  if (stopsLists) {
+    live("SL-15: bash prints nothing about its terminal after a signal ended a child", ({ run }) =>
+      Effect.gen(function* () {
+        for (const [signal, code] of [
+          ["TERM", 143],
+          ["KILL", 137],
+          ["INT", 130]
+        ] as const) {
+          const answer = yield* run(`echo before >&2; sh -c 'kill -${signal} $$'`)
+          expect(answer).toMatchObject({ stdout: "", stderr: "before\n", code })
+        }
+      })
+    )
+  }
+
   live("SL-15: what background jobs print between commands is late output", ({ late, run }) =>
     Effect.gen(function* () {
       const fifo = (yield* run(`f=$(mktemp -u -p ${shared}) && mkfifo $f $f.done && echo $f`)).stdout.trim()

@@ -14,6 +14,7 @@ import { lost } from "../transport/NodeProgram.ts"
 import * as Keeper from "./Keeper.ts"
 import { bootstrap, type Dialect, end, idleLine, line, noFolder, setup } from "./ShellScripts.ts"
 import type { Sink } from "./StreamCutter.ts"
+import * as TerminalNoise from "./TerminalNoise.ts"
 
 /** How long a command may take to end after an interrupt before the shell is closed. */
 const graceMillis = 2_000
@@ -145,13 +146,14 @@ const placeOf = (transport: Transport, { pid, program }: Started & { readonly pr
 
 /** Runs commands in a started shell. `finish` kills it. */
 const makeRunner = Effect.fnUntraced(function* (
-  { dialect, program }: { readonly dialect: Dialect; readonly program: Program },
+  { dialect, pid, program }: Started & { readonly program: Program },
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {
   const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
   let ending: Ending | undefined
   let number = 0
+  let errors: TerminalNoise.Quiet | undefined
   // A running command may wait for its reader. What stops it reads to the end.
   let mayPause = false
   const read = () => {
@@ -167,7 +169,10 @@ const makeRunner = Effect.fnUntraced(function* (
       dialogue.close()
     })
   )
-  const asEnded = (code: number, stopped: boolean): Ended => ({ code, cwd: dialogue.cwd(), stopped, closed: ending })
+  const asEnded = (code: number, stopped: boolean): Ended => {
+    errors?.end()
+    return { code, cwd: dialogue.cwd(), stopped, closed: ending }
+  }
 
   const askAgain = Effect.suspend(() => program.write(end(dialogue.again())))
   const settled: Effect.Effect<"answered" | "closed"> = Effect.flatMap(dialogue.news, (news) =>
@@ -206,7 +211,8 @@ const makeRunner = Effect.fnUntraced(function* (
         const before = dialogue.code()
         number += 1
         mayPause = true
-        const token = dialogue.begin(number, sinks)
+        errors = TerminalNoise.without(pid, sinks.stderr)
+        const token = dialogue.begin(number, { stdout: sinks.stdout, stderr: errors.add })
         const written = line(dialect, { token, number, command: text, before, input })
         yield* program.write(dialect === "bash" ? written + idleLine(number) : written)
         const idle = dialect === "bash" ? Effect.void : Effect.zipRight(dialogue.begun, program.write(idleLine(number)))
