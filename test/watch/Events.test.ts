@@ -3,6 +3,7 @@
  * not read costs. Method: the log is a file; a second store appends to it as another process does.
  */
 import { assert, it } from "@effect/vitest"
+import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Stream, TestClock } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
@@ -160,6 +161,20 @@ it.scopedLive(
         { feed, session: one }
       )
     }).pipe(Effect.provide(fileLog))
+)
+
+it.scopedLive("SL-222: a stream that begins at a damaged event gets the reason with status 500", () =>
+  Effect.gen(function* () {
+    yield* create(one)
+    yield* append(one, opened(), ran("damaged"))
+    yield* (yield* SqlClient.SqlClient)`UPDATE event SET data = replace(data, 'damaged', 'changed') WHERE position = 4`
+    yield* serving(({ at }) =>
+      Effect.gen(function* () {
+        const { body, status } = yield* ask(at("/events", { after: 3 }))
+        assert.deepStrictEqual([status, body.includes("daybook doctor")], [500, true])
+      })
+    )
+  }).pipe(Effect.provide(fileLog))
 )
 
 it.scopedLive("SL-222: the place of a stream is free again when its reader has gone", () =>

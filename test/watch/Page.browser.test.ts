@@ -296,6 +296,13 @@ describe.runIf(hasChromium)("the page", () => {
       yield* text(page, "command 399")
       yield* act(() => page.keyboard.press("End"))
       yield* text(page, "command 9999")
+      // Scrolled up, the reader keeps what is shown, whatever is added.
+      yield* act(() => page.getByRole("region", { name: "Commands" }).press("PageUp"))
+      yield* act(() => page.getByRole("button", { name: "Newest" }).waitFor())
+      const before = yield* commands(page)
+      yield* append(here, one, ran("one more"))
+      yield* act(() => page.getByRole("button", { name: "1 new" }).waitFor())
+      assert.deepStrictEqual(yield* commands(page), before)
     })
   )
 
@@ -343,6 +350,20 @@ describe.runIf(hasChromium)("the page", () => {
       )
       yield* text(page, "The session was removed")
     })
+  )
+
+  it.scopedLive(
+    "SL-229: a page of a damaged log shows what comes before the damage, and says that it cannot read on",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* stored
+        yield* append(here, one, opened(), ran("before"), ran("damaged"))
+        yield* here.sql("UPDATE event SET data = replace(data, 'damaged', 'changed') WHERE position = 7")
+        const { page } = yield* visit(yield* serve(here))
+        yield* text(page, "The log cannot be read: daybook doctor says why")
+        yield* text(page, "before")
+        assert.deepStrictEqual(yield* commands(page), ["before"])
+      })
   )
 
   it.scopedLive("SL-220: the address keeps its token, so that a page can be loaded again", () =>

@@ -4,6 +4,7 @@
  *   signal -> connections are closed -> the database closes
  */
 import { Effect, Schema } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as LocalServer from "@daybook/server/http/LocalServer"
 import { jsonLine } from "../render/Plain.ts"
@@ -20,7 +21,7 @@ declare const DAYBOOK_WATCH_STYLE: string
 /** A request to serve. */
 export interface Request {
   readonly feed: ShellFeed
-  readonly session: string | undefined
+  readonly session: SessionID | undefined
   readonly after: number
   /** 0: a free one. */
   readonly port: number

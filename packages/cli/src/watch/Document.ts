@@ -1,4 +1,5 @@
 /** The document of the live page: its frame. The script in `page/` fills it. Pure. Spec: SL-219, SL-224 in specs/shell.md. */
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
 
 /** A picture that the script uses by its name. */
@@ -22,7 +23,7 @@ export const document = ({
   session,
   token
 }: {
-  readonly session: string | undefined
+  readonly session: SessionID | undefined
   readonly token: AccessToken
 }): string => `<!doctype html>
 <html lang="en">

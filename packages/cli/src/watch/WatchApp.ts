@@ -6,6 +6,7 @@ import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Schema, Stream } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
 import { guarded, sentence } from "@daybook/server/http/LocalGuard"
 import * as ServerSentEvents from "@daybook/server/http/ServerSentEvents"
@@ -34,7 +35,7 @@ export interface WatchOptions {
   /** Where a page starts. */
   readonly after: number
   /** The only session that is shown, if there is one. */
-  readonly session: string | undefined
+  readonly session: SessionID | undefined
   readonly script: string
   readonly style: string
 }

@@ -2,10 +2,14 @@
  * Follows the stream of events, also when the connection is lost or the server is started again: each event once, in order.
  * The browser connects again itself, with `Last-Event-ID`; this continues when it has given up. Spec: SL-221, SL-229 in specs/shell.md.
  */
-import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellEvent"
 
-/** `refused`: the token is no longer valid. `gone`: the session was removed. Neither is tried again. */
-export type State = "reading" | "live" | "lost" | "full" | "refused" | "gone"
+/**
+ * `unreadable`: the server cannot read the log. `refused`: the token is no longer valid. `gone`: the session was removed. The
+ * last two are not tried again.
+ */
+export type State = "reading" | "live" | "lost" | "full" | "unreadable" | "refused" | "gone"
 
 export interface Listener {
   readonly event: (event: ShellEvent) => void
@@ -14,10 +18,10 @@ export interface Listener {
   readonly reset: () => void
 }
 
-const pause = 2_000
+const pause = 1_000
 
 /** The server encoded the event through its schema, and no other server is asked. */
-const parse = (data: string): ShellEvent => JSON.parse(data)
+const parse = (data: string): SessionEvent => JSON.parse(data)
 
 export class Connection {
   readonly #listener: Listener
@@ -45,7 +49,10 @@ export class Connection {
       return isNew
     }
     source.addEventListener("message", ({ data, lastEventId }: MessageEvent<string>) => {
-      if (moved(lastEventId)) this.#listener.event(parse(data))
+      if (!moved(lastEventId)) return
+      const event = parse(data)
+      // A newer server, started after this page was loaded, may send other types too.
+      if (isShellEvent(event)) this.#listener.event(event)
     })
     source.addEventListener("caught-up", ({ lastEventId }) => {
       moved(lastEventId)
@@ -74,6 +81,9 @@ export class Connection {
         break
       case 503:
         this.#listener.state("full")
+        break
+      case 500:
+        this.#listener.state("unreadable")
     }
     setTimeout(() => this.open(), pause)
   }

@@ -59,7 +59,6 @@ export class EntriesView {
   update(entries: ReadonlyArray<Entry>): void {
     this.#entries = entries
     if (this.#following) this.#top = undefined
-    else this.#top ??= this.#entries[this.#start()]
     this.#render()
     this.#stay()
   }
@@ -152,6 +151,8 @@ export class EntriesView {
     const following = isAtEnd && later.hidden === true
     if (following === this.#following) return
     this.#following = following
+    // What the reader looks at stays, also when entries are added.
+    if (!following) this.#top ??= this.#entries[this.#start()]
     this.#offer()
   }
 }

@@ -15,6 +15,7 @@ const states: Readonly<Record<State, string>> = {
   live: "Live",
   lost: "Connection lost, trying again",
   full: "Too many pages are open, trying again",
+  unreadable: "The log cannot be read: daybook doctor says why",
   refused: "This address is no longer valid: use the one that the command printed last",
   gone: "The session was removed"
 }
