@@ -392,17 +392,18 @@ describe.runIf(hasChromium)("the page", () => {
   it.scopedLive("SL-224: it works by keyboard, and on a narrow page the list and the commands take turns", () =>
     Effect.gen(function* () {
       const here = yield* stored
-      yield* append(here, one, opened("1_local"), ran("first"))
+      const long = "x".repeat(400)
+      yield* append(here, one, opened("1_local", `/${long}`), ran(long, { stdout: long, stderr: long }), ran("first"))
       yield* append(here, two, opened("2_local"), ran("second", {}, "2_local"))
-      const url = yield* serve(here)
-      const { page } = yield* visit(url, { viewport: { width: 360, height: 640 } })
+      const { page } = yield* visit(yield* serve(here), { viewport: { width: 360, height: 640 } })
+      const width = () => act(() => page.evaluate<number>("document.documentElement.scrollWidth"))
       yield* text(page, "second")
-      const width = yield* act(() => page.evaluate<number>("document.documentElement.scrollWidth"))
-      assert.strictEqual(width, 360)
+      assert.strictEqual(yield* width(), 360)
       assert.isFalse(yield* act(() => list(page).first().isVisible()))
       yield* act(() => page.getByRole("button", { name: "Shells", expanded: false }).press("Enter"))
       yield* act(() => list(page).first().press("Enter"))
       yield* text(page, "first")
+      assert.strictEqual(yield* width(), 360)
       assert.isFalse(yield* act(() => list(page).first().isVisible()))
       yield* act(() => page.keyboard.press("Alt+ArrowDown"))
       yield* text(page, "second")

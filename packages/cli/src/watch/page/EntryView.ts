@@ -35,7 +35,8 @@ const folding = (text: string, name: string, { pattern, whole }: Showing): Reado
     made.addEventListener("click", () => {
       if (!whole.delete(name)) whole.add(name)
       show()
-      body.querySelector("button")?.focus()
+      // The reader goes on where the hidden part was.
+      body.querySelector("button")?.focus({ preventScroll: true })
     })
     return made
   }
