@@ -1,5 +1,15 @@
 /** The life of the host of live shells: its start, its end, and who reaches it. What it is used for: `ShellVerbs.process.test.ts`. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { connect, type Socket } from "node:net"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
@@ -81,6 +91,21 @@ it.scopedLive("SL-171: creations at the same time start one host", () =>
     for (const other of (yield* hosts).filter((each) => each !== pid && !before.includes(each))) yield* gone(other)
     assert.strictEqual(yield* here.pid, pid)
   })
+)
+
+it.scopedLive.skipIf(process.platform !== "linux")(
+  "SL-179: a host does not keep the folder that it was started in",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* shellPlace()
+      const folder = join(here.root, "removed")
+      mkdirSync(folder)
+      assert.strictEqual((yield* here.shell(["create", "--cwd", "/usr"], { cwd: folder })).code, 0)
+      assert.strictEqual(readlinkSync(`/proc/${yield* here.pid}/cwd`), here.root)
+      rmSync(folder, { recursive: true })
+      assert.strictEqual((yield* here.shell(["exec", "1_local", "pwd"])).stdout, "/usr\n")
+      assert.strictEqual((yield* here.shell(["exec", yield* here.create(), "pwd"])).stdout, `${here.cwd}\n`)
+    })
 )
 
 it.scopedLive("SL-171: a second host is refused, and the log of earlier hosts is bounded", () =>

@@ -52,6 +52,8 @@ layer(Sshd.layer, { excludeTestServices: true })("shells over SSH", (it) => {
       assert.strictEqual(id, `1_ssh_${address}`)
       assert.strictEqual((yield* here.shell(["exec", id, "whoami"])).stdout, `${user}\n`)
       assert.strictEqual((yield* here.shell(["exec", id, `echo '${secret}'`])).stdout, "<redacted>\n")
+      const much = yield* here.shell(["exec", id, "head -c 6000000 /dev/zero | tr '\\0' a"])
+      assert.strictEqual(much.stdout, "a".repeat(6_000_000))
       const wrong = `${secret}-wrong`
       const refused = yield* here.shell(["create", "--ssh", address, "--password-stdin"], { env, input: wrong })
       assert.deepStrictEqual([refused.code, refused.stdout], [1, ""])

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Redacted, Scope, TestClock } from "effect"
+import { Chunk, Deferred, Effect, Exit, Fiber, Layer, Redacted, Scope, Stream, TestClock } from "effect"
 import { describe } from "vitest"
 import { shellID, type Target } from "../../packages/shell/src/domain/Target.ts"
 import type { ShellFact } from "../../packages/shell/src/record/ShellFact.ts"
@@ -68,6 +68,24 @@ describe.concurrent("Shells", () => {
         expect(result).toMatchObject({ exit_code: 130, truncated: true })
         expect(result.closed).toBeUndefined()
         expect((yield* shells.exec(id, "echo here")).stdout).toBe("here")
+      })
+    )
+  )
+
+  it.live("SL-66: the count of shells changes with each opening and each end, and a failed opening leaves none", () =>
+    withShells({}, (shells) =>
+      Effect.gen(function* () {
+        const changes = shells.count.changes.pipe(
+          Stream.changes,
+          Stream.dropWhile((count) => count === 0)
+        )
+        const counts = yield* Effect.forkScoped(Stream.runCollect(Stream.take(changes, 6)))
+        const one = yield* shells.create({ target: local })
+        yield* Effect.flip(shells.create({ target: { transport: "local", cwd: "/nowhere" } }))
+        const two = yield* shells.create({ target: local })
+        yield* shells.exec(one, "exit")
+        yield* shells.destroy(two)
+        expect(Chunk.toReadonlyArray(yield* Fiber.join(counts))).toEqual([1, 2, 1, 2, 1, 0])
       })
     )
   )

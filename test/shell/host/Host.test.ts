@@ -7,7 +7,7 @@ import * as SocketServer from "@effect/platform/SocketServer"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import * as RpcSerialization from "@effect/rpc/RpcSerialization"
 import { expect, it } from "@effect/vitest"
-import { Chunk, Deferred, Effect, FastCheck, Fiber, Layer, Stream } from "effect"
+import { Chunk, Deferred, Effect, FastCheck, Fiber, Layer, Option, Stream } from "effect"
 import { describe } from "vitest"
 import { CheckpointFailed } from "../../../packages/shell/src/checkpoint/CheckpointError.ts"
 import {
@@ -21,6 +21,7 @@ import {
 import * as HostClient from "../../../packages/shell/src/host/HostClient.ts"
 import { type ExecNews, HostBusy, HostEnding } from "../../../packages/shell/src/host/HostProtocol.ts"
 import * as HostServer from "../../../packages/shell/src/host/HostServer.ts"
+import * as LiveText from "../../../packages/shell/src/host/LiveText.ts"
 import * as HostWire from "../../../packages/shell/src/host/HostWire.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../../packages/shell/src/Shells.ts"
@@ -124,6 +125,34 @@ describe("a host", () => {
       expect(total).toBe(bytes)
       expect(longest).toBeLessThan(1_500_000)
     })
+  )
+
+  it.effect(
+    "SL-178: much held text makes the command wait, taking it lets it go on, and far too much is left out",
+    () =>
+      Effect.gen(function* () {
+        const text = yield* LiveText.make
+        const orders: Array<string> = []
+        const flow = { pause: () => void orders.push("pause"), resume: () => void orders.push("resume") }
+        text.add("stdout", "a".repeat(262_144), flow)
+        expect(orders).toEqual([])
+        text.add("stdout", "a", flow)
+        expect(orders).toEqual(["pause"])
+        expect(yield* text.take).toEqual([{ _tag: "Printed", stream: "stdout", text: "a".repeat(262_145) }])
+        expect(orders).toEqual(["pause", "resume"])
+        // A command that is stopped does not wait.
+        for (const part of ["b", "c", "d", "e"]) text.add("stderr", part.repeat(1_048_576), flow)
+        text.add("stdout", "too much", flow)
+        const [first, second, ...rest] = yield* text.take
+        expect(first?.text.length).toBe(4_194_304)
+        expect([second?.text, rest]).toEqual(["\n[... 8 characters left out ...]\n", []])
+        text.add("stdout", "one", flow)
+        text.add("stderr", "two", flow)
+        text.add("stderr", "three", flow)
+        yield* text.end
+        expect((yield* text.take).map(({ text: each }) => each)).toEqual(["one", "twothree"])
+        expect(yield* Effect.flip(text.take)).toEqual(Option.none())
+      })
   )
 
   it.scopedLive("SL-178: a command that waits for its reader can be stopped, and the shell stays", () =>

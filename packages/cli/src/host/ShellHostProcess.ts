@@ -4,7 +4,6 @@
  *   signal | idle -> new shells are refused -> shells close (shutdown) -> connections end -> the socket is removed
  */
 import { homedir } from "node:os"
-import { existsSync } from "node:fs"
 import * as SocketServer from "@effect/platform/SocketServer"
 import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
 import * as HostServer from "@daybook/shell/host/HostServer"
@@ -68,7 +67,7 @@ export const run = Effect.fn("Command.shell.host")(
     )
     yield* server.serve.pipe(Effect.provideService(SocketServer.SocketServer, socket), Scope.extend(ofServer))
     // The folder that it was started in may be removed, or on a disk that is taken out.
-    if (existsSync(homedir())) process.chdir(homedir())
+    yield* Effect.ignore(Effect.try(() => process.chdir(homedir())))
     yield* output.print("ready\n")
     Garbage.bound()
     yield* Effect.raceFirst(signal, server.idle)
