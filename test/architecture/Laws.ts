@@ -10,7 +10,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   core: ["log"],
   tools: ["log", "core"],
   mcp: ["log", "core"],
-  shell: ["log", "core"],
+  shell: ["log", "core", "tools"],
   embedded: ["log", "core", "tools", "mcp"],
   models: ["log", "core"],
   transcript: ["log"],
@@ -60,7 +60,20 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: ["domain", "text", "policy", "output", "transport", "session", "checkpoint", "record", ".", "mcp", "host"],
+  shell: [
+    "domain",
+    "text",
+    "policy",
+    "output",
+    "transport",
+    "session",
+    "checkpoint",
+    "record",
+    ".",
+    "mcp",
+    "host",
+    "agent"
+  ],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

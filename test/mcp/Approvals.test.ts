@@ -131,7 +131,7 @@ describe("a tool that changes", () => {
         questions.push(bench.asked.length)
       }
       assert.deepStrictEqual(questions, [1, 1, 2, 3])
-      assert.include(bench.asked[2]?.title, "The tool or its server changed")
+      assert.include(bench.asked[2]?.title, "The tool, its server or its shell changed")
     })
   )
 })

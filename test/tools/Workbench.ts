@@ -53,6 +53,7 @@ export interface Options {
   readonly answer?: (request: PermissionRequest) => Effect.Effect<Answer>
   readonly store?: Layer.Layer<PermissionStore>
   readonly outputs?: Layer.Layer<ToolOutputStore.ToolOutputStore>
+  readonly bash?: Agent["bash"]
 }
 
 /** The Location is `folder`; beside it, `outside` belongs to somebody else, and `outputs` to the output store. */
@@ -85,7 +86,8 @@ export const makeWorkbench = Effect.fnUntraced(function* (options: Options = {})
     )
   )
   const registry = Context.get(context, ToolRegistry.ToolRegistry)
-  const agent = agentWith(options.rules ?? allowAll)
+  const plain = agentWith(options.rules ?? allowAll)
+  const agent = options.bash === undefined ? plain : { ...plain, bash: options.bash }
   const settle = (name: string, input: unknown, over: Partial<ToolCall> = {}) =>
     Effect.flatMap(registry.materialize(agent), (tools) =>
       tools.settle({ name, input, call: callBy(agent, folder, over) })

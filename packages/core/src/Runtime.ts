@@ -77,6 +77,11 @@ export interface Options<Extra = never> {
    * runtime provides its services too.
    */
   readonly extensions?: Layer.Layer<Extra, never, HostTools.HostTools>
+  /**
+   * How `bash` runs the commands of agents with `bash: live`: `layer` of `@daybook/shell/agent/LiveCommands`. Without it their
+   * commands run in processes of their own.
+   */
+  readonly commands?: Layer.Layer<never, never, EventLog>
   /** Further agents besides `build`. */
   readonly agents?: ReadonlyArray<Agent>
   /** Answers permission questions. By default no one does: a call that needs a question is refused. */
@@ -399,6 +404,7 @@ export const layer = <Extra = never>(
     Layer.provide(SqlPermissionStore.layer, store),
     Layer.provide(SessionApprovals.layer, store),
     options.retention === undefined ? Layer.empty : Layer.provide(retention(options.retention), [store, taken]),
+    options.commands === undefined ? Layer.empty : Layer.provide(options.commands, [store, sandbox(options)]),
     options.search === true ? Layer.provide(SqlSearch.layerFollowing, store) : Layer.empty,
     options.permissionAsker ?? layerHeadless,
     outputs(options),

@@ -22,6 +22,7 @@ import * as Execution from "./session/Execution.ts"
 import * as InputPipe from "./session/InputPipe.ts"
 import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
+import { inFolder } from "./session/ShellScripts.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
 import type { CheckpointError, ShellCheckpoints } from "./ShellCheckpoints.ts"
@@ -146,34 +147,45 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   let commands = 0
   let idleSince = yield* Clock.currentTimeMillis
 
-  const close = (reason: CloseReason) =>
-    Effect.uninterruptible(
-      Effect.suspend(() => {
-        if (closing !== undefined) return Effect.as(Deferred.await(closed), false)
-        closing = reason
-        return Scope.close(parts.scope, Exit.void).pipe(
-          // After the running command's own fact.
-          Effect.zipRight(turn.withPermits(1)(write(ShellFact.closed(id, reason)))),
-          Effect.catchAll((error) => Effect.logWarning(`shell ${id} is closed: ${error.message}`)),
-          Effect.zipRight(Deferred.succeed(closed, reason)),
-          Effect.as(true)
-        )
-      })
+  const end = (reason: CloseReason) =>
+    Scope.close(parts.scope, Exit.void).pipe(
+      // After the running command's own fact.
+      Effect.zipRight(turn.withPermits(1)(write(ShellFact.closed(id, reason)))),
+      Effect.catchAll((error) =>
+        // A removed session takes no more records (SL-108).
+        error.reason === "no session" ? Effect.void : Effect.logWarning(`shell ${id} is closed: ${error.message}`)
+      ),
+      Effect.zipRight(Deferred.succeed(closed, reason))
     )
+
+  const close = (reason: CloseReason) =>
+    Effect.suspend(() => {
+      if (closing !== undefined) return Effect.as(Deferred.await(closed), false)
+      closing = reason
+      // A daemon: an interruption of the caller would reach the races within, although it cannot interrupt them.
+      return Effect.as(Effect.zipRight(Effect.forkDaemon(end(reason)), Deferred.await(closed)), true)
+    })
 
   const run = Effect.fnUntraced(function* (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) {
     if (closing !== undefined) return yield* new ShellClosed({ shellID: id, reason: closing })
     const missing = yield* parts.checkpoints.before(command)
     commands += 1
-    const { onText } = options
-    const execution = Execution.make({
-      budget,
-      secrets,
-      store: parts.store,
-      handle: `${id}.${commands}.${parts.run}`,
-      dialect: live.dialect,
-      onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
-    })
+    const { call, onText } = options
+    const execution =
+      call === undefined
+        ? Execution.make({
+            budget,
+            secrets,
+            store: parts.store,
+            handle: `${id}.${commands}.${parts.run}`,
+            dialect: live.dialect,
+            onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
+          })
+        : Execution.passed({
+            take: (stream, bytes) => call.take(stream, bytes, live),
+            secrets,
+            dialect: live.dialect
+          })
     const started = performance.now()
     let timedOut = false
     const timer = Effect.map(Effect.sleep(Duration.seconds(options.timeoutSeconds ?? defaults.timeoutSeconds)), () => {
@@ -192,12 +204,13 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
         ...(allowed === undefined ? {} : { sandbox: allowed }),
         ...(missing === undefined ? {} : { no_checkpoint: missing })
       }
-      yield* write(ShellFact.executed(id, redacted(command, secrets), final))
+      yield* write(ShellFact.executed(id, redacted(command, secrets), final, call?.callID))
       return final
     })
     const onInterrupt = (ended: LiveShell.Ended) =>
       Effect.catchAll(Effect.asVoid(recorded(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
-    const ended = yield* runWithInput(parts, { text: command, stop, onInterrupt }, options.input, execution.sinks)
+    const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
+    const ended = yield* runWithInput(parts, { text, stop, onInterrupt }, options.input, execution.sinks)
     if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
     return yield* recorded(ended)
   })

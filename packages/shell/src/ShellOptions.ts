@@ -5,6 +5,7 @@ import type { Budget } from "./domain/Budget.ts"
 import type { Target } from "./domain/Target.ts"
 import type { OutputSettings, OutputStream } from "./output/OutputStore.ts"
 import type { OperatorPolicy, ShellLists } from "./policy/Policy.ts"
+import type { ShellRecord } from "./record/ShellRecord.ts"
 import type { LocalSettings } from "./transport/LocalTransport.ts"
 import type { TransportSettings } from "./transport/TransportSettings.ts"
 
@@ -25,6 +26,9 @@ export interface ShellSettings {
   /** The environment of shells on this machine. */
   readonly local?: LocalSettings
 }
+
+/** The settings that apply to shells of agents: their environment, and where whole outputs are kept, are those of `bash`. */
+export type LiveCommandsSettings = Pick<ShellSettings, "idle" | "limit" | "policy">
 
 export const defaults = { idle: "30 minutes", limit: 64, timeoutSeconds: 120, longestTimeoutSeconds: 3_600 } as const
 
@@ -62,4 +66,23 @@ export interface ExecOptions {
   readonly stop?: Effect.Effect<void>
   /** Receives redacted output while the command runs. Must return soon. */
   readonly onText?: (stream: OutputStream, text: string, flow: Flow) => void
+  /** The folder to run in; the shell's by default. The shell stays there. */
+  readonly cwd?: string
+  /** The command is an agent's call, which keeps the output: the result and the record have none. */
+  readonly call?: CalledCommand
+}
+
+export interface CalledCommand {
+  /** Names the call in the record. */
+  readonly callID: string
+  /** Takes the output as it comes. The bytes are the caller's. Must return soon. */
+  readonly take: (stream: OutputStream, bytes: Uint8Array, flow: Flow) => void
+}
+
+/** What a host, and no caller, gives to a shell. */
+export interface HostOptions {
+  /** Records the shell instead of the record of `Shells`. Its id is then unlike those of other processes. */
+  readonly record?: ShellRecord["Type"]
+  /** The environment of a shell on this machine, instead of that of the settings. */
+  readonly env?: Readonly<Record<string, string>>
 }

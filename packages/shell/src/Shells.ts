@@ -41,7 +41,7 @@ import * as ShellFact from "./record/ShellFact.ts"
 import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
-import { type CreateOptions, defaults, type ExecOptions, type ShellSettings } from "./ShellOptions.ts"
+import { type CreateOptions, defaults, type ExecOptions, type HostOptions, type ShellSettings } from "./ShellOptions.ts"
 import * as LineBudget from "./text/LineBudget.ts"
 import { prepare, redacted } from "./text/RedactionStream.ts"
 import * as Transports from "./transport/Transports.ts"
@@ -68,7 +68,7 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
   Shells,
   {
     /** Opens a shell and returns its id (seed 001). */
-    readonly create: (options: CreateOptions) => Effect.Effect<string, CreateError>
+    readonly create: (options: CreateOptions, host?: HostOptions) => Effect.Effect<string, CreateError>
     /**
      * Runs a command and waits for its end. Commands of one shell run in the order of the calls. An interruption stops the
      * command and what it started.
@@ -82,6 +82,8 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
     readonly background: Background.Background
     /** Closes a shell, and ends its running command; false if it is not open. */
     readonly destroy: (id: string) => Effect.Effect<boolean>
+    /** Waits until the shell is closed, and says why. */
+    readonly closed: (id: string) => Effect.Effect<CloseReason, ShellNotFound>
     /** Stores the state of the shell's workspace, after the commands before. */
     readonly checkpoint: (
       id: string,
@@ -115,9 +117,10 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
   const sandbox = yield* Sandbox
   const hidden = settings.outputs === undefined ? [] : [settings.outputs.folder]
-  const connect = ({ target, writable }: CreateOptions) =>
+  const connect = ({ target, writable }: CreateOptions, { env }: HostOptions) =>
     Transports.make(target, settings.transports, {
       ...settings.local,
+      ...(env === undefined ? {} : { env }),
       sandbox,
       hidden,
       ...(writable === undefined ? {} : { writable })
@@ -134,7 +137,10 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   const slots = yield* SubscriptionRef.make(0)
   let number = 0
 
-  const write = (fact: ShellFact.ShellFact) => Effect.zipLeft(record.write(fact), PubSub.publish(facts, fact))
+  const writer =
+    (to: ShellRecord["Type"]) =>
+    (fact: ShellFact.ShellFact): Effect.Effect<void, ShellRecordFailed> =>
+      Effect.zipLeft(to.write(fact), PubSub.publish(facts, fact))
 
   // Taken before anything connects, so that concurrent calls never exceed the limit.
   const takeSlot = SubscriptionRef.updateEffect(slots, (taken) =>
@@ -142,21 +148,23 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   )
   const freeSlot = SubscriptionRef.update(slots, (taken) => taken - 1)
 
-  const start = Effect.fnUntraced(function* (options: CreateOptions, scope: Scope.CloseableScope) {
+  const start = Effect.fnUntraced(function* (options: CreateOptions, host: HostOptions, scope: Scope.CloseableScope) {
     const { budget, lists, target } = options
+    const write = writer(host.record ?? record)
     const compiled = yield* LineBudget.compile(budget ?? {})
     const policy = yield* Policy.make(settings.policy, lists)
     const settled = yield* checkpointSettings(target.transport === "local", options)
     const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
     const late = LateOutput.make(secrets)
-    const transport = yield* connect(options)
+    const transport = yield* connect(options, host)
     const live = yield* Effect.mapError(
       LiveShell.open(transport, { cwd: transport.sandbox?.cwd ?? target.cwd, late: late.sink }),
       ({ details, reason, transport: name }) =>
         new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
     )
-    const id = shellID(number + 1, target)
     number += 1
+    // Several processes may use a session one after the other, and the first may close its shell last.
+    const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
     yield* write(ShellFact.opened(id, target, live.cwd()))
     const checkpoints = yield* ShellCheckpoints.make(settled, {
       id,
@@ -195,12 +203,12 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     return id
   })
 
-  const create = Effect.fn("Shells.create")((options: CreateOptions) =>
+  const create = Effect.fn("Shells.create")((options: CreateOptions, host: HostOptions = {}) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         yield* takeSlot
         const scope = yield* Scope.make()
-        return yield* Effect.onError(restore(Scope.extend(start(options, scope), scope)), () =>
+        return yield* Effect.onError(restore(Scope.extend(start(options, host, scope), scope)), () =>
           Effect.zipRight(Scope.close(scope, Exit.void), freeSlot)
         )
       })
@@ -228,6 +236,11 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     create,
     exec: (id, command, options = {}) => exec(id, command, options, Effect.void),
     background: yield* Background.make(exec),
+    closed: (id) =>
+      find(id).pipe(
+        Effect.flatMap((shell) => shell.closed),
+        Effect.catchTag("ShellClosed", ({ reason }) => Effect.succeed(reason))
+      ),
     checkpoint: (id, label) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.create(label))),
     checkpoints: (id) => Effect.flatMap(find(id), ({ checkpoints }) => checkpoints((each) => each.list)),
     restore: (id, checkpointID) =>

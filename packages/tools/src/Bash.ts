@@ -1,27 +1,31 @@
 /**
- * The tool `bash`: runs a shell command. Without a sandbox, the command has the host user's authority, and the
- * permission is the boundary, judged by the commands of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, BR-1,
- * SB-1.
+ * The tool `bash`: runs a shell command, in a process of its own or in the session's live shell (`CommandRunner.ts`).
+ * Without a sandbox, the command has the host user's authority, and the permission is the boundary, judged by the commands
+ * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-139, BR-1, BR-20, SB-1.
  */
+import { createHash } from "node:crypto"
 import * as Tool from "@effect/ai/Tool"
-import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
+import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "@daybook/core/child/ChildEnvironment"
-import { bounded } from "@daybook/core/child/ControlGroup"
-import { type Confined, Sandbox } from "@daybook/core/child/Sandbox"
-import { allowance, watch } from "@daybook/core/child/SandboxWatch"
-import { type Chunk, drain, type Exit, runShell } from "@daybook/core/child/ShellProcess"
+import { Sandbox } from "@daybook/core/child/Sandbox"
+import { allowance } from "@daybook/core/child/SandboxWatch"
+import { type Chunk, drain } from "@daybook/core/child/ShellProcess"
+import type { Agent } from "@daybook/core/domain/Agent"
 import { literal } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import type { ToolOutput } from "@daybook/core/domain/ToolOutput"
 import { readCommandLine } from "@daybook/core/permission/CommandLine"
-import { lineVerdict, whyAsked } from "@daybook/core/permission/CommandRules"
+import { whyAsked } from "@daybook/core/permission/CommandRules"
 import { Permission } from "@daybook/core/permission/Permission"
+import { changesShell, verdictAfter } from "@daybook/core/permission/ShellChanges"
 import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { type OutputFile, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
+import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { pathsOutside } from "./CommandAdvice.ts"
+import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
 import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
+import { processPlace } from "./ProcessCommands.ts"
 
 export const bashLimits = {
   /** Seconds. */
@@ -34,6 +38,8 @@ export const bashLimits = {
 
 /** How long the last output may take after the command has ended. */
 const drainMillis = 1_000
+/** Lines of late output. An output leaves room for them within the limits of a result. */
+const lateLines = 60
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -55,14 +61,24 @@ const BashTool = Tool.make("bash", {
     signal: optional(Schema.String),
     /** Why the runtime ended the command. */
     stopped: optional(Schema.Literal("timeout", "output", "processes", "memory")),
+    /** The folder of the live shell, if it is another one than before. */
+    cwd: optional(Schema.String),
     bytes: Schema.Int,
     warnings: Schema.Array(Schema.String),
     notices: Schema.Array(Schema.String),
     outputPath: optional(Schema.String),
+    /** What jobs of earlier commands printed. */
+    late: Schema.String,
     text: Schema.String
   })
 })
 type Result = typeof BashTool.successSchema.Type
+
+const liveDescription =
+  "Runs a shell command in the session's live shell and waits for its end. The shell stays: its folder, variables, " +
+  "functions and background jobs (start servers with &) are there for the next command. Standard input is closed. Calls " +
+  "run one after the other. Stopping a command keeps the shell. A shell that ended is replaced by a new one, which the " +
+  "result says. A long output is shown in part, and the whole is kept in a file."
 
 /** Loaded at the first command, because most starts run none. */
 const shellGrammar = Effect.promise(() => import("unbash"))
@@ -94,9 +110,6 @@ const makeRecorder = (store: ToolOutputStore["Type"], call: ToolCall, window: Ou
 }
 
 type Why = NonNullable<Result["stopped"]>
-type Outcome = { readonly type: "ended"; readonly exit: Exit } | { readonly type: "stopped"; readonly why: Why }
-
-const stopped = (why: Why): Outcome => ({ type: "stopped", why })
 
 const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => {
   switch (why) {
@@ -110,56 +123,47 @@ const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => 
   }
 }
 
-const describe = (outcome: Outcome, command: Run): ReadonlyArray<string> => {
-  if (outcome.type === "stopped") return [describeStop(outcome.why, command)]
-  const { code, signal } = outcome.exit
+const describe = ({ code, signal }: Ended, why: Why | undefined, command: Run): ReadonlyArray<string> => {
+  if (why !== undefined) return [describeStop(why, command)]
   if (code === 0) return []
   const ended = signal === null ? `Exit code ${code}.` : `Ended by signal ${signal}.`
   return command.confined === undefined ? [ended] : [ended, command.confined.summary]
 }
 
-interface Run {
-  readonly text: string
-  readonly cwd: string
-  readonly env: Readonly<Record<string, string>>
-  readonly confined: Confined | undefined
-  readonly seconds: number
+interface Run extends CommandRequest {
   /** Bytes of output. */
   readonly maximum: number
   readonly warnings: ReadonlyArray<string>
 }
 
-const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: ToolCall, command: Run) {
-  const { confined, cwd, maximum, seconds, warnings } = command
+/** The end of late output, within what the output leaves of the limits of a result. */
+const shownLate = (late: string, text: string): string => {
+  const room = Math.max(500, Math.floor((outputLimits.bytes - 2_048 - Buffer.byteLength(text)) / 3))
+  const last = late.split("\n").slice(-lateLines).join("\n").slice(-room)
+  return last === "" || last === late ? last : `[...]\n${last}`
+}
+
+const run = Effect.fnUntraced(function* (
+  store: ToolOutputStore["Type"],
+  call: ToolCall,
+  { start }: CommandPlace,
+  command: Run
+) {
+  const { maximum, warnings } = command
   const window = makeOutputWindow()
   const recorder = makeRecorder(store, call, window, maximum)
-  const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
-  const shell = yield* runShell(
-    confined === undefined
-      ? { command: command.text, cwd, env: command.env }
-      : { command: command.text, cwd: "/", env: confined.env, prefix: [...bounds, ...confined.prefix] }
-  )
-  const pump = yield* Effect.forkScoped(Stream.runForEachWhile(shell.output, recorder.take))
-  const ended = Effect.map(shell.exit, (exit): Outcome => ({ type: "ended", exit }))
+  const running = yield* start(command)
+  const pump = yield* Effect.forkScoped(Stream.runForEachWhile(running.output, recorder.take))
+  const ended = Effect.as(running.exit, false)
   // The pump ends early if it fails, if there is too much output, or if the command closes its output and continues.
-  const pumped = Effect.flatMap(Fiber.join(pump), () =>
-    window.bytes() > maximum ? Effect.succeed(stopped("output")) : ended
-  )
-  const passed =
-    confined === undefined
-      ? Effect.never
-      : Effect.map(
-          watch(() => shell.pid, confined.limits),
-          stopped
-        )
-  const outcome = yield* Effect.timeoutTo(Effect.raceAll([ended, pumped, passed]), {
-    duration: Duration.seconds(seconds),
-    onSuccess: (value) => value,
-    onTimeout: () => stopped("timeout")
-  })
-  yield* shell.end
+  const pumped = Effect.flatMap(Fiber.join(pump), () => (window.bytes() > maximum ? Effect.succeed(true) : ended))
+  const excess = yield* Effect.raceFirst(ended, pumped)
+  yield* running.end
   // Output printed before the end may still be in the pipe. A process that left the group may hold the streams open.
   yield* Effect.raceFirst(Fiber.join(pump), drain(drainMillis))
+  const last = yield* running.exit
+  const why: Why | undefined = excess ? "output" : last.stopped
+  const { cwd, late = "", notices = [], signal } = last
   const file = recorder.file()
   const where =
     file === undefined
@@ -167,24 +171,35 @@ const run = Effect.fnUntraced(function* (store: ToolOutputStore["Type"], call: T
       : ` The whole is in ${file.path}: read it with path ${JSON.stringify(file.reference)}.`
   const text = window.render(where)
   return {
-    exitCode: outcome.type === "ended" ? outcome.exit.code : null,
-    ...(outcome.type === "ended" && outcome.exit.signal !== null ? { signal: outcome.exit.signal } : {}),
-    ...(outcome.type === "stopped" ? { stopped: outcome.why } : {}),
+    exitCode: why === undefined ? last.code : null,
+    ...(why !== undefined ? { stopped: why } : signal === null ? {} : { signal }),
+    ...(cwd === undefined ? {} : { cwd }),
     bytes: window.bytes(),
     warnings,
-    notices: [...(text === "" ? ["No output."] : []), ...describe(outcome, command), ...warnings],
+    notices: [
+      ...(text === "" ? ["No output."] : []),
+      ...describe(last, why, command),
+      ...(cwd === undefined ? [] : [`The shell is now in ${cwd}.`]),
+      ...notices,
+      ...warnings
+    ],
     ...(file === undefined ? {} : { outputPath: file.path }),
+    late: shownLate(late, text),
     text
   }
 })
 
-const render = ({ notices, outputPath, text, ...structured }: Result): ToolOutput => {
+const render = ({ late, notices, outputPath, text, ...structured }: Result): ToolOutput => {
   const content: ReadonlyArray<ToolContent> = [
+    ...(late === "" ? [] : [{ type: "text" as const, text: `[Printed by background jobs before:]\n${late}\n` }]),
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
     ...(notices.length === 0 ? [] : [{ type: "text" as const, text: `[${notices.join(" ")}]` }])
   ]
   return { structured, content, ...(outputPath === undefined ? {} : { outputPaths: [outputPath] }) }
 }
+
+/** Names a state of a live shell: an approval that was given in it is for it alone. */
+const fingerprint = (before: string): string => `shell:${createHash("sha256").update(before).digest("hex")}`
 
 /** The command's sandbox, if the host configures one. */
 const confine = (
@@ -207,11 +222,19 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
   const store = yield* ToolOutputStore
   const grants = yield* Granted
   const sandbox = yield* Sandbox
+  const runner = yield* CommandRunner
+  /** The live shells for an agent that has one. */
+  const liveFor = ({ bash }: Agent) => (bash === "live" ? runner.live : undefined)
   return define(BashTool, {
     render,
-    handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir = "." }, call) {
+    describe: (agent) => (liveFor(agent) === undefined ? undefined : liveDescription),
+    handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir }, call) {
       const root = yield* files.resolveFolder(".")
-      const folder = yield* files.resolveFolder(workdir)
+      const live = liveFor(call.agent)
+      const place = live === undefined ? processPlace : yield* live.enter(call)
+      const folder = yield* workdir === undefined
+        ? Effect.orElse(files.resolveFolder(place.cwd ?? "."), () => files.resolveFolder("."))
+        : files.resolveFolder(workdir)
       const env = childEnvironment(process.env, grants.bash)
       const early = yield* confine(sandbox, root.real, folder.real, env)
       if (!folder.inside) {
@@ -240,15 +263,31 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
         confined: early !== undefined && sandbox.settings.autoAllow === true,
         title: [`Run ${clip(command, 2_000)}`, `in ${folder.resource}`, ...warnings].join("\n"),
         always: [literal(command)],
-        verdict: (rules, approvals) => lineVerdict({ grammar, permission: "bash", rules, approvals }, line),
-        because: (rules, approvals) => whyAsked({ grammar, permission: "bash", rules, approvals }, line)
+        ...(place.before === "" ? {} : { definition: fingerprint(place.before) }),
+        verdict: (rules, approvals) =>
+          verdictAfter({ grammar, permission: "bash", rules, approvals }, place.before, line),
+        because: (rules, approvals) => [
+          ...whyAsked({ grammar, permission: "bash", rules, approvals }, line),
+          ...(place.before === ""
+            ? []
+            : [`earlier commands changed the shell: ${clip(place.before.replaceAll("\n", "; "), 300)}`])
+        ]
       })
       if (folder.inside) yield* files.recheck(folder.real)
       // Computed again: the folders' content may have changed during the question.
       const confined = early === undefined ? early : yield* confine(sandbox, root.real, folder.real, env)
-      return yield* Effect.scoped(
-        run(store, call, { text: command, cwd: folder.real, env, confined, seconds: timeout, maximum, warnings })
-      )
+      return yield* run(store, call, place, {
+        text: command,
+        cwd: folder.real,
+        elsewhere: workdir !== undefined,
+        home: root.real,
+        env,
+        confined,
+        seconds: timeout,
+        changes: live !== undefined && changesShell(grammar, line),
+        maximum,
+        warnings
+      })
     })
   })
 })

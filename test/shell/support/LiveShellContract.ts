@@ -203,7 +203,8 @@ export const liveShellContract = ({
   live("SL-16: a stopped command leaves no process, also in a session of its own", ({ stop }) =>
     Effect.gen(function* () {
       const mark = uniqueSeconds()
-      yield* stop(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & echo started; sleep 30`)
+      const copy = `(while :; do sleep ${mark}; done) &`
+      yield* stop(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & ${copy} echo started; sleep 30`)
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
     })
   )

@@ -37,8 +37,8 @@ export const agents = {
   summary: "list the agents available in a folder",
   words: "",
   details: [
-    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, and " +
-      "description. Agents are files in agents/ of the user's folder or .daybook/agents/ of the project, or sections of the " +
+    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, how bash runs " +
+      "commands (process: each in its own; live: all of a session in one shell), and description. Agents are files in agents/ of the user's folder or .daybook/agents/ of the project, or sections of the " +
       "configuration. stderr reports agent files that cannot be used, or not entirely."
   ],
   flags: [cwd, Flags.json],

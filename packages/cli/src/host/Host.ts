@@ -19,6 +19,7 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models } from "@daybook/models"
+import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as Configuration from "../config/Configuration.ts"
 import { ownFiles } from "./OwnFiles.ts"
 import type { UsageError } from "../support/Errors.ts"
@@ -66,11 +67,12 @@ const configured = (
   worlds: ReadonlyArray<string> = []
 ) =>
   Effect.gen(function* () {
-    const { mcp = {}, ...settings } = yield* Configuration.load
+    const { mcp = {}, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
     return {
       naming: "model" as const,
-      ...Struct.omit(settings, "shared", "shell", "trust", "retention"),
+      ...Struct.omit(settings, "shared", "trust", "retention"),
+      commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       mcp: servers ? mcp : {},
       sandbox: { ...settings.sandbox, hidden: yield* ownFiles(root, settings.sandbox), worlds },

@@ -3,13 +3,14 @@ import type { Agent } from "@daybook/core/domain/Agent"
 import { modelText } from "@daybook/log/domain/ModelText"
 import { columns, oneLine } from "./Plain.ts"
 
-/** Columns: name, mode, model and description. */
+/** Columns: name, mode, model, how commands run, and description. */
 export const agentTable = (agents: ReadonlyArray<Agent>): string =>
   columns(
-    agents.map(({ description = "", mode = "all", model, name }) => [
+    agents.map(({ bash = "process", description = "", mode = "all", model, name }) => [
       name,
       mode,
       model === undefined ? "-" : oneLine(modelText(model)),
+      bash,
       oneLine(description, 200)
     ])
   )

@@ -3,7 +3,7 @@ import { Either, Schema } from "effect"
 import { amount, counting, expects, name, optional, shaped, someText, text, texts } from "../definition/Fields.ts"
 import type { Frontmatter } from "../definition/Frontmatter.ts"
 import { decodeParsed, type Issue } from "../definition/Yaml.ts"
-import type { Agent, RequestSettings } from "../domain/Agent.ts"
+import { type Agent, BashMode, type RequestSettings } from "../domain/Agent.ts"
 import { build, builtins } from "./BuiltinAgents.ts"
 import { WrittenModel } from "./ModelName.ts"
 import { WrittenRules } from "./PermissionRules.ts"
@@ -27,7 +27,8 @@ const fields = {
   permissions: optional(WrittenRules),
   settings: optional(Settings),
   enter_reminder: optional(someText),
-  leave_reminder: optional(someText)
+  leave_reminder: optional(someText),
+  bash: optional(BashMode.pipe(expects("process or live")))
 }
 
 /** An agent in the configuration, under its name. */
@@ -69,11 +70,12 @@ const settingsOf = (written: typeof Settings.Type): RequestSettings => {
 
 /** Extends `base`: fields of the definition replace the base's, its rules follow the base's. */
 export const extend = (base: Agent, agentName: string, definition: AgentDefinition): Agent => {
-  const { description, mode, model, prompt } = definition
+  const { bash, description, mode, model, prompt } = definition
   return {
     ...base,
     name: agentName,
     permissions: [...base.permissions, ...(definition.permissions ?? [])],
+    ...(bash === undefined ? {} : { bash }),
     ...(description === undefined ? {} : { description }),
     ...(mode === undefined ? {} : { mode }),
     ...(model === undefined ? {} : { model }),
@@ -108,15 +110,17 @@ export const projectAgent = (
   { definition, name: agentName }: NamedDefinition,
   maximumTurns: number
 ): Restricted => {
-  const { permissions = [], settings, turn_limit: turns, ...rest } = definition
+  const { bash, permissions = [], settings, turn_limit: turns, ...rest } = definition
   const restricting = permissions.filter(({ verdict }) => verdict !== "allow")
   const { body, headers, ...plain } = settings ?? {}
   const limit = from.turnLimit ?? maximumTurns
   const denials = from.permissions.filter(({ verdict }) => verdict === "deny")
+  const mayLive = bash !== "live" || from.bash === "live"
   const agent = extend({ name: agentName, permissions: from.permissions }, agentName, {
     ...rest,
     permissions: [...restricting, ...denials],
     turn_limit: Math.min(turns ?? limit, limit),
+    ...(bash === undefined || !mayLive ? {} : { bash }),
     ...(settings === undefined ? {} : { settings: plain })
   })
   const ignored = [
@@ -124,7 +128,8 @@ export const projectAgent = (
     ...(headers === undefined && body === undefined
       ? []
       : ["settings.headers and settings.body are ignored in a project"]),
-    ...(turns !== undefined && turns > limit ? [`turn_limit is ${limit}, that of agent "${from.name}"`] : [])
+    ...(turns !== undefined && turns > limit ? [`turn_limit is ${limit}, that of agent "${from.name}"`] : []),
+    ...(mayLive ? [] : [`bash: live is ignored: agent "${from.name}" has no live shell`])
   ]
   return { agent, ignored }
 }

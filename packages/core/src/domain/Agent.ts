@@ -25,6 +25,9 @@ export const AgentMode = Schema.Literal("primary", "subagent", "all")
 
 export type AgentMode = typeof AgentMode.Type
 
+/** Where an agent's commands run. */
+export const BashMode = Schema.Literal("process", "live")
+
 /**
  * Request options besides the prompt. An adapter ignores what its provider does not support. `body` is merged into the
  * request's JSON and `headers` into its headers, for settings without a field here.
@@ -61,7 +64,12 @@ export const Agent = Schema.Struct({
   settings: optional(RequestSettings),
   /** Sent once when a session switches to this agent, and when it leaves it. */
   enterReminder: optional(Schema.String),
-  leaveReminder: optional(Schema.String)
+  leaveReminder: optional(Schema.String),
+  /**
+   * How `bash` runs commands: each in a process of its own (`process`, the default), or all of a session in one live
+   * shell (`live`), if the host provides live shells.
+   */
+  bash: optional(BashMode)
 })
 export type Agent = typeof Agent.Type
 

@@ -51,6 +51,8 @@ export interface ReadLine {
   readonly commands: ReadonlyArray<SimpleCommand>
   /** Parts outside any command that need a question. `hides`: it may run a command that is not visible in the line. */
   readonly loose: ReadonlyArray<{ readonly what: string; readonly hides: boolean }>
+  /** Functions and coprocesses that the line may define. */
+  readonly defines: ReadonlyArray<string>
 }
 
 /** A line whose commands cannot be determined. */
@@ -81,6 +83,7 @@ interface Walk {
   readonly source: string
   readonly commands: Array<SimpleCommand>
   readonly loose: Array<Loose>
+  readonly defines: Array<string>
   /** Functions that the line defines unconditionally. */
   readonly functions: Set<string>
 }
@@ -283,6 +286,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
       return below(node.command, { ...inside, redirects: [...around.redirects, ...own] })
     }
     case "Function":
+      walk.defines.push(node.name.text)
       return below(node.body, { ...inside, inFunction: true })
     case "For":
     case "Select":
@@ -291,6 +295,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
       node.wordlist?.forEach(outOfPlace)
       return below(node.body)
     case "Coproc":
+      walk.defines.push(node.name?.text ?? "COPROC")
       return below(node.body)
     default:
       return walk.grammar.forEachChild(node, (child) => below(child))
@@ -301,7 +306,7 @@ const walkNode = (walk: Walk, around: Around, node: SyntaxNode): void => {
 export const readCommandLine = (grammar: Grammar, text: string): CommandLine => {
   if (text.length > maximumCharacters) return { text, unread: `it has more than ${maximumCharacters} characters` }
   if (strange.test(text)) return { text, unread: "it has invisible characters" }
-  const walk: Walk = { grammar, source: text, commands: [], loose: [], functions: new Set() }
+  const walk: Walk = { grammar, source: text, commands: [], loose: [], defines: [], functions: new Set() }
   try {
     walkScript(walk, { redirects: [], inFunction: false, certain: true }, grammar.parse(text))
   } catch (error) {
@@ -311,5 +316,5 @@ export const readCommandLine = (grammar: Grammar, text: string): CommandLine => 
   // `unset` may have removed a function, so no function is certainly defined.
   const removes = walk.commands.some(({ words }) => words.some((word) => word.text === "unset"))
   const commands = removes ? walk.commands.map((each) => ({ ...each, defined: false })) : walk.commands
-  return { text, commands, loose: walk.loose }
+  return { text, commands, loose: walk.loose, defines: walk.defines }
 }

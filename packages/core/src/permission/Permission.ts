@@ -35,7 +35,7 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
 >() {}
 
 const changedSince =
-  "The tool or its server changed after a person answered for it: this definition is not the one that was approved."
+  "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
 /** The question about a call, without the session's title and the complete action. */
 const questionOf = ({ always, request, resources, untrusted }: Asked, standing: Standing) => {

@@ -66,6 +66,8 @@ export interface ToolDefinition<out R = never> {
   readonly permission: string
   /** The tool changes no files: a turn that calls only such tools takes no snapshots (UN-10). */
   readonly readOnly?: true
+  /** The description for this agent; undefined for the tool's own. Few different ones: each is kept. */
+  readonly describe?: (agent: Agent) => string | undefined
   /**
    * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so
    * cannot request it themselves (TO-16). A failure here refuses the call without a question.
@@ -99,6 +101,8 @@ export interface ToolOptions<Params, Success, Failure, R> {
   readonly readOnly?: true
   /** The permission that decides whether the tool is offered; its name by default. */
   readonly permission?: string
+  /** The description for this agent; undefined for the tool's own. */
+  readonly describe?: (agent: Agent) => string | undefined
 }
 
 const describeFailure = (failure: unknown): string => {
@@ -177,6 +181,7 @@ const implement = <Params, Success, Failure, R, RSchema>(
     tool,
     permission: options.permission ?? name,
     ...(options.readOnly === undefined ? {} : { readOnly: options.readOnly }),
+    ...(options.describe === undefined ? {} : { describe: options.describe }),
     execute: (input, call) => guarded(name, call, () => run(input, call))
   }
 }

@@ -4,16 +4,29 @@
  */
 import type * as Tool from "@effect/ai/Tool"
 import { type Context, Effect, type Scope } from "effect"
+import type { Agent } from "../domain/Agent.ts"
 import { provide, type ToolDefinition } from "./ToolDefinition.ts"
 import { wireTool } from "./WireTool.ts"
 
 /** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
 export interface ToolEntry {
   readonly definition: ToolDefinition
-  readonly wire: Tool.Any
+  /** The tool as a request of this agent offers it. */
+  readonly wire: (agent: Agent) => Tool.Any
 }
 
-export const entryOf = (definition: ToolDefinition): ToolEntry => ({ definition, wire: wireTool(definition.tool) })
+export const entryOf = (definition: ToolDefinition): ToolEntry => {
+  const plain = wireTool(definition.tool)
+  const described = new Map<string, Tool.Any>()
+  const wire = (agent: Agent): Tool.Any => {
+    const description = definition.describe?.(agent)
+    if (description === undefined) return plain
+    const known = described.get(description) ?? wireTool(definition.tool, description)
+    described.set(description, known)
+    return known
+  }
+  return { definition, wire }
+}
 
 /** Layered registrations, by name. */
 export interface ToolOverlay {

@@ -166,7 +166,7 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
       const entry = offered.get(name)
       return entry === undefined || entry.definition.readOnly === true
     }
-    return { definitions: [...offered.values()].map(({ wire }) => wire), isReadOnly, settle }
+    return { definitions: [...offered.values()].map(({ wire }) => wire(agent)), isReadOnly, settle }
   }
 
   return ToolRegistry.of({

@@ -24,10 +24,10 @@ export const jsonSchemaTool = (tool: {
     )
     .annotateContext(tool.annotations ?? Context.empty())
 
-export const wireTool = (tool: Tool.Any): Tool.Any =>
+export const wireTool = (tool: Tool.Any, description = tool.description): Tool.Any =>
   jsonSchemaTool({
     name: tool.name,
-    description: tool.description,
+    description,
     parameters: Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast),
     annotations: tool.annotations
   })

@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 import { durable } from "./Definition.ts"
-import { optional } from "./Fields.ts"
+import { callID, optional } from "./Fields.ts"
 
 /** Names the shell within its session until it is closed; a later shell may have the same id. */
 const shellID = Schema.NonEmptyString
@@ -56,7 +56,9 @@ export const ShellExecuted = durable("session.next.shell.executed", 1, {
   /** What background jobs printed between the end of the previous command and the start of this one. */
   lateOutput: optional(Schema.String),
   /** Handle of the whole output on disk. */
-  output: optional(Schema.String)
+  output: optional(Schema.String),
+  /** The tool call of this session that ran it: its result has the output, and `stdout` and `stderr` are empty. */
+  callID: optional(callID)
 })
 
 /** A policy refused a command; nothing ran. */

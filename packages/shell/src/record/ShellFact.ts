@@ -53,8 +53,8 @@ export const opened = (shellID: string, target: Target, cwd?: string): ShellFact
   })
 }
 
-/** The command ended with this result. */
-export const executed = (shellID: string, command: string, result: ExecResult): ShellFact => {
+/** The command ended with this result. The result of the tool call `callID` has the output. */
+export const executed = (shellID: string, command: string, result: ExecResult, callID?: string): ShellFact => {
   const { cwd, duration_ms, exit_code, late_output, output, stderr, stdout, timed_out, truncated } = result
   const isLong = [stdout, stderr, late_output ?? ""].some((text) => text.length > longestOutput)
   return draft("session.next.shell.executed", {
@@ -67,8 +67,9 @@ export const executed = (shellID: string, command: string, result: ExecResult): 
     cwd: line(cwd),
     truncated: truncated || isLong,
     ...(timed_out === true ? { timedOut: true as const } : {}),
-    ...(late_output === undefined ? {} : { lateOutput: bounded(late_output) }),
-    ...(output === undefined ? {} : { output })
+    ...(late_output === undefined || callID !== undefined ? {} : { lateOutput: bounded(late_output) }),
+    ...(output === undefined ? {} : { output }),
+    ...(callID === undefined ? {} : { callID })
   })
 }
 

@@ -95,20 +95,21 @@ const make = Effect.fnUntraced(function* (
  * Records in an existing session, which one process at a time uses for its shells. Shells that an earlier process left open
  * in it are closed as `lost` with the first fact.
  */
+export const inSession = (sessionID: SessionID): Effect.Effect<ShellRecord["Type"], never, EventLog> =>
+  Effect.flatMap(EventLog, (log) => {
+    // Read once: after a failed append, the shells of this process may be in the log.
+    let left: ReadonlyArray<Draft> | undefined
+    const begin = Effect.suspend(() =>
+      left === undefined
+        ? Effect.tap(closesOfLeft(log, sessionID), (closes) => Effect.sync(() => (left = closes)))
+        : Effect.succeed(left)
+    )
+    return make(sessionID, begin)
+  })
+
+/** `inSession` as a layer. */
 export const layer = ({ sessionID }: { readonly sessionID: SessionID }): Layer.Layer<ShellRecord, never, EventLog> =>
-  Layer.effect(
-    ShellRecord,
-    Effect.flatMap(EventLog, (log) => {
-      // Read once: after a failed append, the shells of this process may be in the log.
-      let left: ReadonlyArray<Draft> | undefined
-      const begin = Effect.suspend(() =>
-        left === undefined
-          ? Effect.tap(closesOfLeft(log, sessionID), (closes) => Effect.sync(() => (left = closes)))
-          : Effect.succeed(left)
-      )
-      return make(sessionID, begin)
-    })
-  )
+  Layer.effect(ShellRecord, inSession(sessionID))
 
 /** Records in a session of its own, which is created with the first fact: a host without shells leaves no session. */
 export const layerOwn = (options: {

@@ -64,6 +64,56 @@ const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefi
   ...(stderr === undefined ? {} : { stderr })
 })
 
+export interface PassedOptions {
+  readonly take: (stream: OutputStream, bytes: Uint8Array) => void
+  readonly secrets: Secrets
+  readonly dialect: Dialect
+}
+
+const farewell = Buffer.from("exit\n")
+
+/** Passes the output on as it comes; the result has none. */
+export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => {
+  let printed = false
+  let held: Buffer | undefined
+  const pass = (stream: OutputStream, bytes: Uint8Array) => {
+    printed = true
+    take(stream, bytes)
+  }
+  const release = () => {
+    if (held !== undefined) pass("stderr", held)
+    held = undefined
+  }
+  return {
+    sinks: {
+      // Copied: the bytes are a view of the chunk.
+      stdout: (bytes) => pass("stdout", Buffer.from(bytes)),
+      stderr: (bytes) => {
+        release()
+        const copy = Buffer.from(bytes)
+        const from = copy.length - farewell.length
+        const ends = dialect === "bash" && from >= 0 && copy.subarray(from).equals(farewell)
+        if (!ends || from > 0) pass("stderr", ends ? copy.subarray(0, from) : copy)
+        if (ends) held = copy.subarray(from)
+      }
+    },
+    result: ({ closed, code, cwd, stopped }, { late, millis, timedOut }) => {
+      if (closed !== "exited") release()
+      return {
+        stdout: "",
+        stderr: "",
+        exit_code: stopped && !timedOut ? interrupted : code,
+        duration_ms: Math.round(millis),
+        cwd: redacted(cwd, secrets),
+        truncated: printed,
+        ...(timedOut ? { timed_out: true } : {}),
+        ...(closed === undefined ? {} : { closed }),
+        ...(late === "" ? {} : { late_output: late })
+      }
+    }
+  }
+}
+
 export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
   const stream = (name: OutputStream) => {
     const file = store?.open(handle, name)

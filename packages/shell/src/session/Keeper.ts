@@ -14,8 +14,8 @@ export interface Keeper {
   readonly control: string | undefined
   /** Gives what arrives at the fifo. Called once. */
   readonly listen: (listener: (bytes: Buffer) => void) => void
-  /** Completes when the order is carried out, or the keeper has ended. */
-  readonly ask: (order: Order) => Effect.Effect<void>
+  /** Completes with the answer when the order is carried out, or without one when the keeper has ended. */
+  readonly ask: (order: Order) => Effect.Effect<string>
   readonly exit: Effect.Effect<Exit>
 }
 
@@ -83,10 +83,7 @@ export const start = Effect.fn("Keeper.start")(function* (
   const ask = (asked: Order) =>
     Effect.uninterruptible(
       order.withPermits(1)(
-        firstOf(
-          Effect.zipRight(program.write(orderLine(asked)), Effect.asVoid(replies.next)),
-          Effect.asVoid(Deferred.await(ended))
-        )
+        firstOf(Effect.zipRight(program.write(orderLine(asked)), replies.next), Effect.as(Deferred.await(ended), ""))
       )
     )
   // Its end kills what is left, also if an order is lost.

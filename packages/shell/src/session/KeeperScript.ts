@@ -7,14 +7,17 @@
  */
 import { abortSignal, callVariable, type Dialect, markVariable } from "./ShellScripts.ts"
 
-/** One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done. */
+/**
+ * One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done; after `root` also
+ * the time, as the system counts it for processes.
+ */
 export type Order =
   /** Names the shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
   | { readonly order: "root"; readonly pid: number; readonly init: number | undefined }
   /** Interrupts the running command. Only bash knows the signal that ends the rest of the list. */
   | { readonly order: "interrupt"; readonly dialect: Dialect }
-  /** Kills what the command of this number started and left. */
-  | { readonly order: "reap"; readonly number: number }
+  /** Kills what the command of this number, which began at this time, started and left. */
+  | { readonly order: "reap"; readonly number: number; readonly since: number }
   /** Kills the shell and everything that it started. */
   | { readonly order: "finish" }
 
@@ -23,7 +26,7 @@ export const orderLine = (order: Order): string => {
     case "root":
       return `root ${order.pid} ${order.init ?? ""}\n`
     case "reap":
-      return `reap ${order.number}\n`
+      return `reap ${order.number} ${order.since}\n`
     case "interrupt":
       return `interrupt ${order.dialect}\n`
     case "finish":
@@ -46,7 +49,7 @@ export const keeperScript = ({ control: withControl, mark }: KeeperOptions): str
   `
 trap '' INT TERM HUP PIPE
 : "\${TMPDIR:=/tmp}"
-root= init= group= folder=
+root= init= group= folder= since= time=
 ${withControl ? control : ""}
 printf '%s\\0' "$folder" >&2
 ${withControl ? 'cat <"$folder/control" &' : ""}
@@ -58,26 +61,27 @@ marked() {
     [ "$f" = "$root" ] || add "$f"
   done
 }
-# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session.
+# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session. A copy of the
+# shell that executes nothing has no command's mark: it belongs to the command if it started since then.
 below() {
-  more=yes
+  all=$1 call=$2 more=yes
   while [ $more = yes ]; do
     more=no
     for d in /proc/[0-9]*; do
       p=\${d#/proc/}
       case " $root $found " in *" $p "*) continue ;; esac
       IFS= read -r s 2>/dev/null <"$d/stat" || continue
-      s=\${s##*) }
-      state=\${s%% *}
-      [ "$state" = Z ] && continue
-      s=\${s#* }
-      parent=\${s%% *}
-      s=\${s#* }
-      s=\${s#* }
-      session=\${s%% *}
-      case " $found " in *" $parent "*) add "$p"; continue ;; esac
-      [ "$1" = yes ] || continue
-      if [ "$parent" = "$root" ] || [ "$session" = "$root" ]; then add "$p"; fi
+      # From the state, field 3: then the parent, the group, the session; the start is field 22.
+      set -- \${s##*) }
+      [ "$1" = Z ] && continue
+      case " $found " in *" $2 "*) add "$p"; continue ;; esac
+      [ "$2" = "$root" ] || [ "$4" = "$root" ] || [ "$4" = "$group" ] || continue
+      if [ "$all" = no ]; then
+        [ "\${20}" -ge "$since" ] || continue
+        # Another command's program. A copy can have become a program of this command since the marks were read.
+        grep -qszF -- "$call" "$d/environ" || { grep -qszF ${callVariable}= "$d/environ" && continue; }
+      fi
+      add "$p"
     done
   done
 }
@@ -87,7 +91,7 @@ sweep() {
   while [ $rounds -lt 100 ]; do
     rounds=$((rounds + 1)) found=
     marked "$2"
-    below "$1"
+    below "$1" "$2"
     [ -n "$found" ] || return
     for p in $found; do kill -STOP "$p" 2>/dev/null; done
     for p in $found; do kill -KILL "$p" 2>/dev/null; done
@@ -118,7 +122,11 @@ finish() {
 }
 while IFS=' ' read -r order argument first; do
   case $order in
-    root) root=$argument init=$first group=\${first:-$argument} ;;
+    root)
+      root=$argument init=$first group=\${first:-$argument}
+      IFS=' ' read -r time s 2>/dev/null </proc/uptime
+      order="$order \${time%.*}\${time#*.}"
+      ;;
     interrupt)
       if [ "$argument" = bash ]; then
         kill -${abortSignal} "$root" 2>/dev/null
@@ -133,7 +141,10 @@ while IFS=' ' read -r order argument first; do
         kill -CONT "$root" 2>/dev/null
       fi
       ;;
-    reap) [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument" ;;
+    reap)
+      since=$first
+      [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument"
+      ;;
     finish)
       finish
       root=

@@ -3,6 +3,7 @@
  * knows bytes and exit codes; `../Shells.ts` makes results of them. Spec: SL-13..SL-19 in specs/shell.md.
  */
 import { constants } from "node:os"
+import { performance } from "node:perf_hooks"
 import { Deferred, Effect, type Scope } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
@@ -79,6 +80,14 @@ const exitCode = ({ code, signal }: Exit): number => {
   return number === undefined ? 255 : 128 + number
 }
 
+const hundredths = (): number => performance.now() / 10
+
+/** How far the keeper's time is ahead of this process's: at most that far, so that no command seems to begin too late. */
+const aheadOf = (answer: string): number => {
+  const time = Number(answer.split(" ")[1])
+  return Number.isInteger(time) ? time - hundredths() : 0
+}
+
 interface Started {
   readonly dialect: Dialect
   readonly pid: number
@@ -146,7 +155,7 @@ const placeOf = (transport: Transport, { pid, program }: Started & { readonly pr
 
 /** Runs commands in a started shell. `finish` kills it. */
 const makeRunner = Effect.fnUntraced(function* (
-  { dialect, pid, program }: Started & { readonly program: Program },
+  { ahead, dialect, pid, program }: Started & { readonly ahead: number; readonly program: Program },
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {
@@ -154,6 +163,7 @@ const makeRunner = Effect.fnUntraced(function* (
   let ending: Ending | undefined
   let number = 0
   let errors: TerminalNoise.Quiet | undefined
+  let since = 0
   // A running command may wait for its reader. What stops it reads to the end.
   let mayPause = false
   const read = () => {
@@ -189,7 +199,7 @@ const makeRunner = Effect.fnUntraced(function* (
     const silent = Effect.as(pause(graceMillis), "silent" as const)
     const again = Effect.forever(Effect.zipRight(pause(againMillis), interrupt))
     const news = begun ? yield* Effect.zipRight(interrupt, firstOf(settled, firstOf(silent, again))) : "silent"
-    if (news === "answered") yield* keeper.ask({ order: "reap", number })
+    if (news === "answered") yield* keeper.ask({ order: "reap", number, since })
     if (news === "silent") {
       ending = "timeout"
       yield* keeper.ask({ order: "finish" })
@@ -210,6 +220,7 @@ const makeRunner = Effect.fnUntraced(function* (
         if (ending !== undefined) return undefined
         const before = dialogue.code()
         number += 1
+        since = Math.floor(hundredths() + ahead)
         mayPause = true
         errors = TerminalNoise.without(pid, sinks.stderr)
         const token = dialogue.begin(number, { stdout: sinks.stdout, stderr: errors.add })
@@ -249,8 +260,8 @@ export const open = Effect.fn("LiveShell.open")(function* (
   const keeper = yield* Keeper.start(transport, mark)
   keeper.listen((bytes) => dialogue.take("control", bytes))
   const shell = yield* boot(transport, options, mark, dialogue)
-  yield* keeper.ask({ order: "root", ...(yield* placeOf(transport, shell)) })
-  const runner = yield* makeRunner(shell, keeper, dialogue)
+  const ahead = aheadOf(yield* keeper.ask({ order: "root", ...(yield* placeOf(transport, shell)) }))
+  const runner = yield* makeRunner({ ...shell, ahead }, keeper, dialogue)
   // Before the runner's fiber ends: a running command learns that the shell is gone.
   yield* Effect.addFinalizer(() => {
     runner.read()

@@ -157,6 +157,12 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
   return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_e ${token}||\\kill -KILL $$\n`
 }
 
+/** The command in a folder, where the shell stays. A folder that cannot be entered is the command's failure. */
+export const inFolder = (dialect: Dialect, folder: string, command: string): string => {
+  const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
+  return `${run} cd -- ${quoted(folder)} && ${run} eval ${quoted(command)}`
+}
+
 /**
  * Sent after a command's line: the shell answers when it reads lines again, also if an interrupt took the end. A POSIX shell reads
  * ahead and forgets what it has read at an interrupt, so that it is sent this when the command runs.

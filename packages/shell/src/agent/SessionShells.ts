@@ -1,0 +1,255 @@
+/**
+ * The live shells in which agents run the commands of `bash`: one per session, opened with its first command and recorded in
+ * the session. Calls of a session run one after the other. Spec: SL-230..SL-239 in specs/shell.md.
+ */
+import { realpath } from "node:fs/promises"
+import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { ToolFailure } from "@daybook/core/domain/ToolError"
+import { firstOf } from "@daybook/core/support/Race"
+import type { ToolCall } from "@daybook/core/tool/ToolDefinition"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Location } from "@daybook/log/domain/Values"
+import { EventLog } from "@daybook/log/log/EventLog"
+import type { CommandPlace, CommandRequest, Ended, LiveShells, Running } from "@daybook/tools/CommandRunner"
+import type { ExecResult } from "../domain/ExecResult.ts"
+import type { CloseReason } from "../domain/ShellError.ts"
+import * as ShellRecord from "../record/ShellRecord.ts"
+import type { LiveCommandsSettings } from "../ShellOptions.ts"
+import * as Shells from "../Shells.ts"
+import * as CommandOutput from "./CommandOutput.ts"
+
+/** The shell of a session, while it is open. */
+interface OpenShell {
+  readonly id: string
+  readonly agent: string
+  readonly location: Location
+  /** Where commands run that name no folder. */
+  own: string
+  /** The lines that changed it. */
+  before: string
+}
+
+/** A session's place for commands. */
+interface Entry {
+  /** Held by the call whose turn it is. */
+  readonly turn: Effect.Semaphore
+  readonly record: ShellRecord.ShellRecord["Type"]
+  shell: OpenShell | undefined
+  /** Why the last shell closed. */
+  why: string | undefined
+}
+
+/** Sessions without an open shell that are remembered. */
+const mostIdle = 1_024
+/** Characters of lines that changed a shell. A longer text cannot be judged, so that more of it would change nothing. */
+const longestBefore = 20_000
+
+const whys: Readonly<Record<CloseReason, string>> = {
+  destroyed: "it was closed",
+  reaped: "it was idle for too long",
+  exited: "it ended",
+  timeout: "it did not answer",
+  lost: "it was lost",
+  shutdown: "the runtime ended",
+  processes: "it had too many processes",
+  memory: "it used too much memory",
+  unprotected: "a file that its sandbox protects was replaced"
+}
+
+const failed = (message: string) => new ToolFailure({ type: "tool.execution", message })
+
+const isSame = (folder: string, real: string) =>
+  Effect.orElseSucceed(
+    Effect.map(
+      Effect.tryPromise(() => realpath(folder)),
+      (found) => found === real
+    ),
+    () => false
+  )
+
+const sameLocation = (one: Location, other: Location): boolean =>
+  one.directory === other.directory && one.workspaceID === other.workspaceID
+
+const withLine = (before: string, line: string): string => {
+  const all = before === "" ? line : `${before}\n${line}`
+  return before.length > longestBefore || before.split("\n").includes(line) ? before : all
+}
+
+const newShell = (why: string | undefined): string =>
+  `This is a new shell${why === undefined ? "" : ` (the one before: ${why})`}; it has nothing of an earlier one.`
+
+/** Why the shell stopped the command. */
+const stoppedOf = ({ closed, timed_out }: ExecResult): Pick<Ended, "stopped"> =>
+  closed === "processes" || closed === "memory" ? { stopped: closed } : timed_out === true ? { stopped: "timeout" } : {}
+
+const endedOf = (result: ExecResult, rest: Pick<Ended, "cwd" | "notices">): Ended => ({
+  code: result.exit_code,
+  signal: null,
+  ...stoppedOf(result),
+  ...(result.late_output === undefined ? {} : { late: result.late_output }),
+  ...rest
+})
+
+/** Opens shells until the scope closes. */
+export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings) {
+  const log = yield* EventLog
+  const scope = yield* Effect.scope
+  // Permissions decide about dangerous commands, unless the operator's policy does.
+  const policy = { allowDangerous: true, ...settings.policy }
+  const shells = yield* Effect.provide(
+    Shells.Shells,
+    yield* Layer.build(Layer.provide(Shells.layer({ ...settings, policy }), ShellRecord.none))
+  )
+  const entries = new Map<SessionID, Entry>()
+
+  const entryOf = Effect.fnUntraced(function* (sessionID: SessionID) {
+    const known = entries.get(sessionID)
+    const entry: Entry = known ?? {
+      turn: yield* Effect.makeSemaphore(1),
+      record: yield* ShellRecord.inSession(sessionID),
+      shell: undefined,
+      why: undefined
+    }
+    entries.delete(sessionID)
+    entries.set(sessionID, entry)
+    for (const [id, { shell }] of entries) {
+      if (entries.size <= mostIdle) break
+      if (shell === undefined && id !== sessionID) entries.delete(id)
+    }
+    return entry
+  })
+
+  /** Closes the shell when its session is removed or moves, and when another process took the session over. */
+  const follow = (sessionID: SessionID, { turn }: Entry, { id, location }: OpenShell) =>
+    Effect.gen(function* () {
+      const { incarnation, seq } = yield* log.head(sessionID)
+      const close = Effect.asVoid(shells.destroy(id))
+      yield* Stream.runForEach(log.tail({ sessionID, after: seq, incarnation }), (event) => {
+        if (event.type === "session.next.moved" && !sameLocation(event.data.location, location)) {
+          return turn.withPermits(1)(close)
+        }
+        return event.type === "session.next.shell.closed" && event.data.shellID === id ? close : Effect.void
+      })
+    }).pipe(
+      Effect.catchTag("SessionNotFound", () => shells.destroy(id)),
+      Effect.catchAll((error) => Effect.logWarning(`shell ${id} does not follow ${sessionID}: ${error.message}`))
+    )
+
+  const open = (call: ToolCall, entry: Entry, { cwd, elsewhere, env, home }: CommandRequest) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const own = elsewhere ? home : cwd
+        const options = { target: { transport: "local" as const, cwd: own }, writable: [home] }
+        // Interruptible, as the fibers that it starts must be.
+        const id = yield* restore(shells.create(options, { record: entry.record, env }))
+        const shell: OpenShell = { id, agent: call.agent.name, location: call.location, own, before: "" }
+        entry.shell = shell
+        const closed = Effect.map(shells.closed(id), (reason) => {
+          if (entry.shell !== shell) return
+          entry.shell = undefined
+          entry.why = whys[reason]
+        })
+        const followed = Effect.zipRight(follow(call.sessionID, entry, shell), Effect.never)
+        yield* Effect.forkIn(Effect.interruptible(Effect.raceFirst(closed, followed)), scope)
+        return shell
+      })
+    )
+
+  const cwdOf = (id: string) => Effect.map(shells.list, (all) => all.find(({ session_id }) => session_id === id)?.cwd)
+
+  /** Runs the command, in a new shell if none is open. */
+  const runIn = (
+    call: ToolCall,
+    entry: Entry,
+    request: CommandRequest,
+    stop: Deferred.Deferred<void>,
+    take: CommandOutput.CommandOutput["take"]
+  ) =>
+    Effect.gen(function* () {
+      const { cwd, elsewhere, home, seconds, text } = request
+      const { why } = entry
+      const isNew = entry.shell === undefined
+      const stopped = Effect.zipRight(Deferred.await(stop), Effect.interrupt)
+      const shell = entry.shell ?? (yield* firstOf(open(call, entry, request), stopped))
+      if (yield* Deferred.isDone(stop)) return yield* Effect.interrupt
+      const { own } = shell
+      const there = (yield* cwdOf(shell.id)) === own && (yield* isSame(own, cwd))
+      if (request.changes) shell.before = withLine(shell.before, text)
+      const gone = (reason: CloseReason) => {
+        entry.why = whys[reason]
+        if (entry.shell === shell) entry.shell = undefined
+      }
+      const result = yield* Effect.tapErrorTag(
+        shells.exec(shell.id, text, {
+          timeoutSeconds: seconds,
+          stop: Deferred.await(stop),
+          call: { callID: call.callID, take },
+          ...(there ? {} : { cwd })
+        }),
+        "ShellClosed",
+        ({ reason }) => Effect.sync(() => gone(reason))
+      )
+      if (result.closed !== undefined) gone(result.closed)
+      const folder = (yield* cwdOf(shell.id)) ?? own
+      if (!elsewhere) shell.own = folder
+      return endedOf(result, {
+        ...(shell.own === (isNew ? home : own) ? {} : { cwd: shell.own }),
+        notices: [
+          ...(isNew ? [newShell(why)] : []),
+          ...(result.closed === undefined
+            ? []
+            : [`The shell has closed (${whys[result.closed]}); the next call gets a new one.`])
+        ]
+      })
+    })
+
+  const start = (call: ToolCall, entry: Entry) =>
+    Effect.fnUntraced(function* (request: CommandRequest): Effect.fn.Return<Running, never, Scope.Scope> {
+      const { discard, end, output, take } = yield* CommandOutput.make
+      const stop = yield* Deferred.make<void>()
+      const ran = runIn(call, entry, request, stop, take).pipe(
+        // Nothing ran: the shell closed since the call began.
+        Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ShellClosed" }),
+        Effect.mapError(({ _tag, message }) =>
+          _tag === "CommandBlocked" ? new ToolFailure({ type: "permission.denied", message }) : failed(message)
+        ),
+        Effect.ensuring(end)
+      )
+      // Stopped and never interrupted: an interruption would also reach the waits of a stop that has begun.
+      const fiber = yield* Effect.forkDaemon(Effect.interruptible(ran))
+      const ending = Effect.suspend(() =>
+        fiber.unsafePoll() === null
+          ? discard.pipe(
+              Effect.zipRight(Deferred.succeed(stop, undefined)),
+              Effect.zipRight(Fiber.await(fiber)),
+              Effect.asVoid
+            )
+          : Effect.void
+      )
+      yield* Effect.addFinalizer(() => ending)
+      return { output, exit: Fiber.join(fiber), end: ending }
+    }, Effect.uninterruptible)
+
+  const enter: LiveShells["enter"] = (call) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const entry = yield* entryOf(call.sessionID)
+        yield* restore(entry.turn.take(1))
+        yield* Effect.addFinalizer(() => entry.turn.release(1))
+        const { shell } = entry
+        if (shell !== undefined && (shell.agent !== call.agent.name || !sameLocation(shell.location, call.location))) {
+          yield* shells.destroy(shell.id)
+          entry.shell = undefined
+          entry.why = "it belonged to another agent or folder"
+        }
+        const place: CommandPlace = {
+          cwd: entry.shell?.own,
+          before: entry.shell?.before ?? "",
+          start: start(call, entry)
+        }
+        return place
+      })
+    ).pipe(Effect.provideService(EventLog, log))
+
+  return { enter }
+})
