@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
+import { chownSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -16,23 +16,32 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const started = (command: string, args: ReadonlyArray<string>) =>
+const started = (command: string, args: ReadonlyArray<string>, user: { readonly uid?: number } = {}) =>
   Effect.acquireRelease(
-    Effect.sync(() => spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] })),
+    Effect.sync(() => spawn(command, args, { ...user, stdio: ["ignore", "pipe", "inherit"] })),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )
 
-const kinds = ["own control stream", "fifo", ...(process.platform === "linux" ? ["sandbox"] : [])]
+const isLinux = process.platform === "linux"
+const kinds = [
+  { kind: "own control stream", runs: true },
+  { kind: "fifo", runs: true },
+  { kind: "sandbox", runs: isLinux },
+  // Without any privilege, the keeper must find and signal the processes of the sandbox as well.
+  { kind: "sandbox of another user", runs: isLinux && process.getuid?.() === 0, user: { uid: 65_534 } }
+]
 
-for (const kind of kinds) {
+for (const { kind, user } of kinds.filter(({ runs }) => runs)) {
   it.scopedLive(`SL-19: kill -9 of the process leaves no process of its shells (${kind})`, () =>
     Effect.gen(function* () {
-      const fifo = join(yield* folder, "fifo")
+      const own = yield* folder
+      const fifo = join(own, "fifo")
       spawnSync("mkfifo", [fifo])
+      if (user !== undefined) for (const path of [own, fifo]) chownSync(path, user.uid, user.uid)
       // Ends when the last process that holds the fifo has ended.
       const reader = yield* started("cat", [fifo])
       const ended = once(reader, "exit")
-      const holder = yield* started(process.execPath, [yield* program(entry), fifo, kind])
+      const holder = yield* started(process.execPath, [yield* program(entry), fifo, kind], user)
       yield* Effect.promise(() => once(holder.stdout, "data"))
       expect(reader.exitCode).toBeNull()
       holder.kill("SIGKILL")
