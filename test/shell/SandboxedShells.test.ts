@@ -11,6 +11,7 @@ import * as Shells from "../../packages/shell/src/Shells.ts"
 import { waitingFor } from "../support/Waiting.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
+import { processes } from "./support/Processes.ts"
 import { runToEnd } from "./support/Programs.ts"
 import { sandboxed } from "./support/Sandboxed.ts"
 
@@ -237,6 +238,18 @@ describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", (
         expect(started).toBeDefined()
         expect(yield* shells.destroy(id)).toBe(true)
         yield* life.ended
+      })
+    )
+  )
+
+  it.live("SL-207: a shell that ends by itself is closed when the last process of its sandbox has ended", () =>
+    withShells(({ open, shells }) =>
+      Effect.gen(function* () {
+        const mark = `60${process.pid}.25`
+        const command = `for i in $(seq 400); do sleep ${mark} & done 2>/dev/null; exit 7`
+        const result = yield* shells.exec(yield* open(), command)
+        expect(result).toMatchObject({ exit_code: 7, closed: "exited" })
+        expect(yield* processes(`sleep ${mark}`)).toEqual([])
       })
     )
   )
