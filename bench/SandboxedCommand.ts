@@ -16,8 +16,12 @@ const run = (cwd: string) =>
     const env = childEnvironment(process.env)
     const confined = Option.getOrUndefined(yield* (yield* Sandbox.Sandbox).confine({ cwd, writable: [cwd], env }))
     const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
-    const prefix = [...bounds, ...(confined?.prefix ?? [])]
-    const shell = yield* runShell({ command: "true", cwd, env: confined?.env ?? env, prefix })
+    const shell =
+      confined === undefined
+        ? yield* runShell({ command: "true", cwd, env })
+        : yield* Sandbox.start(confined.launch, (prefix) =>
+            runShell({ command: "true", cwd, env: confined.env, prefix: [...bounds, ...prefix] })
+          )
     yield* Stream.runDrain(shell.output)
     yield* shell.exit
     return performance.now() - started

@@ -19,7 +19,7 @@ import { layer, Sandbox, type SandboxSettings } from "../../packages/core/src/ch
 import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { everything, makeMcp } from "../mcp/support/Servers.ts"
 import { temporaryFolder, textOf } from "../tools/Workbench.ts"
-import { makeConfined } from "./Confined.ts"
+import { makeConfined, unchecked } from "./Confined.ts"
 
 const repository = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -155,7 +155,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
         const cwd = join(folder, "project")
         const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
         const sandbox = yield* sandboxOf({ processes: 20 })
-        const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env }))
+        const prefix = unchecked(Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env })))
         // Only the host's own user can open its filter: this user gets a copy.
         const copied = join(folder, "filter")
         writeFileSync(copied, readFileSync(prefix.find((word) => word.startsWith("/proc/")) ?? "no filter"))
@@ -193,7 +193,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
       )
       const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
       const sandbox = yield* sandboxOf({})
-      const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env }))
+      const prefix = unchecked(Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env })))
       const [file = "", ...args] = [...prefix, "/bin/bash", "-c", "cat <&3; cat <&20; ls /proc/self/fd"]
       const stdio = Array.from({ length: 21 }, (_, at) =>
         at === 1 ? ("pipe" as const) : at === 3 || at === 20 ? secret : ("ignore" as const)
@@ -225,7 +225,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
       const cwd = join(world, "work")
       const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
       const sandbox = yield* sandboxOf({ worlds: [other, join(world, "none"), world] })
-      const { prefix } = Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env }))
+      const prefix = unchecked(Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env })))
       const [file = "", ...args] = prefix
       const command =
         "cat /notes/a; echo new > /work/made; echo more > /notes/b; cat /.env; ls /usr/bin/env; " +
@@ -236,7 +236,7 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
       assert.strictEqual(readFileSync(join(world, "notes/b"), "utf8"), "more\n")
       assert.deepStrictEqual(readdirSync(join(world, "usr")), [])
       const elsewhere = Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env }))
-      assert.notInclude(elsewhere.prefix.join(" "), world)
+      assert.notInclude(elsewhere.launch.prefix.join(" "), world)
     })
   )
 

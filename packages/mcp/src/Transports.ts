@@ -82,7 +82,7 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   const bounds = Option.isSome(confined) ? yield* bounded(confined.value.limits) : []
   const [command = server.command, ...args] = [
     ...bounds,
-    ...Option.match(confined, { onNone: () => [], onSome: ({ prefix }) => prefix }),
+    ...Option.match(confined, { onNone: () => [], onSome: ({ launch }) => launch.prefix }),
     server.command,
     ...(server.args ?? [])
   ]
@@ -98,6 +98,12 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   })
   const tail = makeTail(redact)
   if (Option.isSome(confined)) {
+    const { admit } = confined.value.launch
+    const start = transport.start.bind(transport)
+    transport.start = async () => {
+      await start()
+      if (transport.pid !== null) await Effect.runPromise(admit(transport.pid))
+    }
     yield* watch(() => transport.pid, confined.value.limits).pipe(
       Effect.map((bound) => {
         tail.add(`\nended by its sandbox: too much of ${bound}`)

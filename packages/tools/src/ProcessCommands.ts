@@ -1,19 +1,26 @@
 /** Runs each command in a process of its own, in the host's sandbox if there is one. Spec: TO-61, TO-62, SB-1. */
 import { Duration, Effect, Fiber } from "effect"
 import { bounded } from "@daybook/core/child/ControlGroup"
+import { start as startConfined } from "@daybook/core/child/Sandbox"
 import { watch } from "@daybook/core/child/SandboxWatch"
 import { runShell } from "@daybook/core/child/ShellProcess"
+import { ToolFailure } from "@daybook/core/domain/ToolError"
 import type { CommandPlace, CommandRequest, Ended } from "./CommandRunner.ts"
 
 const stopped = (why: NonNullable<Ended["stopped"]>): Ended => ({ code: null, signal: null, stopped: why })
 
 const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }: CommandRequest) {
   const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
-  const shell = yield* runShell(
+  const shell =
     confined === undefined
-      ? { command: text, cwd, env }
-      : { command: text, cwd: "/", env: confined.env, prefix: [...bounds, ...confined.prefix] }
-  )
+      ? yield* runShell({ command: text, cwd, env })
+      : yield* Effect.catchTag(
+          startConfined(confined.launch, (prefix) =>
+            runShell({ command: text, cwd: "/", env: confined.env, prefix: [...bounds, ...prefix] })
+          ),
+          "SandboxRefused",
+          ({ message }) => new ToolFailure({ type: "sandbox.denied", message })
+        )
   const passed =
     confined === undefined
       ? Effect.never

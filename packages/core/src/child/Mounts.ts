@@ -5,6 +5,7 @@
  */
 import { type Dirent, lstatSync, opendirSync, readlinkSync, realpathSync } from "node:fs"
 import * as path from "node:path"
+import type { Meant } from "./MountTable.ts"
 import { guardsOf } from "../permission/ProtectedPaths.ts"
 import { isWithin } from "../support/TextFile.ts"
 
@@ -238,20 +239,38 @@ export const keeping = (guards: ReadonlyArray<Mount>): (() => boolean) => {
     })
 }
 
-/** Bubblewrap's mount arguments, with the guards of `guardsWithin`. */
-export const mountArguments = (
-  { bytes, given, home, world }: Shown,
-  guards: ReadonlyArray<Mount>
-): ReadonlyArray<string> => {
-  const mounts = ordered([...pinned(given, guards), ...guards, ...given])
+/** The mounts over the system's folders, with the guards of `guardsWithin`, in the order in which they are made. */
+export const mountsOf = ({ given }: Shown, guards: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
+  ordered([...pinned(given, guards), ...guards, ...given])
+
+const devices = words("null zero full random urandom tty").map((name) => `/dev/${name}`)
+
+/** What a sandbox shows of the host with these mounts. */
+export const meantBy = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Meant> => {
+  const system = (names: ReadonlyArray<string>, isReadOnly: boolean) =>
+    names.flatMap((point): ReadonlyArray<Meant> => {
+      const source = real(point)
+      return source === undefined ? [] : [{ source, point, isReadOnly }]
+    })
   return [
-    ...systemArguments(),
-    ...settings.flatMap((name) => ["--ro-bind-try", name, name]),
-    ...privateFolders(home, bytes),
-    ...mounts.flatMap(argumentsOf),
-    ...closing(mounts),
-    ...(world === undefined ? [] : worldArguments(world, [home, ...mounts.map((mount) => mount.path)])),
-    "--remount-ro",
-    "/"
+    ...system([...systemFolders, ...settings], true),
+    ...system(devices, false),
+    ...mounts.map(({ access, path: name }): Meant => {
+      const source = access === "hidden" ? (real("/dev/null") ?? "/dev/null") : name
+      // In the sandbox, one is a link to the other.
+      return { source, point: name.replace(/^\/var\/tmp(?=\/|$)/, "/tmp"), isReadOnly: access !== "write" }
+    })
   ]
 }
+
+/** Bubblewrap's mount arguments. */
+export const mountArguments = ({ bytes, home, world }: Shown, mounts: ReadonlyArray<Mount>): ReadonlyArray<string> => [
+  ...systemArguments(),
+  ...settings.flatMap((name) => ["--ro-bind-try", name, name]),
+  ...privateFolders(home, bytes),
+  ...mounts.flatMap(argumentsOf),
+  ...closing(mounts),
+  ...(world === undefined ? [] : worldArguments(world, [home, ...mounts.map((mount) => mount.path)])),
+  "--remount-ro",
+  "/"
+]

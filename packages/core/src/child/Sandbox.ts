@@ -8,7 +8,18 @@ import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Context, Effect, Layer, Option, Schema, Scope, Stream } from "effect"
 import { isWithin } from "../support/TextFile.ts"
-import { guardsWithin, keeping, type Mount, mountArguments, real, remaining } from "./Mounts.ts"
+import {
+  guardsWithin,
+  keeping,
+  meantBy,
+  type Mount,
+  mountArguments,
+  mountsOf,
+  real,
+  remaining,
+  type Shown
+} from "./Mounts.ts"
+import { admit } from "./SandboxGate.ts"
 import { runShell } from "./ShellProcess.ts"
 import { filterFor } from "./SystemCalls.ts"
 
@@ -63,15 +74,28 @@ export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook
   }
 }
 
-/** How to run a program in a sandbox. */
-export interface Confined {
+/** How to start a program in a sandbox. */
+export interface Launch {
   /** The command line before the program and its arguments. */
   readonly prefix: ReadonlyArray<string>
+  /** Lets the program of this process begin once its sandbox is checked. If it fails, the caller ends the process. */
+  readonly admit: (pid: number) => Effect.Effect<void, SandboxRefused>
+}
+
+/** Starts a program in a sandbox, and returns when it begins or has ended. */
+export const start = <A extends { readonly pid: number }, E, R>(
+  { admit: begin, prefix }: Launch,
+  use: (prefix: ReadonlyArray<string>) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SandboxRefused, R> => Effect.tap(use(prefix), ({ pid }) => begin(pid))
+
+/** How to run a program in a sandbox. */
+export interface Confined {
+  readonly launch: Launch
   /**
-   * The command line of another sandbox that shows the same, with the protection of the first, and these folders as
-   * writable: for programs of the runtime beside the sandboxed one, which must not reach more.
+   * Another sandbox that shows the same, with the protection of the first, and these folders as writable: for programs of the
+   * runtime beside the sandboxed one, which must not reach more.
    */
-  readonly beside: (writable: ReadonlyArray<string>) => ReadonlyArray<string>
+  readonly beside: (writable: ReadonlyArray<string>) => Launch
   /** False once a protected path was replaced from outside: a sandbox that runs does not protect the new one. */
   readonly isProtected: () => boolean
   readonly env: Readonly<Record<string, string>>
@@ -105,12 +129,12 @@ const limiterShell = existsSync("/bin/bash")
   : { path: "/bin/sh", highest: 9 }
 
 /**
- * Closes inherited descriptors, sets the limits of each process, then runs the program. Shells differ in the option for
+ * Closes inherited descriptors, sets the limits of each process, waits to be let begin, then runs the program. Shells differ in the option for
  * the number of processes.
  */
 const limiter =
   `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt "$3" ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
-  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; shift 3; exec "$@"'
+  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; [ "$4" = go ] || kill -STOP $$; shift 4; exec "$@"'
 
 /** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
 const isolation = (network: boolean): ReadonlyArray<string> => [
@@ -186,28 +210,38 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
   const { TMPDIR: _, HOME: written = homedir(), ...rest } = wanted.env
   const home = path.isAbsolute(written) && written !== "/" ? written : "/tmp"
   const env = { ...rest, HOME: home }
-  const shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
+  const shown: Shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
   const guards = guardsWithin(shown)
-  const commandLine = (mounts: ReadonlyArray<string>, descriptors: number): ReadonlyArray<string> => [
-    ...filtered(filter, program),
-    ...isolation(network),
-    ...mounts,
-    "--chdir",
-    wanted.cwd,
-    "--",
-    limiterShell.path,
-    "-c",
-    limiter,
-    "sandbox",
-    String(processes),
-    String(Math.ceil(bytes / 1024)),
-    String(descriptors)
-  ]
+  const launch = (all: Shown, kept: ReadonlyArray<Mount>, descriptors: number): Launch => {
+    const mounts = mountsOf(all, kept)
+    return {
+      prefix: [
+        ...filtered(filter, program),
+        ...isolation(network),
+        ...mountArguments(all, mounts),
+        "--chdir",
+        wanted.cwd,
+        "--",
+        limiterShell.path,
+        "-c",
+        limiter,
+        "sandbox",
+        String(processes),
+        String(Math.ceil(bytes / 1024)),
+        String(descriptors),
+        "wait"
+      ],
+      admit: (pid) =>
+        Effect.flatMap(admit(pid, meantBy(mounts)), (details) =>
+          details === undefined ? Effect.void : Effect.fail(new SandboxRefused({ details }))
+        )
+    }
+  }
   return {
-    prefix: commandLine(mountArguments(shown, guards), wanted.descriptors ?? 2),
+    launch: launch(shown, guards, wanted.descriptors ?? 2),
     beside: (writable) => {
       const more = writable.map((name): Mount => ({ path: name, access: "write" }))
-      return commandLine(mountArguments({ ...shown, given: [...given, ...more] }, remaining(guards)), 2)
+      return launch({ ...shown, given: [...given, ...more] }, remaining(guards), 2)
     },
     isProtected: keeping(guards),
     env,
@@ -219,11 +253,11 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
 /** Runs an empty command in a sandbox, to learn whether one can be created. */
 const probe = Effect.fn("Sandbox.probe")(function* (program: Program) {
   const env = { PATH: "/usr/bin:/bin" }
-  const { prefix } = yield* confine(program, {}, { cwd: "/tmp", writable: [], env })
+  const { launch } = yield* confine(program, {}, { cwd: "/tmp", writable: [], env })
   let said = ""
   const { code } = yield* Effect.scoped(
     Effect.gen(function* () {
-      const shell = yield* runShell({ command: "exit 0", cwd: "/", env, prefix })
+      const shell = yield* start(launch, (prefix) => runShell({ command: "exit 0", cwd: "/", env, prefix }))
       yield* Stream.runForEach(shell.output, ({ bytes }) => Effect.sync(() => (said += Buffer.from(bytes).toString())))
       return yield* shell.exit
     })

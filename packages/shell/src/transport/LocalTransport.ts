@@ -79,7 +79,7 @@ const start = ({ control, cwd, env, prefix }: Launch, script: string) =>
     }
   })
 
-interface Launched {
+export interface Launched {
   readonly program: Program
   readonly pid: number
   /** Kills its process group. */

@@ -10,7 +10,14 @@ import { Effect, Queue, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { real } from "@daybook/core/child/Mounts"
-import type { Confined, Sandboxes, Wanted } from "@daybook/core/child/Sandbox"
+import {
+  type Confined,
+  type Launch,
+  type Sandboxes,
+  type SandboxRefused,
+  start,
+  type Wanted
+} from "@daybook/core/child/Sandbox"
 import { type Breach, outsideOf, watch, watchProtection } from "@daybook/core/child/SandboxWatch"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { LocalTarget } from "../domain/Target.ts"
@@ -28,6 +35,14 @@ export interface LocalOptions extends LocalTransport.LocalSettings {
 
 const failed = (reason: TransportFailed["reason"], details: string) =>
   new TransportFailed({ transport: "local", reason, details })
+
+const refused = ({ message }: SandboxRefused) => failed("sandbox.denied", message)
+
+/** Starts a program in a sandbox. */
+const begin = <R>(
+  launch: Launch,
+  use: (prefix: ReadonlyArray<string>) => Effect.Effect<LocalTransport.Launched, TransportFailed, R>
+) => Effect.catchTag(start(launch, use), "SandboxRefused", refused)
 
 /** Folders of programs that no sandboxed shell can write. */
 const systemPath = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
@@ -54,11 +69,12 @@ const confine = (sandbox: Sandboxes, wanted: Wanted) =>
   )
 
 /** Runs the shell's script in the sandbox, and ends it when it exceeds a bound or protects no longer what it did. */
-const runConfined = ({ env, isProtected, limits, prefix }: Confined): Transport["runControlled"] =>
+const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport["runControlled"] =>
   Effect.fnUntraced(function* (script) {
     const bounds = yield* bounded(limits)
-    const launch = { env, prefix: [...bounds, ...prefix], cwd: "/", control: true }
-    const { end, pid, program } = yield* LocalTransport.launch(launch, script)
+    const { end, pid, program } = yield* begin(launch, (prefix) =>
+      LocalTransport.launch({ env, prefix: [...bounds, ...prefix], cwd: "/", control: true }, script)
+    )
     let breach: Breach | undefined
     const stop = (found: Breach) =>
       Effect.sync(() => {
@@ -99,15 +115,13 @@ export const make = Effect.fn("SandboxedTransport.make")(function* (
     descriptors: 3,
     own: { hidden: [...(sandbox.settings.hidden ?? []), ...hidden] }
   })
-  const run = (options: Omit<LocalTransport.Launch, "control" | "cwd">, script: string) =>
-    Effect.map(
-      LocalTransport.launch({ ...options, cwd: "/", control: false }, script),
-      ({ program }): Program => program
-    )
+  const run = (options: Pick<LocalTransport.Launch, "env" | "prefix">, script: string) =>
+    LocalTransport.launch({ ...options, cwd: "/", control: false }, script)
+  const programOf = Effect.map(({ program }: { readonly program: Program }) => program)
   const outside = { env: { PATH: systemPath, HOME: confined.env["HOME"] ?? homedir(), TMPDIR: shown }, prefix: [] }
   return {
     name: "local",
-    run: (script) => run(outside, script),
+    run: (script) => programOf(run(outside, script)),
     runControlled: runConfined(confined),
     controlled: true,
     sandbox: {
@@ -115,7 +129,11 @@ export const make = Effect.fn("SandboxedTransport.make")(function* (
       limits: confined.limits,
       summary: confined.summary,
       run: (script, folder) =>
-        run({ env: { ...confined.env, PATH: systemPath }, prefix: confined.beside([folder]) }, script)
+        programOf(
+          begin(confined.beside([folder]), (prefix) =>
+            run({ env: { ...confined.env, PATH: systemPath }, prefix }, script)
+          )
+        )
     }
   }
 })
