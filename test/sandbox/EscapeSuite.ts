@@ -6,11 +6,12 @@ import { spawn } from "node:child_process"
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer, type ListenOptions } from "node:net"
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { join, relative } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { SandboxSettings } from "../../packages/core/src/child/Sandbox.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
+import { temporaryFolder } from "../tools/Workbench.ts"
 
 /** What became of a command. */
 export interface Tried {
@@ -379,6 +380,31 @@ export const escapeSuite = (name: string, makeBench: MakeBench) =>
         assert.notMatch(said, /^terminal|secret-token/m)
         assert.include(said, "not a tty")
       })
+    )
+
+    it.scopedLive(
+      `SB-18: what a link shows that takes a folder's place while the sandbox is made stops it (${name})`,
+      () =>
+        Effect.gen(function* () {
+          const home = yield* temporaryFolder
+          const before = process.env["HOME"]
+          yield* Effect.addFinalizer(() => Effect.sync(() => (process.env["HOME"] = before)))
+          process.env["HOME"] = home
+          mkdirSync(join(home, ".git"))
+          writeFileSync(join(home, "private"), "of the person")
+          // Moves the folder when `bwrap` is called, as a job of another sandbox could.
+          const bench = yield* makeBench((beside) => {
+            const [folder, program] = [join(beside, "x"), join(beside, "bwrap")]
+            const move = `mv ${folder} ${beside}/y && ln -s ${relative(beside, home)} ${folder}`
+            const text = `#!/bin/sh\ncase "$*" in *" ${folder} "*) ${move} ;; esac\nexec /usr/bin/bwrap "$@"\n`
+            writeFileSync(program, text, { mode: 0o755 })
+            mkdirSync(join(folder, ".git"), { recursive: true })
+            return { writable: [beside], program }
+          })
+          const said = yield* Effect.exit(bench.said(`cat ~/private; touch ${bench.beside}/ran`))
+          assert.include(String(said), "was moved while the sandbox was made")
+          assert.deepStrictEqual(readdirSync(bench.beside).toSorted(), ["bwrap", "x", "y"])
+        })
     )
 
     it.scopedLive(`SB-8: inherits the standard streams alone (${name})`, () =>
