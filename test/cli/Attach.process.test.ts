@@ -14,9 +14,10 @@ const terminal = { columns: 100, rows: 24 }
 
 /** What the terminal shows after `before`, without sequences. */
 const shownAfter = (text: string, before: number): string =>
-  // oxlint-disable-next-line no-control-regex
   text
     .slice(before)
+    .replaceAll("\r\u001b[J", "<cleared>")
+    // oxlint-disable-next-line no-control-regex
     .replaceAll(/\u001b\[[\d;]*[A-Za-z]/g, "")
     .replaceAll("\r", "")
 
@@ -86,6 +87,16 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("attach",
       assert.include(yield* type("E\r", prompt), "\ntext\n")
       assert.include(yield* type("\u001b[A\u001b[A\u001b[A\u001b[A\u001b[A\r", "> "), "echo 'a\n")
       assert.include(yield* type("c'\r", prompt), "\na\nc\n")
+    })
+  )
+
+  it.scoped("SL-190: pasted lines run one after another, and the rest of a line waits in the editor", () =>
+    Effect.gen(function* () {
+      const here = yield* Here
+      const { prompt, type } = yield* attached(yield* here.create("--cwd", "/usr"))
+      const shown = yield* type("echo $((1+1))\recho $((2+2))\recho $((3", `${prompt}echo $((3`)
+      assert.include(shown, "\necho $((3<cleared>2\n<cleared>4\n")
+      assert.include(yield* type("+3))\r", prompt), "\n6\n")
     })
   )
 

@@ -263,6 +263,15 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
     })
   )
 
+  it.effect("SL-180: a container that is not there is an error of the transport, with exit code 1", () =>
+    Effect.gen(function* () {
+      const here = yield* Here
+      const { code, stderr, stdout } = yield* here.shell(["create", "--docker", "no-such-container", "--user", "app"])
+      assert.deepStrictEqual([code, stdout], [1, ""])
+      assert.match(stderr, /^daybook: docker: /)
+    })
+  )
+
   it.effect("SL-179: what the shells ran is recorded in a session that watch shows", () =>
     Effect.gen(function* () {
       const here = yield* Here

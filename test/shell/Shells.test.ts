@@ -363,6 +363,25 @@ describe.concurrent("Shells", () => {
     )
   )
 
+  it.live("SL-74: a command that is stopped while it waits for its turn ends at once, and never runs", () =>
+    withShells({}, ({ background, create, exec }, facts) =>
+      Effect.gen(function* () {
+        const id = yield* create({ target: local })
+        const first = yield* background.start(id, "sleep 1000.74")
+        const second = yield* background.start(id, "echo wrong")
+        yield* background.stop(second)
+        const { result, stdout } = yield* background.collect(second, { wait: "30 seconds" })
+        expect([stdout, result]).toMatchObject(["", { exit_code: 130, stdout: "", duration_ms: 0, cwd: "/tmp" }])
+        expect((yield* background.collect(first)).result).toBeUndefined()
+        yield* background.stop(first)
+        expect((yield* exec(id, "echo here")).stdout).toBe("here")
+        expect(
+          facts.flatMap(({ data, type }) => (type.endsWith("executed") && "command" in data ? [data.command] : []))
+        ).toEqual(["sleep 1000.74", "echo here"])
+      })
+    )
+  )
+
   it.live("SL-73: a started command reads what is sent to it until the end", () =>
     withShells({}, ({ background, create }) =>
       Effect.gen(function* () {

@@ -226,6 +226,33 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
         })
     )
 
+  /** Runs a command in its turn. One that is stopped before never runs. */
+  const unlessStopped = (
+    stop: Effect.Effect<void> | undefined,
+    work: Effect.Effect<ExecResult, ExecError>
+  ): Effect.Effect<ExecResult, ExecError> => {
+    if (stop === undefined) return inTurn(work)
+    let begun = false
+    const running = inTurn(
+      Effect.suspend(() => {
+        begun = true
+        return work
+      })
+    )
+    const none = (): ExecResult => ({
+      stdout: "",
+      stderr: "",
+      exit_code: Execution.interrupted,
+      duration_ms: 0,
+      cwd: redacted(live.cwd(), secrets),
+      truncated: false
+    })
+    return Effect.raceFirst(
+      running,
+      Effect.flatMap(stop, () => (begun ? Effect.never : Effect.sync(none)))
+    )
+  }
+
   const isOpen = Effect.suspend(() =>
     closing === undefined ? Effect.void : Effect.fail(new ShellClosed({ shellID: id, reason: closing }))
   )
@@ -244,7 +271,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
     yield* judged(command)
     yield* accepted
-    const result = yield* inTurn(run(command, options, budget))
+    const result = yield* unlessStopped(options.stop, run(command, options, budget))
     if (result.closed !== undefined) yield* close(result.closed)
     return result
   })

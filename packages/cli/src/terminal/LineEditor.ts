@@ -55,10 +55,14 @@ export const make = Effect.gen(function* () {
     editor.pause()
     process.stdin.setRawMode(false)
   }
-  const read: LineEditor["read"] = (prompt) =>
+  // The rest of a paste is shown again behind the next prompt.
+  const hideRest = Effect.sync(() => {
+    if (editor.line !== "") process.stdout.write("\r\u001b[J")
+  })
+  const next = (prompt: string) =>
     Effect.async<Typed>((resume) => {
-      const next = typed.shift()
-      if (next !== undefined) return resume(Effect.succeed(next))
+      const early = typed.shift()
+      if (early !== undefined) return resume(Effect.succeed(early))
       if (ended) return resume(Effect.succeed("end"))
       waiting = (given) => {
         release()
@@ -72,5 +76,5 @@ export const make = Effect.gen(function* () {
         release()
       })
     })
-  return { read } satisfies LineEditor
+  return { read: (prompt) => Effect.zipLeft(next(prompt), hideRest) } satisfies LineEditor
 })

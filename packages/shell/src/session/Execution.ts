@@ -36,7 +36,7 @@ export interface Execution {
 }
 
 /** Exit code of a command that was stopped before its timeout: 128 + SIGINT. */
-const interrupted = 130
+export const interrupted = 130
 
 /** An interactive bash says that it ends. */
 const withoutFarewell = (text: string): string => text.replace(/(?:^|\n)exit$/, "")
