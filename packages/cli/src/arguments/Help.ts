@@ -13,7 +13,7 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["0", "done"],
   ["1", "the activity failed; the files differ from the log"],
   ["2", "the command line or an input cannot be used"],
-  ["3", "no such session, agent, cursor or database"],
+  ["3", "no such session, agent, cursor, database, or open shell"],
   ["4", "conflict: the id is taken, the inbox is full, another process holds the resource"],
   ["5", "no such model, or its provider failed"],
   ["6", "the database, or the root of files and sockets, cannot be used"],
