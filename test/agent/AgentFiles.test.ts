@@ -201,7 +201,7 @@ describe("a project's files", () => {
       const { agents, location, logged, ofProject, problems, projectFile, warnings } = yield* bench()
       ofProject(
         "helper.md",
-        "---\npermissions: {bash: allow, '*': allow, read: {'*.pem': deny}}\nturn_limit: 900\n" +
+        "---\npermissions: {bash: allow, '*': allow, read: {'*.pem': deny}}\nturn_limit: 900\nbash: live\n" +
           "settings: {temperature: 0, headers: {X: y}, body: {a: 1}}\n---\nHelp."
       )
       const helper = yield* agents.get("helper", location).pipe(logged)
@@ -215,14 +215,16 @@ describe("a project's files", () => {
       const expected = [
         "rules that allow are ignored",
         "settings.headers and settings.body are ignored",
-        "turn_limit is 25"
+        "turn_limit is 25",
+        "bash: live is ignored"
       ]
       const found = yield* problems
       for (const [index, text] of expected.entries()) {
         assert.include(found[index] ?? "", `${projectFile("helper.md")}: ${text}`)
         assert.include(warnings[index] ?? "", text)
       }
-      assert.deepStrictEqual([found.length, warnings.length], [3, 3])
+      assert.deepStrictEqual([found.length, warnings.length], [4, 4])
+      assert.isUndefined(helper.bash)
     })
   )
 

@@ -79,6 +79,7 @@ describe("the example", () => {
       mode: "subagent",
       model: { providerID: "anthropic", id: "claude-opus-5-5", variant: "high" },
       turnLimit: 15,
+      bash: "process",
       settings: { temperature: 0.2, maxOutputTokens: 8_000 }
     })
     assert.deepStrictEqual(review?.permissions.slice(-3), [
@@ -203,6 +204,7 @@ describe("faults", () => {
     ["an unknown key of a space", "shared: {team: {reed: group}}\n", /shared\.team\.reed: .*did you mean "read"\?/],
     ["readers that nobody knows", "shared: {team: {read: all}}\n", /expected owner, group or everyone, found "all"/],
     ["an agent of a space with a path in it", "shared: {team: {agents: [a/b]}}\n", /agents.*expected a name: 1-64/],
+    ["a way to run commands that there is not", "agents: {a: {bash: shell}}\n", /expected process or live/],
     ["one agent where a list belongs", "shared: {team: {agents: a}}\n", /expected a list of names, found "a"/],
     ["an infinite cost", "budget: {cost: .inf}\n", /budget\.cost: expected a number/],
     ["a price without its output", "prices: {a/b: {input: 1}}\n", /prices\.a\/b|prices.*output/],
