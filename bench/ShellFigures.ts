@@ -1,4 +1,5 @@
 /** The figures of live shells: `echo hi` beside a raw channel on this machine, over SSH and in a container; and a large output. */
+import * as BashCalls from "./BashCalls.ts"
 import type { Figure } from "./Figures.ts"
 import * as RemoteShells from "./RemoteShells.ts"
 import * as Shell from "./Shell.ts"
@@ -21,10 +22,14 @@ export const shell = async ({
 }): Promise<ReadonlyArray<Figure>> => {
   const megabytes = quick ? 40 : 200
   const found = await Shell.measure(rounds, megabytes)
+  const bash = await BashCalls.measure(rounds)
   const large = `${megabytes} MB through 100,000 characters`
   return [
     ...echo("", 2, found),
     { name: "echo hi, a process per command", value: found.process, unit: "ms" },
+    { name: "a call of bash, a process per command", value: bash.process, unit: "ms", note: "echo hi" },
+    { name: "a call of bash, a live shell", value: bash.live, unit: "ms", note: "echo hi, recorded on disk" },
+    { name: "a call of bash, live against process", value: bash.live / bash.process, unit: "x", bar: atMost(1) },
     { name: large, value: found.rate, unit: "MB/s" },
     { name: `${large}, memory`, value: found.memory, unit: "MB", note: "above the start" },
     ...echo(" over SSH", 1.5, await RemoteShells.overSsh(rounds)),

@@ -1,13 +1,14 @@
 /** `bash` in the session's live shell: what stays from call to call, what ends the shell, and what is recorded. */
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, Scope, TestClock } from "effect"
+import { Effect, Exit, Fiber, Queue, Scope, Stream, TestClock } from "effect"
 import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as CommandOutput from "../../packages/shell/src/agent/CommandOutput.ts"
 import { isShellEvent } from "../../packages/shell/src/record/ShellEvent.ts"
 import { bashLaws } from "./BashContract.ts"
 import { makeLifeline } from "./Lifeline.ts"
@@ -293,6 +294,51 @@ describe("the live shell of bash", () => {
       const error = yield* bench.fail("bash", { command: "touch made" }, { sessionID: other })
       assert.include(error.message, "1 shells are open")
       assert.deepStrictEqual(readdirSync(bench.folder), [])
+    })
+  )
+
+  it.scopedLive("SL-237: a shell that another process records as lost is closed", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeLiveBench()
+      const life = yield* makeLifeline(bench.folder)
+      yield* bench.succeed("bash", { command: hold })
+      assert.strictEqual(yield* life.first, "alive")
+      const shellID = (yield* story(bench.log))[0]?.data.shellID ?? ""
+      yield* bench.log.append(sessionID, [draft("session.next.shell.closed", { shellID, reason: "lost" })])
+      yield* life.ended
+      const next = textOf(yield* bench.succeed("bash", { command: "true" }))
+      assert.include(next, notice)
+      assert.notStrictEqual((yield* story(bench.log)).at(-1)?.data.shellID, shellID)
+    })
+  )
+
+  it.scopedLive("SL-235: the output of a command is kept byte for byte", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeLiveBench()
+      const output = yield* bench.succeed("bash", { command: "head -c 6000000 /dev/urandom | tee copy" })
+      const [path = ""] = output.outputPaths ?? []
+      assert.isTrue(readFileSync(path).equals(readFileSync(join(bench.folder, "copy"))))
+    })
+  )
+
+  it.effect("SL-235: the shell is not read while more than a megabyte waits, and is read on for nobody", () =>
+    Effect.gen(function* () {
+      const flow = { paused: 0, resumed: 0 }
+      const taken = { pause: () => (flow.paused += 1), resume: () => (flow.resumed += 1) }
+      const { discard, end, output, take } = yield* CommandOutput.make
+      const bytes = Buffer.alloc(700_000)
+      take("stdout", bytes, taken)
+      assert.deepStrictEqual(flow, { paused: 0, resumed: 0 })
+      take("stdout", bytes, taken)
+      assert.deepStrictEqual(flow, { paused: 1, resumed: 0 })
+      yield* Stream.runDrain(Stream.take(output, 2))
+      assert.deepStrictEqual(flow, { paused: 1, resumed: 1 })
+      take("stderr", bytes, taken)
+      take("stderr", bytes, taken)
+      yield* discard
+      take("stderr", bytes, taken)
+      assert.deepStrictEqual(flow, { paused: 2, resumed: 2 })
+      yield* end
     })
   )
 

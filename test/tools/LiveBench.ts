@@ -14,8 +14,12 @@ export const textOf = (output: ToolOutput): string =>
     .replace(/\n?\[This is a new shell; it has nothing of an earlier one\.\]$/, "")
     .replace(" This is a new shell; it has nothing of an earlier one.", "")
 
-export const makeLiveBench = Effect.fnUntraced(function* (options: Options = {}, settings: LiveCommandsSettings = {}) {
-  const live = yield* Effect.orDie(Layer.build(LiveCommands.layer(settings).pipe(Layer.provideMerge(memoryLog))))
+export const makeLiveBench = Effect.fnUntraced(function* (
+  options: Options = {},
+  settings: LiveCommandsSettings = {},
+  store: typeof memoryLog = memoryLog
+) {
+  const live = yield* Effect.orDie(Layer.build(LiveCommands.layer(settings).pipe(Layer.provideMerge(store))))
   const bench = yield* Effect.provide(makeWorkbench({ ...options, bash: "live" }), live)
   const log = Context.get(live, EventLog)
   yield* Effect.orDie(log.append(sessionID, [draft("session.created", { location: { directory: bench.folder } })]))
