@@ -11,7 +11,7 @@ import {
   readFileSync,
   writeFileSync
 } from "node:fs"
-import { join } from "node:path"
+import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
@@ -270,6 +270,26 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
       assert.include(details["hidden"], "No such file")
       assert.include(details["named"], "secret-beside")
       assert.include(details["wide"], "hides the home folder")
+    })
+  )
+
+  it.scopedLive("SB-18: an MCP server does not start if a folder was exchanged while its sandbox was made", () =>
+    Effect.gen(function* () {
+      const [beside, programs] = [yield* temporaryFolder, yield* temporaryFolder]
+      const [folder, program] = [join(beside, "x"), join(programs, "bwrap")]
+      mkdirSync(join(folder, ".git"), { recursive: true })
+      mkdirSync(join(programs, ".git"))
+      const move = `mv ${folder} ${beside}/y && ln -s ${relative(beside, programs)} ${folder}`
+      const text = `#!/bin/sh\ncase "$*" in *" ${folder} "*) ${move} ;; esac\nexec /usr/bin/bwrap "$@"\n`
+      writeFileSync(program, text, { mode: 0o755 })
+      const server = { command: "/bin/sh", args: ["-c", `touch ${beside}/ran; echo begun >&2`], cwd: beside }
+      const { status } = yield* makeServers(
+        { moved: { ...server, sandbox: { writable: [beside], readable: [programs] } } },
+        { program }
+      )
+      assert.strictEqual(status[0]?.state, "failed")
+      assert.include(status[0]?.details, "was moved while the sandbox was made")
+      assert.isFalse(existsSync(join(beside, "ran")))
     })
   )
 })
