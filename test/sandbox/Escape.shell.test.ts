@@ -6,7 +6,8 @@ import * as Sandbox from "../../packages/core/src/child/Sandbox.ts"
 import { ShellRecord } from "../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
-import { type Bench, escapeSuite } from "./EscapeSuite.ts"
+import type { Bench } from "./EscapeBench.ts"
+import { escapeSuite } from "./EscapeSuite.ts"
 
 const bounds: ReadonlyArray<string | undefined> = ["processes", "memory"]
 

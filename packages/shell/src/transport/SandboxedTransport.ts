@@ -1,7 +1,7 @@
 /**
  * Programs on this machine, with the shell in the runtime's sandbox. What the runtime runs beside the shell, its keeper and the
  * writer of its input, is outside, where it can signal and end the sandbox: it takes no program from a folder that the
- * shell can write. Without a sandbox, `LocalTransport.ts` alone. Reasons: decision 0065. Spec: SL-200..SL-214 in specs/shell.md.
+ * shell can write. Without a sandbox, `LocalTransport.ts` alone. Reasons: decision 0065. Spec: SL-200..SL-210 in specs/shell.md.
  */
 import { mkdtempSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -59,8 +59,8 @@ const shownFolder = Effect.acquireRelease(
 /** The sandbox. A shell in a folder of the settings does not need the host's own, which may hold the home folder. */
 const confine = (sandbox: Sandboxes, wanted: Wanted) =>
   sandbox.confine(wanted).pipe(
-    Effect.catchTag("SandboxRefused", (refused) =>
-      Effect.mapError(sandbox.confine({ ...wanted, writable: [] }), () => refused)
+    Effect.catchTag("SandboxRefused", (first) =>
+      Effect.mapError(sandbox.confine({ ...wanted, writable: [] }), () => first)
     ),
     Effect.mapError(({ _tag, message }) =>
       failed(_tag === "SandboxRefused" ? "sandbox.denied" : "sandbox.unavailable", message)
