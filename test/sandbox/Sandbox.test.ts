@@ -19,7 +19,7 @@ import { layer, Sandbox, type SandboxSettings } from "../../packages/core/src/ch
 import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { everything, makeMcp } from "../mcp/support/Servers.ts"
 import { temporaryFolder, textOf } from "../tools/Workbench.ts"
-import { makeConfined, unchecked } from "./Confined.ts"
+import { makeConfined, makeConfinedLive, unchecked } from "./Confined.ts"
 
 const repository = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -41,13 +41,15 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
     "SB-11: where bubblewrap is missing the command is refused, with what to install, and does not run",
     () =>
       Effect.gen(function* () {
-        const bench = yield* makeConfined({ program: "/nowhere/bwrap", autoAllow: true })
-        const error = yield* bench.fail("bash", { command: "touch ran" })
-        assert.strictEqual(error.type, "sandbox.unavailable")
-        for (const words of ["bubblewrap is missing", "/nowhere/bwrap", "apt-get install bubblewrap"]) {
-          assert.include(error.message, words)
+        for (const make of [makeConfined, makeConfinedLive]) {
+          const bench = yield* make({ program: "/nowhere/bwrap", autoAllow: true })
+          const error = yield* bench.fail("bash", { command: "touch ran" })
+          assert.strictEqual(error.type, "sandbox.unavailable")
+          for (const words of ["bubblewrap is missing", "/nowhere/bwrap", "apt-get install bubblewrap"]) {
+            assert.include(error.message, words)
+          }
+          assert.isFalse(existsSync(bench.at("ran")))
         }
-        assert.isFalse(existsSync(bench.at("ran")))
       })
   )
 

@@ -124,6 +124,12 @@ it("SL-111: output stands between a command and its end: late output, output, er
     "exit 0 in 3 ms"
   ])
   assert.deepStrictEqual(shown([ran("true")], { output: true }), shown([ran("true")]))
+  const called = ShellFact.executed("1_local", "make", { ...result, stdout: "", truncated: true }, "call_7")
+  assert.deepStrictEqual(shown([called], { output: true }), [
+    "[1_local] $ make",
+    "| (in the result of call call_7)",
+    "exit 0 in 3 ms"
+  ])
 })
 
 const hostile = fc

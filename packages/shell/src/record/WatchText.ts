@@ -37,7 +37,8 @@ const marked = (mark: string, text = ""): ReadonlyArray<string> =>
   text === "" ? [] : text.split("\n").map((line) => `${mark} ${line}`)
 
 /** What a command printed. */
-const outputLines = ({ lateOutput, stderr, stdout }: Executed): ReadonlyArray<string> => [
+const outputLines = ({ callID, lateOutput, stderr, stdout, truncated }: Executed): ReadonlyArray<string> => [
+  ...(callID === undefined || !truncated ? [] : [`| (in the result of call ${callID})`]),
   ...marked("~", lateOutput),
   ...marked("|", stdout),
   ...marked("!", stderr)
