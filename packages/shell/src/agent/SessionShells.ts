@@ -2,6 +2,7 @@
  * The live shells in which agents run the commands of `bash`: one per session, opened with its first command and recorded in
  * the session. Calls of a session run one after the other. Spec: SL-230..SL-239 in specs/shell.md.
  */
+import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
 import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
@@ -41,7 +42,7 @@ interface Entry {
 
 /** Sessions without an open shell that are remembered. */
 const mostIdle = 1_024
-/** Characters of lines that changed a shell. A longer text cannot be judged, so that more of it would change nothing. */
+/** Characters of lines that changed a shell. A longer text is not judged: every line asks then (BR-2). */
 const longestBefore = 20_000
 
 const whys: Readonly<Record<CloseReason, string>> = {
@@ -70,9 +71,12 @@ const isSame = (folder: string, real: string) =>
 const sameLocation = (one: Location, other: Location): boolean =>
   one.directory === other.directory && one.workspaceID === other.workspaceID
 
+/** The lines with one more. Beyond the limit their hash stands for the rest, so that each state has a text of its own. */
 const withLine = (before: string, line: string): string => {
+  if (before === line || before.endsWith(`\n${line}`)) return before
   const all = before === "" ? line : `${before}\n${line}`
-  return before.length > longestBefore || before.split("\n").includes(line) ? before : all
+  if (all.length <= longestBefore) return all
+  return `${all.slice(0, longestBefore)}\n${createHash("sha256").update(all).digest("hex")}`
 }
 
 const newShell = (why: string | undefined): string =>
