@@ -71,7 +71,7 @@ const isSame = (folder: string, real: string) =>
 const sameLocation = (one: Location, other: Location): boolean =>
   one.directory === other.directory && one.workspaceID === other.workspaceID
 
-/** The lines with one more. Beyond the limit their hash stands for the rest, so that each state has a text of its own. */
+/** The lines with one more. Beyond the limit their hash replaces the rest, so that each state has a text of its own. */
 const withLine = (before: string, line: string): string => {
   if (before === line || before.endsWith(`\n${line}`)) return before
   const all = before === "" ? line : `${before}\n${line}`
