@@ -85,26 +85,45 @@ const look = (pid: number, limits: Limits): Bound | "alone" | "busy" => {
   return count > own + 1 ? "busy" : "alone"
 }
 
-/** Waits until a path that the sandbox protects is replaced. */
-export const watchProtection = (isProtected: () => boolean): Effect.Effect<"unprotected"> =>
-  Effect.as(Effect.repeat(pause(calmMillis), { while: isProtected }), "unprotected" as const)
+/** A long pause that ends when the program is given work. */
+export interface Rest {
+  readonly pause: Effect.Effect<void>
+  readonly end: () => void
+}
+
+export const makeRest = (): Rest => {
+  let end: () => void = () => undefined
+  return {
+    // One timer and no fiber: it is the cost of an idle sandbox.
+    pause: Effect.async<void>((resume) => {
+      const timer = setTimeout(() => resume(Effect.void), calmMillis)
+      end = () => {
+        clearTimeout(timer)
+        resume(Effect.void)
+      }
+      return Effect.sync(() => clearTimeout(timer))
+    }),
+    end: () => end()
+  }
+}
 
 /**
- * Waits until the process tree exceeds a bound, and returns that bound. While only the program itself runs, which `ulimit`
- * bounds, it is looked at less often if `woken` completes whenever it is given work.
+ * Waits until the process tree exceeds a bound, or until `also` finds something, and returns that. While only the program itself
+ * runs, which `ulimit` bounds, it is looked at less often, if there is a rest.
  */
-export const watch = Effect.fn("SandboxWatch.watch")(function* (
+export const watch = <A = never>(
   find: () => number | null,
   limits: Limits,
-  woken?: Effect.Effect<unknown>
-) {
-  const soon = pause(lookMillis)
-  const rest = woken === undefined ? soon : Effect.raceFirst(pause(calmMillis), Effect.zipRight(woken, soon))
-  yield* soon
-  for (;;) {
-    const pid = find()
-    const found = pid === null ? "busy" : look(pid, limits)
-    if (found === "processes" || found === "memory") return found
-    yield* found === "alone" ? rest : soon
-  }
-})
+  { also, rest }: { readonly also?: () => A | undefined; readonly rest?: Rest } = {}
+): Effect.Effect<Bound | A> =>
+  Effect.gen(function* () {
+    for (;;) {
+      yield* pause(lookMillis)
+      const pid = find()
+      const found = pid === null ? "busy" : look(pid, limits)
+      if (found === "processes" || found === "memory") return found
+      const other = also?.()
+      if (other !== undefined) return other
+      if (found === "alone" && rest !== undefined) yield* rest.pause
+    }
+  }).pipe(Effect.withSpan("SandboxWatch.watch"))

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
-import { Effect, Queue, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { real } from "@daybook/core/child/Mounts"
@@ -18,7 +18,7 @@ import {
   start,
   type Wanted
 } from "@daybook/core/child/Sandbox"
-import { type Breach, outsideOf, watch, watchProtection } from "@daybook/core/child/SandboxWatch"
+import { type Breach, makeRest, outsideOf, watch } from "@daybook/core/child/SandboxWatch"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { LocalTarget } from "../domain/Target.ts"
 import * as LocalTransport from "./LocalTransport.ts"
@@ -81,17 +81,22 @@ const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport[
         breach ??= found
         end()
       })
-    const work = yield* Queue.sliding<void>(1)
-    const found = Effect.raceFirst(
-      watch(() => pid, limits, Queue.take(work)),
-      watchProtection(isProtected)
+    const rest = makeRest()
+    yield* Effect.forkScoped(
+      Effect.flatMap(
+        watch(() => pid, limits, { also: () => (isProtected() ? undefined : ("unprotected" as const)), rest }),
+        stop
+      )
     )
-    const write: Program["write"] = (bytes) => Effect.zipRight(Queue.offer(work, undefined), program.write(bytes))
-    yield* Effect.forkScoped(Effect.flatMap(found, stop))
     return {
       ...program,
       // No command begins in a sandbox that does not protect.
-      write: (bytes) => Effect.suspend(() => (isProtected() ? write(bytes) : stop("unprotected"))),
+      write: (bytes) =>
+        Effect.suspend(() => {
+          if (!isProtected()) return stop("unprotected")
+          rest.end()
+          return program.write(bytes)
+        }),
       exit: Effect.map(program.exit, (exit) => (breach === undefined ? exit : { ...exit, breach })),
       outside: () => outsideOf(pid)
     }
