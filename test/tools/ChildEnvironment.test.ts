@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: four modules start processes with an environment of this module, two others with nothing of the host's but its path", () => {
+  it("EN-4: four modules start processes with an environment of this module, two others with nothing of the host's but its path, and one the command itself", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -100,6 +100,7 @@ describe("the environment of children", () => {
       )
     )
     assert.deepStrictEqual(starts.sort(), [
+      "cli/src/host/ShellHostStart.ts",
       "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
       "core/src/snapshot/Git.ts",
@@ -107,6 +108,8 @@ describe("the environment of children", () => {
       "shell/src/transport/DockerTransport.ts",
       "shell/src/transport/LocalTransport.ts"
     ])
+    const host = readFileSync(join(packages, "cli/src/host/ShellHostStart.ts"), "utf8")
+    assert.include(host, 'spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {')
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
     assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')
