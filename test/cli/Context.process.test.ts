@@ -197,7 +197,7 @@ describe("configuration", () => {
       assert.notInclude((yield* here.run(["context", "--json"], { env })).stdout, "hush")
 
       const agents = yield* here.run(["agents"])
-      assert.match(agents.stdout, /^build .*\nplan .*\npoet +all +- +Rhymes\n$/)
+      assert.match(agents.stdout, /^build .*\nplan .*\npoet +all +- +process +Rhymes\n$/)
       assert.match(agents.stderr, /^\S+bad\.md: [^\n]+\n$/)
       const json = (yield* here.run(["agents", "--json"])).stdout
       assert.notInclude(json, "hush")

@@ -68,6 +68,19 @@ describe.concurrent("Shells: checkpoints", () => {
     )
   )
 
+  // The clock of the test stands still.
+  it.effect("SL-160: a checkpoint and a restore end with their program, and wait for no time", () =>
+    withShell({ autoSnapshot: false }, ({ folder, id, shells }) =>
+      Effect.gen(function* () {
+        writeFileSync(join(folder, "a"), "before")
+        const { checkpoint_id } = yield* shells.checkpoint(id)
+        writeFileSync(join(folder, "a"), "after")
+        expect(yield* shells.restore(id, checkpoint_id)).toMatchObject({ restored_to: checkpoint_id })
+        expect(readFileSync(join(folder, "a"), "utf8")).toBe("before")
+      })
+    )
+  )
+
   it.live("SL-151: an invalid workspace or pattern is refused before anything starts", () =>
     withShell({}, ({ folder, shells }) =>
       Effect.gen(function* () {

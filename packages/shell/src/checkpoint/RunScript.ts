@@ -66,17 +66,17 @@ export const runScript = (
         if (found !== undefined) Deferred.unsafeDone(finished, Effect.succeed(found))
       })
       yield* Effect.forkScoped(Effect.zipRight(program.write(input), program.endInput))
-      yield* Effect.forkScoped(
-        program.exit.pipe(
-          // Output that is still on its way.
-          Effect.zipRight(Effect.sleep("2 seconds")),
-          Effect.zipRight(
-            Effect.suspend(() =>
-              Deferred.fail(finished, failed(`the program ended before it was done. ${complaint.trim()}`.trim()))
-            )
+      const endedEarly = program.exit.pipe(
+        // Output that is still on its way.
+        Effect.zipRight(Effect.sleep("2 seconds")),
+        Effect.zipRight(
+          Effect.suspend(() =>
+            Deferred.fail(finished, failed(`the program ended before it was done. ${complaint.trim()}`.trim()))
           )
         )
       )
+      // Also where the caller cannot be interrupted: its end must not wait for the sleep.
+      yield* Effect.forkScoped(Effect.interruptible(endedEarly))
       return yield* Deferred.await(finished)
     })
   )
