@@ -25,10 +25,15 @@ const Done = Schema.parseJson(
 )
 type Done = typeof Done.Type
 
-const run = (name: Work, subject: string, filename = ""): Done => {
+const run = (name: Work, ...args: ReadonlyArray<string>): Done => {
   const child = fileURLToPath(new URL("./FormatsChild.mjs", import.meta.url))
-  return Schema.decodeSync(Done)(execFileSync(process.execPath, [child, name, subject, filename], { encoding: "utf8" }))
+  return Schema.decodeSync(Done)(execFileSync(process.execPath, [child, name, ...args], { encoding: "utf8" }))
 }
+
+/** Milliseconds of each turn. */
+const Turns = Schema.parseJson(
+  Schema.Struct({ context: Schema.Array(Schema.Number), walk: Schema.Array(Schema.Number) })
+)
 
 export interface Import {
   readonly megabytes: number
@@ -47,6 +52,9 @@ export interface Result {
     readonly ms: number
     /** Parsing everything and walking, against it. */
     readonly ratio: number
+    /** The same in a process that has done both before. */
+    readonly againMs: number
+    readonly againRatio: number
     readonly memory: number
   }
   readonly list: {
@@ -107,7 +115,15 @@ const measureOne = (directory: string, entries: number, rounds: number) => {
     const opened = run("context", imported.result, filename)
     if (opened.result !== whole.result)
       throw new Error(`the session shows ${opened.result} messages, and the log ${whole.result}`)
-    contexts.push({ ms: opened.ms, ratio: whole.ms / opened.ms, memory: opened.memory })
+    const turns = Schema.decodeSync(Turns)(run("turns", imported.result, filename, path).result)
+    const againMs = median(turns.context)
+    contexts.push({
+      ms: opened.ms,
+      ratio: whole.ms / opened.ms,
+      againMs,
+      againRatio: median(turns.walk) / againMs,
+      memory: opened.memory
+    })
     removeFile(filename)
   }
   rmSync(path)
@@ -124,6 +140,8 @@ const measureOne = (directory: string, entries: number, rounds: number) => {
       entries,
       ms: median(contexts.map(({ ms }) => ms)),
       ratio: median(contexts.map(({ ratio }) => ratio)),
+      againMs: median(contexts.map(({ againMs }) => againMs)),
+      againRatio: median(contexts.map(({ againRatio }) => againRatio)),
       memory: Math.max(...contexts.map(({ memory }) => memory))
     }
   }
@@ -134,6 +152,6 @@ const sizes = [800, 10_000, 50_000] as const
 
 export const measure = (directory: string, quick: boolean, rounds: number): Result => {
   const found = (quick ? sizes.slice(0, 2) : sizes).map((entries) => measureOne(directory, entries, rounds))
-  const context = found.at(-1)?.context ?? { entries: 0, ms: 0, ratio: 0, memory: 0 }
+  const context = found.at(-1)?.context ?? { entries: 0, ms: 0, ratio: 0, againMs: 0, againRatio: 0, memory: 0 }
   return { imports: found.map((one) => one.import), context, list: measureList(directory) }
 }

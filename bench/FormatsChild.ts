@@ -1,6 +1,6 @@
 /**
  * A process of `Formats.ts`: imports a log, reads a session's context, does the same with the parsed log, or lists logs;
- * prints what it took. Arguments: what to do, the log, the session or the folder, the database.
+ * prints what it took. Arguments: what to do; the log, the session or the folder; the database; the log beside a session.
  */
 import { readFileSync } from "node:fs"
 import { Effect, Layer } from "effect"
@@ -43,6 +43,20 @@ const walked = (path: string): number => {
   return messages.length + (compaction < 0 ? 0 : 1)
 }
 
+/** Opens the database, reads a session's context, and closes it. */
+const context = (sessionID: string, filename: string) =>
+  Effect.flatMap(SessionStore, (store) => store.context(SessionID.make(sessionID), -1)).pipe(
+    Effect.map((messages) => String(messages.length)),
+    Effect.provide(Store.layerReading({ filename })),
+    Effect.runPromise
+  )
+
+const millis = async (work: () => unknown): Promise<number> => {
+  const began = performance.now()
+  await work()
+  return performance.now() - began
+}
+
 /** What the processes do, by name. */
 const works = {
   parse: (path: string) => Promise.resolve(String(parse(path).length)),
@@ -59,12 +73,16 @@ const works = {
     )
   },
   list: async (folder: string) => JSON.stringify((await import("./FormatsListing.ts")).measure(folder)),
-  context: (sessionID: string, filename: string) =>
-    Effect.flatMap(SessionStore, (store) => store.context(SessionID.make(sessionID), -1)).pipe(
-      Effect.map((messages) => String(messages.length)),
-      Effect.provide(Store.layerReading({ filename })),
-      Effect.runPromise
-    )
+  context,
+  /** Both ways in turn in one process, whose code is compiled after the first turns. */
+  turns: async (sessionID: string, filename: string, path: string) => {
+    const found = { context: new Array<number>(), walk: new Array<number>() }
+    for (let turn = 0; turn < 6; turn++) {
+      found.walk.push(await millis(() => walked(path)))
+      found.context.push(await millis(() => context(sessionID, filename)))
+    }
+    return JSON.stringify({ context: found.context.slice(2), walk: found.walk.slice(2) })
+  }
 }
 
 /** What the process can do. */
@@ -72,5 +90,5 @@ export type Work = keyof typeof works
 
 const isWork = (name: string): name is Work => Object.hasOwn(works, name)
 
-const [, , name = "", subject = "", filename = ""] = process.argv
-if (isWork(name)) await timed(() => works[name](subject, filename))
+const [, , name = "", subject = "", filename = "", path = ""] = process.argv
+if (isWork(name)) await timed(() => works[name](subject, filename, path))
