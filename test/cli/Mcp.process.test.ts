@@ -402,3 +402,19 @@ it.scopedLive("SL-128: a message of more than 10 MiB ends the server, and closes
     expect((yield* here.run(["shell", "watch"])).stdout).toContain("closed: shutdown")
   })
 )
+
+it.scopedLive("SL-64: after the removal of the session no byte of what its shells printed is left", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call, close } = yield* connect(here)
+    const { value } = yield* call("session_create", { transport: "local" })
+    const command = "yes 'a planted sentence of a shell' | head -n 5000"
+    const ran = yield* call("session_exec", { session_id: value["session_id"], command, budget: { max_chars: 200 } })
+    expect((yield* call("session_output", { output: ran.value["output"] })).text).toContain("planted sentence")
+    yield* close
+    const [session] = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
+    expect(bytesOf(here).includes("planted sentence")).toBe(true)
+    expect((yield* here.run(["remove", String(session?.["id"]), "--yes"])).code).toBe(0)
+    expect(bytesOf(here).includes("planted sentence")).toBe(false)
+  })
+)

@@ -6,7 +6,7 @@ import { Chunk, Deferred, Effect, Exit, Fiber, Layer, Redacted, Scope, Stream, T
 import { describe } from "vitest"
 import { shellID, type Target } from "../../packages/shell/src/domain/Target.ts"
 import type { ShellFact } from "../../packages/shell/src/record/ShellFact.ts"
-import { ShellRecord } from "../../packages/shell/src/record/ShellRecord.ts"
+import { ShellRecord, ShellRecordFailed } from "../../packages/shell/src/record/ShellRecord.ts"
 import type { ShellSettings } from "../../packages/shell/src/ShellOptions.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
 
@@ -278,6 +278,22 @@ describe.concurrent("Shells", () => {
         })
       )
     )
+  )
+
+  it.live("SL-64: an output is not kept if its command's record fails", () =>
+    withFolder((folder) => {
+      const failure = new ShellRecordFailed({ sessionID: "ses_1", reason: "no session", details: "it was removed" })
+      const record = ShellRecord.of({
+        write: ({ type }) => (type === "session.next.shell.executed" ? Effect.fail(failure) : Effect.void)
+      })
+      return Effect.gen(function* () {
+        const shells = yield* Shells.Shells
+        const id = yield* shells.create({ target: local })
+        const run = shells.exec(id, "seq 100000", { budget: { max_chars: 10 } })
+        expect(yield* Effect.flip(run)).toMatchObject({ _tag: "ShellRecordFailed" })
+        expect(readdirSync(folder)).toEqual([])
+      }).pipe(Effect.provide(Layer.provide(Shells.layer({ outputs: { folder } }), Layer.succeed(ShellRecord, record))))
+    })
   )
 
   it.live("SL-65: a command reads the given input to its end", () =>

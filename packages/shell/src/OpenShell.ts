@@ -70,8 +70,8 @@ export interface Parts {
   readonly checkpoints: ShellCheckpoints
   readonly secrets: Secrets
   readonly store: OutputStore | undefined
-  /** Tells the handles of this process from those of others. */
-  readonly run: string
+  /** Handles of outputs begin with `prefix`; `run` tells those of this process from those of others. */
+  readonly outputs: { readonly prefix: string; readonly run: string }
   /** Zero: never. */
   readonly idle: Duration.Duration
   readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
@@ -171,13 +171,14 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const missing = yield* parts.checkpoints.before(command)
     commands += 1
     const { call, onText } = options
+    const handle = `${parts.outputs.prefix}${id}.${commands}.${parts.outputs.run}`
     const execution =
       call === undefined
         ? Execution.make({
             budget,
             secrets,
             store: parts.store,
-            handle: `${id}.${commands}.${parts.run}`,
+            handle,
             dialect: live.dialect,
             onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
           })
@@ -204,7 +205,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
         ...(allowed === undefined ? {} : { sandbox: allowed }),
         ...(missing === undefined ? {} : { no_checkpoint: missing })
       }
-      yield* write(ShellFact.executed(id, redacted(command, secrets), final, call?.callID))
+      yield* Effect.onError(write(ShellFact.executed(id, redacted(command, secrets), final, call?.callID)), () =>
+        // Nothing names it, and its session may have been removed.
+        Effect.sync(() => parts.store?.remove(handle))
+      )
       return final
     })
     const onInterrupt = (ended: LiveShell.Ended) =>

@@ -150,7 +150,8 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
 
   const start = Effect.fnUntraced(function* (options: CreateOptions, host: HostOptions, scope: Scope.CloseableScope) {
     const { budget, lists, target } = options
-    const write = writer(host.record ?? record)
+    const recorder = host.record ?? record
+    const write = writer(recorder)
     const compiled = yield* LineBudget.compile(budget ?? {})
     const policy = yield* Policy.make(settings.policy, lists)
     const settled = yield* checkpointSettings(target.transport === "local", options)
@@ -184,7 +185,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       checkpoints,
       secrets,
       store,
-      run,
+      outputs: { prefix: OutputStore.prefixOf(recorder.sessionID), run },
       idle: Duration.decode(settings.idle ?? defaults.idle),
       write
     })

@@ -112,6 +112,7 @@ const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure
     if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: `${session.id} was kept` })
   }
   yield* sessions.remove(session.id)
+  return session.id
 })
 
 export const remove = {
@@ -122,15 +123,15 @@ export const remove = {
     "It asks first. A running session is interrupted. This cannot be undone.",
     "Its files at DAYBOOK_ROOT, else ctx beside the database, are removed too: by daybook serve if it runs there, else " +
       "by this command. Files at other roots go with the next daybook files export --root DIR. Changed files stay there " +
-      "under a name that contains .aside. Backups and archives keep the session: delete them yourself."
+      "under a name that contains .aside. Outputs of its live shells are removed. Backups and archives keep the session: delete them yourself."
   ],
   flags: [yes],
   examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
   command: Command.make("remove", { session: Args.text({ name: "SESSION" }), yes: yes.options }, (given) =>
     Effect.gen(function* () {
-      yield* withSessions(runRemove(given.session, given.yes))
+      const sessionID = yield* withSessions(runRemove(given.session, given.yes))
       const { run } = yield* Effect.promise(() => import("../host/RemovalWork.ts"))
-      yield* run(yield* DatabasePath.existing)
+      yield* run(yield* DatabasePath.existing, sessionID)
     })
   )
 } satisfies Verb

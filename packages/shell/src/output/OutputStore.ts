@@ -2,10 +2,11 @@
  * Keeps whole outputs of commands on disk, in files that only the user can read, within a quota. The text is redacted before it
  * arrives. A short output that nothing was left out of has no file. Spec: SL-60..SL-64 in specs/shell.md.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { StringDecoder } from "node:string_decoder"
 
 export interface OutputSettings {
@@ -50,6 +51,8 @@ export interface OutputFile {
 
 export interface OutputStore {
   readonly open: (handle: string, stream: OutputStream) => OutputFile
+  /** Removes what is kept under the handle. */
+  readonly remove: (handle: string) => void
   /** At most `limit` bytes from `offset`; a page ends between two characters. */
   readonly page: (
     handle: string,
@@ -177,6 +180,16 @@ const openFile = (folder: string, largest: number, quota: Quota, path: string): 
   }
 }
 
+/** The beginning of the handles of outputs whose commands a session records. */
+export const prefixOf = (sessionID: SessionID | undefined): string => (sessionID === undefined ? "" : `${sessionID}.`)
+
+/** Removes the outputs of commands that the session recorded. Returns the files that could not be removed. */
+export const removeSession = (folder: string, sessionID: SessionID): ReadonlyArray<string> => {
+  const prefix = prefixOf(sessionID)
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith(prefix)) : []
+  return names.map((name) => join(folder, name)).filter((path) => !succeeds(() => rmSync(path, { force: true })))
+}
+
 const page = (folder: string): OutputStore["page"] =>
   Effect.fn("OutputStore.page")(function* (handle, stream, offset, limit) {
     if (!isHandle(handle)) return yield* new OutputNotFound({ handle })
@@ -205,6 +218,10 @@ export const make = ({ folder, largest = 256 * mebibyte, quota = 1024 * mebibyte
   const shared = makeQuota(folder, quota)
   return {
     open: (handle, stream) => openFile(folder, Math.min(largest, quota), shared, fileOf(folder, handle, stream)),
+    remove: (handle) => {
+      for (const stream of OutputStream.literals)
+        succeeds(() => rmSync(fileOf(folder, handle, stream), { force: true }))
+    },
     page: page(folder)
   }
 }

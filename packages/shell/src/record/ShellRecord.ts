@@ -32,6 +32,8 @@ export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@d
 export class ShellRecord extends Context.Tag("@daybook/shell/ShellRecord")<
   ShellRecord,
   {
+    /** The session that holds the facts; undefined if none does. */
+    readonly sessionID?: SessionID
     /** Stores the fact durably. Texts in it must be redacted already. */
     readonly write: (fact: ShellFact) => Effect.Effect<void, ShellRecordFailed>
   }
@@ -88,7 +90,7 @@ const make = Effect.fnUntraced(function* (
       Effect.asVoid
     )
   )
-  return ShellRecord.of({ write })
+  return ShellRecord.of({ sessionID, write })
 })
 
 /**
