@@ -8,7 +8,7 @@ import { liveShellContract } from "../support/LiveShellContract.ts"
 import { processes } from "../support/Processes.ts"
 import { shared } from "../support/Shared.ts"
 
-describe.runIf(hasDockerd)("in a container", () => {
+describe.runIf(hasDockerd)("in a container", { concurrent: true }, () => {
   const place = shared(
     Effect.gen(function* () {
       const docker = yield* Dockerd.make
