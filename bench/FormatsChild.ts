@@ -1,6 +1,6 @@
 /**
- * A process of `Formats.ts`: imports a log, reads a session's context, does the same with the parsed log, or lists logs;
- * prints what it took. Arguments: what to do; the log, the session or the folder; the database; the log beside a session.
+ * A process of `Formats.ts`: imports a log, reads a session's context, does the same with the parsed log, or lists logs.
+ * It prints time and memory. Arguments: the work; a log, session or folder; the database; the log of the session.
  */
 import { readFileSync } from "node:fs"
 import { Effect, Layer } from "effect"

@@ -15,7 +15,7 @@ export interface Chosen {
   readonly rest: ReadonlyArray<string>
 }
 
-/** The place of the first word that is no option; options of any action may stand before it. */
+/** The index of the action. Options of any action may precede it. */
 const placeOf = (words: ReadonlyArray<string>, actions: ReadonlyArray<Verb>): number => {
   const withValue = new Set(
     actions.flatMap(({ flags }) => flags.filter(({ value }) => value !== undefined).map(({ name }) => `--${name}`))

@@ -140,7 +140,7 @@ const fromStdin = Effect.fnUntraced(function* (host: HostClient, id: string) {
     Stream.takeUntil(() => last.closed || last.code === exitCode.interrupted),
     Stream.runDrain
   )
-  // The shell says what is missing.
+  // Runs an unfinished command too: the shell reports what is missing.
   if (text !== undefined && !last.closed) yield* run(text)
   yield* done(last.code)
 })

@@ -76,7 +76,7 @@ const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
     ...present({ keyPath: given.key, fingerprint: given.fingerprint, cwd: given.cwd })
   }
   const secretName = hasKey ? "passphrase" : "password"
-  // Checked with a placeholder first: nobody types a password for a target that is refused.
+  // Refuses an invalid target before it asks for the password.
   if (asks || given.passwordStdin) yield* decode(Target, { ...target, [secretName]: "placeholder" })
   const what = hasKey ? "passphrase of the key" : `password of ${oneLine(written, 80)}`
   const secret = given.passwordStdin ? yield* Secret.fromStdin : asks ? yield* Secret.ask(`${what}: `) : undefined

@@ -71,7 +71,7 @@ export const run = Effect.fn("Command.shell.exec")(function* (given: Given) {
     yield* output.write(line(result.stdout))
     yield* output.error(line(result.stderr))
   }
-  // What was printed live is whole.
+  // After live output, the handle of the whole output is not needed.
   if (!json) yield* output.note(resultNotes(id, live ? Struct.omit(result, "output") : result))
   if (result.exit_code !== 0) return yield* new CommandEnded({ code: result.exit_code })
 }, Effect.scoped)

@@ -7,7 +7,7 @@ import { columns, dateTime, oneLine } from "./Plain.ts"
 const seconds = (total: number): string =>
   total < 120 ? `${total} s` : total < 7_200 ? `${Math.floor(total / 60)} min` : `${Math.floor(total / 3_600)} h`
 
-/** A shell is a row: id, transport, folder, and what it does. */
+/** One row per shell: id, transport, folder, and whether it is busy or idle. */
 export const shellTable = (shells: ReadonlyArray<ListedShell>): string =>
   columns(
     shells.map(({ busy, cwd, idle_secs: idle, session_id: id, transport }) => [

@@ -33,7 +33,7 @@ export const fromStdin: Effect.Effect<string, UsageError> = Effect.tryPromise({
 /** Enter and Ctrl-D. */
 const ends = ["\r", "\n", "\u0004"]
 
-/** What is typed after backspaces and Ctrl-U. */
+/** The text after its backspaces and Ctrl-U are applied. */
 const edited = (typed: string): string => {
   let text = ""
   for (const key of typed) {

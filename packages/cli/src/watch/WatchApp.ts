@@ -53,7 +53,7 @@ const decodeQuery = HttpServerRequest.schemaSearchParams(
 )
 const decodeHeaders = HttpServerRequest.schemaHeaders(Schema.Struct({ "last-event-id": Schema.optional(Cursor) }))
 
-/** Where a reader continues. What it remembers is newer than its address. */
+/** Where a reader continues. `Last-Event-ID` is newer than `after` in the address. */
 const cursor = Effect.gen(function* () {
   const { after } = yield* decodeQuery
   const { "last-event-id": last } = yield* decodeHeaders

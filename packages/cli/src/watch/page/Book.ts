@@ -21,7 +21,7 @@ export interface Shell {
   folder: string | undefined
   /** The latest ones, oldest first. */
   readonly entries: Array<Entry>
-  /** How many older ones are no longer kept. */
+  /** The number of older entries that were dropped. */
   dropped: number
   /** When its last event happened, in milliseconds since the epoch. */
   lastAt: number

@@ -39,7 +39,7 @@ export const picture = (name: string): SVGElement => {
   return made
 }
 
-/** Makes the nodes the children of the parent, in order, and moves only what is not in its place. */
+/** Replaces the children of the parent. Moves only nodes that are in another place. */
 export const arrange = (parent: Element, nodes: ReadonlyArray<Node>): void => {
   const wanted = new Set(nodes)
   for (const child of Array.from(parent.childNodes).filter((each) => !wanted.has(each))) child.remove()
