@@ -220,7 +220,8 @@ export const liveShellContract = ({
     Effect.gen(function* () {
       const mark = uniqueSeconds()
       const storm = `storm() { [ "$1" -gt 0 ] || exec sleep ${mark}; storm $(($1 - 1)) & storm $(($1 - 1)) & wait; }`
-      yield* stop(`${storm}; echo started; storm 6`)
+      const answer = yield* stop(`${storm}; echo started; storm 6`)
+      expect(answer).toMatchObject({ stopped: true, code: 124, closed: undefined })
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
       expect((yield* run("echo hi")).stdout).toBe("hi\n")
     })
@@ -252,9 +253,11 @@ export const liveShellContract = ({
 
   if (stopsLists) {
     live("SL-17: a shell whose traps skip every command is closed", ({ stop }) =>
-      Effect.map(stop("echo started; shopt -s extdebug; trap false DEBUG"), (answer) =>
-        expect(answer).toMatchObject({ stopped: true, closed: "timeout" })
-      )
+      Effect.map(stop("shopt -s extdebug; trap 'echo started; false' DEBUG; :"), ({ closed, stopped }) => {
+        expect(stopped).toBe(true)
+        // It can end by itself: an interrupt ends a trap before the trap's answer.
+        expect(["timeout", "exited"]).toContain(closed)
+      })
     )
 
     it.live(`SL-28: a shell that lost its streams is closed at once, with all that it started (${name})`, () =>

@@ -7,7 +7,7 @@ import { pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Transport } from "../transport/Program.ts"
 import { firstOf } from "./FirstOf.ts"
-import { keeperScript, type Order, orderLine } from "./KeeperScript.ts"
+import { keeperScript, type Order, orderLine, type Place } from "./KeeperScript.ts"
 
 export interface Keeper {
   /** The fifo of the shell's control stream, if the transport has no stream of its own for it. */
@@ -25,10 +25,11 @@ const longestReply = 16_384
 const makeReplies = () => {
   let text = ""
   let replies: ReadonlyArray<string> = []
-  let waiting: ((reply: string) => void) | undefined
+  let ended = false
+  let waiting: ((reply: string | undefined) => void) | undefined
   const deliver = () => {
     const [first, ...rest] = replies
-    if (first === undefined || waiting === undefined) return
+    if (waiting === undefined || (first === undefined && !ended)) return
     const resume = waiting
     replies = rest
     waiting = undefined
@@ -42,7 +43,12 @@ const makeReplies = () => {
       deliver()
     },
     rest: () => text,
-    next: Effect.async<string>((resume) => {
+    end: () => {
+      ended = true
+      deliver()
+    },
+    /** Undefined when the keeper has ended. */
+    next: Effect.async<string | undefined>((resume) => {
       waiting = (reply) => resume(Effect.succeed(reply))
       deliver()
     })
@@ -65,26 +71,24 @@ export const start = Effect.fn("Keeper.start")(function* (
     if (stream === "stderr") replies.add(bytes)
   })
   const ended = yield* Deferred.make<Exit>()
-  yield* Effect.forkScoped(Effect.flatMap(program.exit, (exit) => Deferred.succeed(ended, exit)))
-  const folder = yield* firstOf(
-    replies.next,
-    Effect.flatMap(program.exit, () =>
-      Effect.fail(
-        new TransportFailed({
-          transport: transport.name,
-          reason: "no shell",
-          details: `the shell's keeper did not start: ${replies.rest().trim() || "it printed nothing"}`
-        })
-      )
-    )
+  yield* Effect.forkScoped(
+    Effect.flatMap(program.exit, (exit) => {
+      replies.end()
+      return Deferred.succeed(ended, exit)
+    })
   )
+  const folder = yield* replies.next
+  if (folder === undefined) {
+    const details = `the shell's keeper did not start: ${replies.rest().trim() || "it printed nothing"}`
+    return yield* new TransportFailed({ transport: transport.name, reason: "no shell", details })
+  }
   const order = yield* Effect.makeSemaphore(1)
-  // Uninterruptible, so that each reply meets its order.
+  // Each reply meets its order: nothing interrupts the wait, and it has no fibers that an interruption could reach.
   const ask = (asked: Order) =>
-    Effect.uninterruptible(
-      order.withPermits(1)(
-        firstOf(Effect.zipRight(program.write(orderLine(asked)), replies.next), Effect.as(Deferred.await(ended), ""))
-      )
+    Effect.zipRight(program.write(orderLine(asked)), replies.next).pipe(
+      Effect.map((reply) => reply ?? ""),
+      order.withPermits(1),
+      Effect.uninterruptible
     )
   // Its end kills what is left, also if an order is lost.
   yield* Effect.addFinalizer(() =>
@@ -99,3 +103,15 @@ export const start = Effect.fn("Keeper.start")(function* (
     exit: Deferred.await(ended)
   }
 })
+
+/** Kills a shell with everything that it started, in place of a keeper that has ended. */
+export const finish = (transport: Transport, mark: string, place: Place): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const keeper = yield* start(transport, mark)
+    yield* keeper.ask({ order: "root", ...place })
+    yield* keeper.ask({ order: "finish" })
+  }).pipe(
+    Effect.scoped,
+    // Without a connection nothing more can be done.
+    Effect.catchAll(() => Effect.void)
+  )

@@ -7,13 +7,19 @@
  */
 import { abortSignal, callVariable, type Dialect, markVariable } from "./ShellScripts.ts"
 
+/** The shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
+export interface Place {
+  readonly pid: number
+  readonly init: number | undefined
+}
+
 /**
  * One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done; after `root` also
  * the time, as the system counts it for processes.
  */
 export type Order =
-  /** Names the shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
-  | { readonly order: "root"; readonly pid: number; readonly init: number | undefined }
+  /** Names the shell. */
+  | ({ readonly order: "root" } & Place)
   /** Interrupts the running command. Only bash knows the signal that ends the rest of the list. */
   | { readonly order: "interrupt"; readonly dialect: Dialect }
   /** Kills what the command of this number, which began at this time, started and left. */

@@ -153,9 +153,17 @@ const placeOf = (transport: Transport, { pid, program }: Started & { readonly pr
     : Effect.succeed({ pid: found.program, init: found.init })
 }
 
-/** Runs commands in a started shell. `finish` kills it. */
+interface Kept extends Started {
+  readonly program: Program
+  /** How far the keeper's time is ahead. */
+  readonly ahead: number
+  /** Kills the shell with everything that it started when the keeper has ended. */
+  readonly finish: Effect.Effect<void>
+}
+
+/** Runs commands in a started shell. */
 const makeRunner = Effect.fnUntraced(function* (
-  { ahead, dialect, pid, program }: Started & { readonly ahead: number; readonly program: Program },
+  { ahead, dialect, finish, pid, program }: Kept,
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {
@@ -172,7 +180,8 @@ const makeRunner = Effect.fnUntraced(function* (
   }
   yield* Effect.forkScoped(
     Effect.gen(function* () {
-      const exit = yield* firstOf(program.exit, Effect.as(keeper.exit, lost))
+      const first = yield* firstOf(program.exit, Effect.as(keeper.exit, "keeper" as const))
+      const exit = first === "keeper" ? yield* Effect.as(finish, lost) : first
       yield* drain(drainMillis)
       ending ??= exit.breach ?? (exit.code === null && exit.signal === null ? "lost" : "exited")
       yield* Deferred.succeed(ended, { exit, ending })
@@ -191,17 +200,26 @@ const makeRunner = Effect.fnUntraced(function* (
 
   const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
 
+  /** One after the other: what answers the question of the last interrupt reads lines, and no interrupt is on its way. */
+  const interrupted = Effect.gen(function* () {
+    for (let waited = 0; waited < graceMillis; waited += againMillis) {
+      yield* interrupt
+      const news = yield* firstOf(settled, Effect.as(pause(againMillis), "silent" as const))
+      if (news !== "silent") return news
+    }
+    return "silent"
+  })
+
   /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
   const stop = Effect.gen(function* () {
     read()
     // An interrupt before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
-    const silent = Effect.as(pause(graceMillis), "silent" as const)
-    const again = Effect.forever(Effect.zipRight(pause(againMillis), interrupt))
-    const news = begun ? yield* Effect.zipRight(interrupt, firstOf(settled, firstOf(silent, again))) : "silent"
+    const news = begun ? yield* interrupted : "silent"
     if (news === "answered") yield* keeper.ask({ order: "reap", number, since })
-    if (news === "silent") {
-      ending = "timeout"
+    else {
+      if (news === "silent") ending = "timeout"
+      // Also when the shell has ended by itself: what it started runs on.
       yield* keeper.ask({ order: "finish" })
       yield* Deferred.await(ended)
     }
@@ -260,8 +278,10 @@ export const open = Effect.fn("LiveShell.open")(function* (
   const keeper = yield* Keeper.start(transport, mark)
   keeper.listen((bytes) => dialogue.take("control", bytes))
   const shell = yield* boot(transport, options, mark, dialogue)
-  const ahead = aheadOf(yield* keeper.ask({ order: "root", ...(yield* placeOf(transport, shell)) }))
-  const runner = yield* makeRunner({ ...shell, ahead }, keeper, dialogue)
+  const place = yield* placeOf(transport, shell)
+  const ahead = aheadOf(yield* keeper.ask({ order: "root", ...place }))
+  const finish = Keeper.finish(transport, mark, place)
+  const runner = yield* makeRunner({ ...shell, ahead, finish }, keeper, dialogue)
   // Before the runner's fiber ends: a running command learns that the shell is gone.
   yield* Effect.addFinalizer(() => {
     runner.read()

@@ -44,7 +44,8 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
   [
     ...(cwd === undefined ? [] : [`cd -- ${quoted(cwd)} || exit ${noFolder}`]),
     `export ${markVariable}=${mark} ${calm}`,
-    "unset ENV BASH_ENV HISTFILE PROMPT_COMMAND TMOUT",
+    // In a shell that a command of another live shell opens, the call is not its processes'.
+    `unset ENV BASH_ENV HISTFILE PROMPT_COMMAND TMOUT ${callVariable}`,
     "if command -v bash >/dev/null 2>&1",
     `then printf '%s bash %s\\n' ${token} "$$"; exec bash --noprofile --norc --noediting -i`,
     `else printf '%s sh %s\\n' ${token} "$$"; exec sh -i`,

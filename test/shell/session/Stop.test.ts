@@ -1,0 +1,131 @@
+/**
+ * Stops that something disturbs. Method: the transport is the local one, and each order to the keeper is seen before the keeper
+ * reads it, so that the disturbance comes at that point.
+ */
+import { expect, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import * as Keeper from "../../../packages/shell/src/session/Keeper.ts"
+import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
+import type { Listener, Transport } from "../../../packages/shell/src/transport/Program.ts"
+import { processes } from "../support/Processes.ts"
+import { openShell } from "../support/Shells.ts"
+
+const local = LocalTransport.make()
+const silent = { stdout: () => undefined, stderr: () => undefined }
+
+let marks = 0
+/** An argument of `sleep` that only one test uses. */
+const uniqueSeconds = () => `5${String(process.pid).padStart(8, "0")}.${++marks}`
+
+/** The local transport. `before` runs before the keeper gets an order. */
+const observed = (before: (order: string) => void, transport: Transport = local): Transport => ({
+  ...transport,
+  run: (script) =>
+    Effect.map(transport.run(script), (program) => ({
+      ...program,
+      write: (bytes) =>
+        Effect.suspend(() => {
+          before(String(bytes))
+          return program.write(bytes)
+        })
+    }))
+})
+
+const isInterrupt = (order: string) => order.startsWith("interrupt")
+
+it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if its caller is interrupted", () =>
+  Effect.gen(function* () {
+    const ordered = yield* Deferred.make<void>()
+    const held: Array<() => void> = []
+    let holds = false
+    const seen = observed((order) => isInterrupt(order) && Deferred.unsafeDone(ordered, Effect.void))
+    const gated: Transport = {
+      ...seen,
+      run: (script) =>
+        Effect.map(seen.run(script), (program) => ({
+          ...program,
+          listen: (listener: Listener) =>
+            program.listen((...chunk) => (holds ? held.push(() => listener(...chunk)) : listener(...chunk)))
+        }))
+    }
+    const keeper = yield* Keeper.start(gated, "mark")
+    holds = true
+    const first = yield* Effect.forkDaemon(keeper.ask({ order: "interrupt", dialect: "sh" }))
+    yield* Deferred.await(ordered)
+    yield* Fiber.interruptFork(first)
+    const second = yield* Effect.forkDaemon(keeper.ask({ order: "root", pid: 99_999_999, init: undefined }))
+    // Every fiber that can go on has gone on.
+    yield* Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    holds = false
+    for (const pass of held) pass()
+    expect(yield* Fiber.join(second)).toMatch(/^root \d+$/)
+    expect(Exit.isInterrupted(yield* Fiber.await(first))).toBe(true)
+  })
+)
+
+for (const [name, transport] of [
+  ["own control stream", local],
+  ["fifo", { ...local, controlled: false, runControlled: local.run }]
+] as const) {
+  it.scopedLive(`SL-18: a second interruption does not end the stop of the first (${name})`, () =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const started = yield* Deferred.make<void>()
+      let again = () => {}
+      const shell = yield* openShell(
+        observed((order) => isInterrupt(order) && again(), transport),
+        "/"
+      )
+      const fiber = yield* Effect.forkDaemon(
+        shell.live.run(
+          { text: `setsid sleep ${mark} & echo started; sleep ${mark}` },
+          { ...silent, stdout: () => Deferred.unsafeDone(started, Effect.void) }
+        )
+      )
+      again = () => fiber.unsafeInterruptAsFork(fiber.id())
+      yield* Deferred.await(started)
+      expect(Exit.isInterrupted(yield* Fiber.interrupt(fiber))).toBe(true)
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      expect((yield* shell.run("echo hi")).stdout).toBe("hi\n")
+    })
+  )
+
+  it.scopedLive(`SL-16: a shell that ends while it is stopped leaves no process (${name})`, () =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      let end = () => {}
+      const shell = yield* openShell(
+        observed((order) => isInterrupt(order) && end(), transport),
+        "/"
+      )
+      const pid = Number((yield* shell.run("echo $$")).stdout)
+      end = () => process.kill(pid, "SIGKILL")
+      const answer = yield* shell.stop(`setsid sleep ${mark} & sleep ${mark} & echo started; sleep ${mark}`)
+      expect(answer).toMatchObject({ stopped: true, code: 124, closed: "exited" })
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+    })
+  )
+
+  it.scopedLive(`SL-17: the end of the keeper closes the shell with everything that it started (${name})`, () =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      const shell = yield* openShell(transport, "/")
+      // The keeper's script has the mark of the shell.
+      const killKeeper =
+        'kill -KILL $(cd /proc && grep -lF "=$DAYBOOK_SHELL" [0-9]*/cmdline 2>/dev/null | cut -d / -f 1)'
+      const answer = yield* shell.run(`setsid sleep ${mark} & sleep ${mark} & ${killKeeper}; sleep ${mark}`)
+      expect(answer).toMatchObject({ stopped: false, code: 255, closed: "lost" })
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+    })
+  )
+}
+
+it.scopedLive("SL-16: a stop in a shell that was opened within another shell's command leaves no process", () =>
+  Effect.gen(function* () {
+    const mark = uniqueSeconds()
+    const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", DAYBOOK_CALL: "outer.1" }
+    const shell = yield* openShell(LocalTransport.make({ env }), "/")
+    yield* shell.stop(`(while :; do sleep ${mark}; done) & echo started; sleep ${mark}`)
+    expect(yield* processes(`sleep ${mark}`)).toEqual([])
+  })
+)
