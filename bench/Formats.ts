@@ -1,11 +1,12 @@
 /**
  * Measures imports of entry logs, and the context of an imported session, each in a process of its own, against parsing the
- * same file whole; and a list of logs beside its system calls. Memory is the peak resident size of the process. The parsing reader keeps the records, indexes them by
+ * same file whole; and a list of logs beside its system calls. Every process, of either side, finds its code compiled, as the
+ * commands do (CL-60). Memory is the peak resident size of the process. The parsing reader keeps the records, indexes them by
  * id, walks from the leaf to the root and applies the last compaction, as the tools that write such logs do.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, rmSync, statSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
 import { median } from "./Figures.ts"
@@ -25,9 +26,35 @@ const Done = Schema.parseJson(
 )
 type Done = typeof Done.Type
 
-const run = (name: Work, ...args: ReadonlyArray<string>): Done => {
-  const child = fileURLToPath(new URL("./FormatsChild.mjs", import.meta.url))
-  return Schema.decodeSync(Done)(execFileSync(process.execPath, [child, name, ...args], { encoding: "utf8" }))
+const commands = fileURLToPath(new URL("./commands/", import.meta.url))
+const cli = (path: string) => fileURLToPath(new URL(`../../../packages/cli/${path}`, import.meta.url))
+
+const node = (words: ReadonlyArray<string>): Done =>
+  Schema.decodeSync(Done)(execFileSync(process.execPath, words, { encoding: "utf8" }))
+
+/** Loads the program as `bin/daybook.js` loads the bundle. */
+const program = `require(${JSON.stringify(cli("bin/load.js"))}).load(process.argv[1]).main("", process.argv.slice(2))`
+
+const run = (name: Work, ...words: ReadonlyArray<string>): Done =>
+  node(["-e", program, join(commands, "FormatsChild.js"), name, ...words])
+
+/** Runs the work once and stores the code that V8 compiled for it, as the build of the commands does. */
+const store = (name: Work, ...words: ReadonlyArray<string>): Done =>
+  node([cli("scripts/warm.cjs"), commands, "FormatsChild.js", name, ...words])
+
+/** Stores the code of every work, of both sides of a ratio, on a small log. */
+const storeAll = (directory: string): void => {
+  const [sessions, filename] = [join(directory, "stored"), freshFile(directory)]
+  const path = join(sessions, "--work--", "0.jsonl")
+  mkdirSync(dirname(path), { recursive: true })
+  FormatLogs.write(path, 100)
+  store("parse", path)
+  const { result } = store("import", path, filename)
+  store("walk", path)
+  store("context", result, filename)
+  store("list", sessions)
+  rmSync(sessions, { recursive: true })
+  removeFile(filename)
 }
 
 /** Milliseconds of each turn. */
@@ -151,6 +178,7 @@ const measureOne = (directory: string, entries: number, rounds: number) => {
 const sizes = [800, 10_000, 50_000] as const
 
 export const measure = (directory: string, quick: boolean, rounds: number): Result => {
+  storeAll(directory)
   const found = (quick ? sizes.slice(0, 2) : sizes).map((entries) => measureOne(directory, entries, rounds))
   const context = found.at(-1)?.context ?? { entries: 0, ms: 0, ratio: 0, againMs: 0, againRatio: 0, memory: 0 }
   return { imports: found.map((one) => one.import), context, list: measureList(directory) }

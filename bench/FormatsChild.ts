@@ -1,6 +1,6 @@
 /**
  * A process of `Formats.ts`: imports a log, reads a session's context, does the same with the parsed log, or lists logs.
- * It prints time and memory. Arguments: the work; a log, session or folder; the database; the log of the session.
+ * It prints time and memory. Words: the work; a log, session or folder; the database; the log of the session.
  */
 import { readFileSync } from "node:fs"
 import { Effect, Layer } from "effect"
@@ -90,5 +90,7 @@ export type Work = keyof typeof works
 
 const isWork = (name: string): name is Work => Object.hasOwn(works, name)
 
-const [, , name = "", subject = "", filename = "", path = ""] = process.argv
-if (isWork(name)) await timed(() => works[name](subject, filename, path))
+/** Runs the work that the words name, as the bundles of the commands do. */
+export const main = async (_version: string, [name = "", subject = "", filename = "", path = ""]: Array<string>) => {
+  if (isWork(name)) await timed(() => works[name](subject, filename, path))
+}

@@ -2,10 +2,10 @@
  * `npm run bench`: bundles `run.ts` with the packages' sources and runs it with the installed dependencies. It uses sources,
  * not `dist`, so the figures are those of the current code.
  */
-import { mkdirSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { build } from "esbuild"
+import { build, transform } from "esbuild"
 
 const bench = dirname(fileURLToPath(import.meta.url))
 // Inside node_modules, so that the bundle finds the same dependencies and git sees nothing.
@@ -40,13 +40,24 @@ await build({
   plugins: [installed],
   sourcemap: true
 })
-// A process whose memory counts contains its libraries, as the bundles of the commands do; only the driver is native.
-await build({
+// A process whose memory or start counts contains its libraries and is loaded as the commands are, with stored code
+// (packages/cli/scripts/bundle.mjs); only the driver is native.
+const commands = join(cache, "commands")
+rmSync(commands, { recursive: true, force: true })
+mkdirSync(commands)
+const { outputFiles } = await build({
   ...options,
+  outdir: commands,
+  outExtension: {},
   entryPoints: { FormatsChild: join(bench, "FormatsChild.ts") },
   external: ["better-sqlite3"],
   minify: true,
-  banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url)' }
+  write: false
 })
+for (const { path, text } of outputFiles) {
+  const supported = { "dynamic-import": false }
+  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
+  writeFileSync(path, code)
+}
 const { main } = await import(pathToFileURL(join(cache, "run.mjs")).href)
 process.exitCode = await main(process.argv.slice(2), cache)

@@ -1,23 +1,81 @@
-/** V8's compiled code beside the files of the bundle, as a process that starts finds it. */
-import { assert, beforeAll, it } from "@effect/vitest"
+/** V8's compiled code beside the files of the bundle, as a process that starts finds it, and in a package without it. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
-import { dirname } from "node:path"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 
 beforeAll(() => void build())
 
-/** Loads each command's bundle; prints how many files that loads, and those of them whose stored code V8 rejects. */
+/** The folder of the bundle and its executables. */
+const root = () => dirname(dirname(build().bin))
+
+/** Loads bundles; prints how many files that loads, and those of them whose stored code V8 rejects. */
 const program = `
 const { loaded, load } = require("./bin/load.js")
-for (const name of ["reader.js", "ctx.js", "main.js"]) load(process.cwd() + "/dist/bundle/" + name)
+for (const name of process.argv.slice(1)) load(process.cwd() + "/dist/bundle/" + name)
 const rejected = [...loaded].flatMap(([file, { script }]) => (script.cachedDataRejected === false ? [] : [file]))
 console.log(JSON.stringify({ rejected, loaded: loaded.size }))`
 
-it("CL-60: V8 accepts the stored code of every file that a command loads at its start", () => {
-  const cwd = dirname(dirname(build().bin))
-  const { stderr, stdout } = spawnSync(process.execPath, ["-e", program], { cwd, env: {}, encoding: "utf8" })
+const loadIn = (cwd: string, ...names: ReadonlyArray<string>) => {
+  const { stderr, stdout } = spawnSync(process.execPath, ["-e", program, ...names], { cwd, env: {}, encoding: "utf8" })
   assert.strictEqual(stderr, "")
-  const { loaded, rejected } = JSON.parse(stdout)
+  return JSON.parse(stdout)
+}
+
+it("CL-60: V8 accepts the stored code of every file that a command loads at its start", () => {
+  const { loaded, rejected } = loadIn(root(), "reader.js", "ctx.js", "main.js")
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 20)
+})
+
+describe("in a package as it is installed", () => {
+  /** A copy without stored code. */
+  const install = (): string => {
+    const folder = mkdtempSync(join(root(), "installed-"))
+    cpSync(join(root(), "bin"), join(folder, "bin"), { recursive: true })
+    cpSync(join(root(), "dist"), join(folder, "dist"), { recursive: true, filter: (path) => !path.endsWith(".cache") })
+    return folder
+  }
+  /** Runs a verb without a database, which loads one file and says so. */
+  const run = (folder: string, env: Record<string, string> = {}) => {
+    const command = [join(folder, "bin", "daybook.js"), "sessions"]
+    const settings = { HOME: folder, DAYBOOK_DB: join(folder, "daybook.sqlite"), ...env }
+    const { status, stderr } = spawnSync(process.execPath, command, { cwd: folder, env: settings, encoding: "utf8" })
+    assert.strictEqual(status, 3)
+    assert.match(stderr, /^daybook: there is no database at [^\n]+\n$/)
+  }
+  const stored = (folder: string) =>
+    readdirSync(join(folder, "dist", "bundle")).filter((name) => name.endsWith(".cache"))
+
+  it("CL-292: the first command stores the code of the file that it loads, and the second finds it", () => {
+    const folder = install()
+    run(folder)
+    assert.deepStrictEqual(stored(folder), ["reader.js.cache"])
+    assert.deepStrictEqual(loadIn(folder, "reader.js"), { rejected: [], loaded: 1 })
+    const file = join(folder, "dist", "bundle", "reader.js.cache")
+    const { ino } = statSync(file)
+    run(folder)
+    assert.strictEqual(statSync(file).ino, ino)
+  })
+
+  it("CL-292: code that V8 rejects is replaced", () => {
+    const folder = install()
+    writeFileSync(join(folder, "dist", "bundle", "reader.js.cache"), "code of another version")
+    run(folder)
+    assert.deepStrictEqual(loadIn(folder, "reader.js"), { rejected: [], loaded: 1 })
+  })
+
+  it("CL-292: a command under options of Node stores nothing", () => {
+    const folder = install()
+    run(folder, { NODE_OPTIONS: "--max-semi-space-size=32" })
+    assert.deepStrictEqual(stored(folder), [])
+  })
+
+  it("CL-292: a command whose code cannot be stored ends as every other, and leaves no file", () => {
+    const folder = install()
+    mkdirSync(join(folder, "dist", "bundle", "reader.js.cache"))
+    run(folder)
+    assert.deepStrictEqual(stored(folder), ["reader.js.cache"])
+  })
 })

@@ -106,6 +106,26 @@ describe("about the session", () => {
     })
   )
 
+  it.effect("CX-21: the date is that of the host's time zone", () =>
+    Effect.gen(function* () {
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const before = process.env["TZ"]
+          process.env["TZ"] = "Pacific/Kiritimati"
+          return before
+        }),
+        (before) =>
+          Effect.sync(() => {
+            if (before === undefined) delete process.env["TZ"]
+            else process.env["TZ"] = before
+          })
+      )
+      yield* TestClock.setTime(Date.UTC(2031, 0, 8, 12))
+      const seen = yield* hostDate.load(turn)
+      assert.strictEqual(listener("daybook/date")(new Map([[hostDate.key, seen]])), "Today's date is 2031-01-09.")
+    }).pipe(Effect.scoped)
+  )
+
   it.scoped("CX-22: the model is told per turn; while none is resolved nothing waits, and nothing is said", () =>
     Effect.gen(function* () {
       const { look } = yield* registryAt(yield* folder)

@@ -1,9 +1,10 @@
 "use strict"
 /**
- * Loads the bundle's files. The build stores V8's compiled code beside each file (`.cache`). V8 rejects the code of another
- * version or machine, and then compiles the file as usual. Spec: CL-60 in specs/cli.md.
+ * Loads the bundle's files. V8's compiled code is stored beside each file (`.cache`): by the build, and in an installed package
+ * by the first command that loads the file. V8 rejects the code of another version or machine, and then compiles the file as
+ * usual. An update replaces the folder and so the stored code. Spec: CL-60, CL-292 in specs/cli.md.
  */
-const { readFileSync } = require("node:fs")
+const { accessSync, constants, readFileSync, renameSync, rmSync, writeFileSync } = require("node:fs")
 const { createRequire } = require("node:module")
 const { dirname, join } = require("node:path")
 const { Script } = require("node:vm")
@@ -19,6 +20,47 @@ const readCache = (file) => {
   }
 }
 
+/** Stores the compiled code of these files. Another process may do the same or load them. */
+const store = (files) => {
+  const { setFlagsFromString } = require("node:v8")
+  // V8 rejects code that was stored under other flags. Commands change these two (support/Garbage.ts), so they get their
+  // defaults back.
+  for (const flag of ["--semi-space-growth-factor=2", "--heap-growing-percent=0"]) setFlagsFromString(flag)
+  for (const file of files) {
+    const own = `${file}.${process.pid}.cache`
+    try {
+      writeFileSync(own, loaded.get(file).script.createCachedData())
+      renameSync(own, `${file}.cache`)
+    } catch (cause) {
+      rmSync(own, { force: true })
+      throw cause
+    }
+  }
+}
+
+/** Whether the next process can use the code that this one stores. */
+const canStore = (file) => {
+  // Under flags of the caller, stored code would replace that of every other process.
+  if (process.execArgv.length > 0 || (process.env["NODE_OPTIONS"] ?? "") !== "") return false
+  try {
+    accessSync(dirname(file), constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Files whose stored code is missing or was rejected. */
+const missing = new Set()
+
+const storeMissing = () => {
+  try {
+    store(missing)
+  } catch {
+    // The disk is full, or the folder is gone: the next process compiles as well.
+  }
+}
+
 const load = (file) => {
   const known = loaded.get(file)
   if (known !== undefined) return known.module.exports
@@ -28,6 +70,10 @@ const load = (file) => {
     filename: file,
     cachedData: readCache(file)
   })
+  if (script.cachedDataRejected !== false && canStore(file)) {
+    if (missing.size === 0) process.once("exit", storeMissing)
+    missing.add(file)
+  }
   const module = { exports: {} }
   loaded.set(file, { module, script })
   const elsewhere = createRequire(file)
@@ -37,4 +83,4 @@ const load = (file) => {
   return module.exports
 }
 
-module.exports = { load, loaded }
+module.exports = { load, loaded, store }

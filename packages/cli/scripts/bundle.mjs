@@ -157,6 +157,11 @@ const fillCaches = async () => {
     warm("reader.js", "events")
     warm("reader.js", "events", "--json")
     warm("main.js", "files", "export")
+    warm("main.js", "context")
+    warm("reader.js", "context", "--at", "9")
+    warm("main.js", "export", "hello", "--format", "pi", "--out", "hello.jsonl")
+    warm("main.js", "import", "hello.jsonl")
+    warm("main.js", "search", "hello")
     warm("main.js", "shell", "list")
     warm("ctx.js", "history", "build")
   } finally {

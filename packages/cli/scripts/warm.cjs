@@ -1,16 +1,9 @@
 "use strict"
-/** Runs the bundled command once and stores V8's compiled code beside each loaded file. Used by bundle.mjs. */
-const { writeFileSync } = require("node:fs")
+/** Runs the bundled command once and stores V8's compiled code of each loaded file. Used by bundle.mjs. */
 const { join } = require("node:path")
-const { setFlagsFromString } = require("node:v8")
-const { load, loaded } = require("../bin/load.js")
+const { load, loaded, store } = require("../bin/load.js")
 
-process.on("exit", () => {
-  // V8 rejects code that was stored under other flags. Commands change these two (support/Garbage.ts), so they get their
-  // defaults back.
-  for (const flag of ["--semi-space-growth-factor=2", "--heap-growing-percent=0"]) setFlagsFromString(flag)
-  for (const [file, { script }] of loaded) writeFileSync(`${file}.cache`, script.createCachedData())
-})
+process.on("exit", () => store(loaded.keys()))
 const [bundle, entry, ...words] = process.argv.slice(2)
 const { main } = load(join(bundle, entry))
 if (entry === "ctx.js") main(words)

@@ -5,6 +5,7 @@
 import { readFile, readlink, rename, rm, writeFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
+import { isatty } from "node:tty"
 import { Effect, Either, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
@@ -17,17 +18,19 @@ export interface Breadcrumb {
   readonly sessionID: SessionID
 }
 
+/** Of stdin, stdout and stderr. */
+const descriptors = [0, 1, 2]
+
 /** The device of stdin, stdout or stderr, whichever is a terminal. */
 const device = async (): Promise<string | undefined> => {
-  for (const [fd, stream] of [process.stdin, process.stdout, process.stderr].entries()) {
-    if (stream.isTTY !== true) continue
+  for (const fd of descriptors.filter(isatty)) {
     const path = await readlink(`/proc/self/fd/${fd}`).catch(() => undefined)
     if (path !== undefined) return path
   }
   return undefined
 }
 
-const isTerminal = () => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true)
+const isTerminal = () => descriptors.some(isatty)
 
 const folder = () => join(dataFolder(process.env, homedir()), "terminals")
 

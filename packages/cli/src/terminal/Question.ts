@@ -2,6 +2,7 @@
  * Asks the person at the terminal. An answer is a line typed after the question appeared: earlier input and pasted
  * lines are discarded. Spec: CL-18, CL-35, CL-153, CL-154 in specs/cli.md.
  */
+import { isatty } from "node:tty"
 import { Effect } from "effect"
 import { standard } from "../support/Stream.ts"
 import * as Keyboard from "./Keyboard.ts"
@@ -22,7 +23,7 @@ export interface Place {
 }
 
 /** Whether a person can answer: questions go to stderr, answers come from stdin. */
-export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
+export const canAsk = (): boolean => isatty(0) && isatty(2)
 
 /** One question at a time, because there is one terminal. */
 const one = Effect.unsafeMakeSemaphore(1)
