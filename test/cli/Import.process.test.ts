@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "no
 import { join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { compressed, text } from "../formats/support/CompressedLogs.ts"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place, type Place } from "./support/Process.ts"
 
@@ -110,6 +111,25 @@ it.scopedLive("CL-222: import without a path lists the logs where the tools keep
     const found = jsonLines(stdout).filter(({ logs }) => logs !== 0)
     assert.deepStrictEqual(found, [{ tool: "Codex", folder: sessions, logs: 2, bytes: 6 }])
     assert.isFalse(existsSync(here.database))
+  })
+)
+
+it.scopedLive("CL-293: a compressed rollout is a log, unless the same rollout stands uncompressed beside it", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const archive = join(here.root, ".codex", "archived_sessions")
+    mkdirSync(archive, { recursive: true })
+    const name = join(archive, "rollout-2026-02-01T10-00-00-a.jsonl")
+    writeFileSync(`${name}.zst`, compressed)
+    writeFileSync(join(archive, "other.jsonl.zst"), compressed)
+    const env = { HOME: here.root }
+    const alone = yield* here.run(["import", archive, "--json"], { env })
+    assert.strictEqual(alone.code, 0)
+    assert.strictEqual(jsonLines(alone.stdout).length, 1)
+    assert.deepInclude(jsonLines(alone.stdout)[0], { path: `${name}.zst`, dialect: "codex" })
+    writeFileSync(name, text)
+    const listed = jsonLines((yield* here.run(["import", "--json"], { env })).stdout).filter(({ logs }) => logs !== 0)
+    assert.deepStrictEqual(listed, [{ tool: "Codex archive", folder: archive, logs: 1, bytes: text.length }])
   })
 )
 

@@ -20,14 +20,19 @@ export interface Source {
 export const knownFolders = (home: string = homedir()): ReadonlyArray<readonly [tool: string, folder: string]> => [
   ["Claude Code", join(home, ".claude", "projects")],
   ["Codex", join(home, ".codex", "sessions")],
+  ["Codex archive", join(home, ".codex", "archived_sessions")],
   ["pi", join(home, ".pi", "agent", "sessions")],
   ["omp", join(home, ".omp", "agent", "sessions")],
   ["xcsh", join(home, ".xcsh", "agent", "sessions")],
   ["threads", join(home, ".agent", "sessions")]
 ]
 
-/** Early rollouts of Codex are one JSON object. */
-const isLog = (name: string): boolean => /\.jsonl$|^rollout-.*\.json$/.test(name)
+/** Early rollouts of Codex are one JSON object, and old ones compressed. */
+const isLog = (name: string): boolean => /\.jsonl$|^rollout-.*\.json(?:l\.zst)?$/.test(name)
+
+/** While Codex compresses a rollout or takes one out of its archive, both files exist. */
+const isCopy = (path: string, paths: ReadonlySet<string>): boolean =>
+  path.endsWith(".zst") && paths.has(path.slice(0, -".zst".length))
 
 const sourceOf = async (path: string): Promise<Source> => {
   const { mtimeMs, size } = await stat(path)
@@ -36,12 +41,11 @@ const sourceOf = async (path: string): Promise<Source> => {
 
 /** The logs below a folder, by path. Symbolic links are not followed. */
 const below = async (folder: string): Promise<ReadonlyArray<Source>> => {
-  const paths: Array<string> = []
+  const paths = new Set<string>()
   for await (const entry of await opendir(folder, { recursive: true }))
-    if (entry.isFile() && isLog(entry.name)) paths.push(join(entry.parentPath, entry.name))
-  paths.sort()
+    if (entry.isFile() && isLog(entry.name)) paths.add(join(entry.parentPath, entry.name))
   const sources: Array<Source> = []
-  for (const path of paths) sources.push(await sourceOf(path))
+  for (const path of [...paths].sort()) if (!isCopy(path, paths)) sources.push(await sourceOf(path))
   return sources
 }
 
@@ -87,7 +91,7 @@ export const find = Effect.fn("ImportSources.find")(function* (paths: ReadonlyAr
     const unread = (reason: string) => new NotFound({ message: `${oneLine(path, 400)}: ${reason}` })
     const logs = yield* Effect.tryPromise({ try: () => found(path), catch: (cause) => unread(reasonOf(cause)) })
     if (logs === undefined) return yield* unread("there is no such file or folder")
-    if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl, rollout-*.json)")
+    if (logs.length === 0) return yield* unread("it holds no logs (*.jsonl, rollout-*.json, rollout-*.jsonl.zst)")
     for (const source of logs) sources.set(source.path, source)
   }
   return [...sources.values()]

@@ -77,7 +77,8 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
         directory: homedir(),
         dryRun: request.dryRun,
         asNew: request.asNew,
-        progress: (offset) => bar.draw(before + offset, total, path)
+        // The text of a compressed log is longer than its file.
+        progress: (offset) => bar.draw(before + Math.min(offset, bytes), total, path)
       })
     )
     done += bytes

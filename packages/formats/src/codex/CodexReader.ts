@@ -1,6 +1,6 @@
 /**
- * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and earlier
- * `sessions/rollout-<day>-<id>.json`. They are only read. Memory is bounded by the largest accepted record, the prompts'
+ * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, compressed as
+ * `.jsonl.zst`, and earlier `sessions/rollout-<day>-<id>.json`. They are only read. Memory is bounded by the largest accepted record, the prompts'
  * places, and the pieces that wait for an answer to end.
  * Spec: FM-130, FM-150..FM-165 in specs/formats.md.
  */

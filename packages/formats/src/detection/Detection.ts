@@ -6,6 +6,7 @@ import { isDocument } from "../codex/CodexDocument.ts"
 import type { Dialect } from "../conversation/Dialect.ts"
 import { dialectOf as entryDialectOf } from "../entry/EntryDialect.ts"
 import { isHeader, isTitleSlot } from "../entry/Header.ts"
+import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 
@@ -59,9 +60,10 @@ export const detect = (records: ReadonlyArray<JsonRecord>): Either.Either<Dialec
 }
 
 const ofFile = Effect.fnUntraced(function* (path: string) {
-  const start = yield* Stream.runHead(LogFile.bytes(path))
+  const bytes = decompressed(LogFile.bytes(path))
+  const start = yield* Stream.runHead(bytes)
   if (Option.exists(start, isDocument)) return "codex"
-  const records = yield* LogFile.bytes(path).pipe(
+  const records = yield* bytes.pipe(
     JsonLines.read({ isRecord: (value) => isClaude(value) || isCodex(value) || isThread(value) }),
     Stream.filterMap((piece) => (piece._tag === "LogRecord" ? Option.some(piece.value) : Option.none())),
     Stream.take(lookahead),

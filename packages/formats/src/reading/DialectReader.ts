@@ -6,6 +6,7 @@ import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { Head, Piece, Problem } from "../conversation/Conversation.ts"
+import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 
@@ -111,7 +112,7 @@ export const read =
 export const readFile =
   (dialect: DialectReader, options: Omit<Options, "name"> = {}) =>
   (path: string): Stream.Stream<Piece, LogFile.LogUnreadable, FileSystem> =>
-    LogFile.bytes(path).pipe(read(dialect, { ...options, name: nameOf(path) }))
+    LogFile.bytes(path).pipe(decompressed, read(dialect, { ...options, name: nameOf(path) }))
 
 /** The name of a file without its folder and ending. */
-export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1).replace(/\.jsonl?$/, "")
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1).replace(/\.jsonl?(?:\.zst)?$/, "")
