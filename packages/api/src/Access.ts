@@ -1,0 +1,74 @@
+/**
+ * Says who calls: each endpoint needs a scope, and a token has one, for all sessions or for one. Spec: HT-20..HT-24 in
+ * specs/http.md.
+ */
+import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
+import { Context, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { failures } from "./Failure.ts"
+
+/** What a token permits; each scope includes those before it. */
+export const Scope = Schema.Literal("read", "prompt", "admin")
+export type Scope = typeof Scope.Type
+
+/** The request has no token, or one that is not valid. */
+export class Unauthorized extends Schema.TaggedError<Unauthorized>("@daybook/api/Unauthorized")("Unauthorized", {}) {
+  override get message() {
+    return "the request needs the header `authorization: Bearer TOKEN` with a valid token"
+  }
+}
+
+/** The token is valid and does not permit this. */
+export class Forbidden extends Schema.TaggedError<Forbidden>("@daybook/api/Forbidden")("Forbidden", {
+  needs: Scope,
+  /** The session that the token is for, if it is for one. */
+  sessionID: Schema.optionalWith(SessionID, { exact: true })
+}) {
+  override get message() {
+    return this.sessionID === undefined
+      ? `the token does not have the scope ${this.needs}`
+      : `the token is for ${this.sessionID} alone`
+  }
+}
+
+/** The server ends: connect again, to it or to the next one. */
+export class Stopping extends Schema.TaggedError<Stopping>("@daybook/api/Stopping")("Stopping", {}) {
+  override get message() {
+    return "the server ends; try again"
+  }
+}
+
+/** The client sends more than the server permits. */
+export class TooManyRequests extends Schema.TaggedError<TooManyRequests>("@daybook/api/TooManyRequests")(
+  "TooManyRequests",
+  { retryAfterSeconds: Schema.Int }
+) {
+  override get message() {
+    return `too many requests; try again in ${this.retryAfterSeconds} seconds`
+  }
+}
+
+/** What every endpoint can refuse with. */
+export const Refused = Schema.Union(Unauthorized, Forbidden, Stopping, TooManyRequests)
+export type Refused = typeof Refused.Type
+
+/** The token of the request. */
+export interface Caller {
+  readonly scope: Scope
+  /** The only session that the caller may use; all by default. */
+  readonly sessionID: SessionID | undefined
+}
+
+/** The caller of an endpoint. */
+export class CurrentCaller extends Context.Tag("@daybook/api/CurrentCaller")<CurrentCaller, Caller>() {}
+
+const bearer = HttpApiSecurity.bearer
+const access = { failure: failures(Refused), provides: CurrentCaller, security: { bearer } }
+
+/** Endpoints that read. */
+export class Reading extends HttpApiMiddleware.Tag<Reading>()("@daybook/api/Reading", access) {}
+/** Endpoints that prompt and answer. */
+export class Prompting extends HttpApiMiddleware.Tag<Prompting>()("@daybook/api/Prompting", access) {}
+/** Endpoints that change sessions and the server. */
+export class Administering extends HttpApiMiddleware.Tag<Administering>()("@daybook/api/Administering", access) {}

@@ -1,0 +1,55 @@
+/**
+ * The text of a cursor: a position in the events of a session, or in the feed of all sessions, of one database. Clients keep
+ * it and send it back. Pure. Spec: HT-40..HT-43 in specs/http.md.
+ */
+import { Either, Schema } from "effect"
+
+/** A position: in a session of this incarnation, or in the feed. */
+export interface Cursor {
+  /** The identity of the database. */
+  readonly database: string
+  /** Absent in the feed. */
+  readonly incarnation?: number
+  readonly position: number
+}
+
+/** The cursor is not one of this source, or of this version. */
+export class ForeignCursor extends Schema.TaggedError<ForeignCursor>("@daybook/api/ForeignCursor")("ForeignCursor", {
+  cursor: Schema.String,
+  reason: Schema.Literal("malformed", "database", "kind")
+}) {
+  override get message() {
+    switch (this.reason) {
+      case "malformed":
+        return "this is no cursor of this server; leave it out to begin with the first event"
+      case "database":
+        return "the cursor is of another database; leave it out to begin with the first event"
+      case "kind":
+        return "the cursor of a session is not one of the feed, and that of the feed is not one of a session"
+    }
+  }
+}
+
+const form = /^d1\.([0-9a-f]{8})\.(?:(\d{1,15})\.)?(-1|\d{1,15})$/
+
+/** `d1.DATABASE.INCARNATION.SEQ` for a session, `d1.DATABASE.POSITION` for the feed. */
+export const format = ({ database, incarnation, position }: Cursor): string =>
+  `d1.${database}.${incarnation === undefined ? "" : `${incarnation}.`}${position}`
+
+/** Reads a cursor's text. A sequence number or a position alone is accepted: people type it. */
+export const parse = (
+  text: string,
+  { database, kind }: { readonly database: string; readonly kind: "session" | "feed" }
+): Either.Either<Omit<Cursor, "database">, ForeignCursor> => {
+  if (/^(?:-1|\d{1,15})$/.test(text)) return Either.right({ position: Number(text) })
+  const refused = (reason: ForeignCursor["reason"]) =>
+    Either.left(new ForeignCursor({ cursor: text.slice(0, 100), reason }))
+  const [, of, incarnation, position] = form.exec(text) ?? []
+  if (of === undefined || position === undefined) return refused("malformed")
+  if (of !== database) return refused("database")
+  if ((kind === "session") !== (incarnation !== undefined)) return refused("kind")
+  return Either.right({
+    position: Number(position),
+    ...(incarnation === undefined ? {} : { incarnation: Number(incarnation) })
+  })
+}

@@ -1,0 +1,39 @@
+/**
+ * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
+ */
+import { Schema } from "effect"
+import { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+
+/** The media types of a stream; a client chooses with `accept`. */
+export const mediaTypes = { sse: "text/event-stream", ndjson: "application/x-ndjson" } as const
+
+/** Why a stream ends. After `draining` and `slow`, connect again with the cursor. */
+export const EndReason = Schema.Literal("draining", "slow", "removed", "expired", "failed")
+export type EndReason = typeof EndReason.Type
+
+/** The data of the last frame of a stream. A stream that ends without it was cut off. */
+export const End = Schema.Struct({
+  reason: EndReason,
+  /** Continue after it; absent if the stream cannot be continued. */
+  cursor: Schema.optionalWith(Schema.String, { exact: true }),
+  /** The error of `removed`, `expired` and `failed`, as its endpoint returns it. */
+  error: Schema.optionalWith(Schema.Unknown, { exact: true })
+})
+export type End = typeof End.Type
+
+/** Where stored events end and new ones begin: once a stream. */
+export const Seam = Schema.Struct({ cursor: Schema.String })
+export type Seam = typeof Seam.Type
+
+/** The types of frames. Only `event` moves the cursor. */
+export const FrameType = Schema.Literal("event", "replay.complete", "live", "end")
+export type FrameType = typeof FrameType.Type
+
+/** One frame as a line of JSON. */
+export const Frame = Schema.Union(
+  Schema.Struct({ frame: Schema.Literal("event"), cursor: Schema.String, event: SessionEvent }),
+  Schema.Struct({ frame: Schema.Literal("replay.complete"), ...Seam.fields }),
+  Schema.Struct({ frame: Schema.Literal("live"), live: LiveEvent }),
+  Schema.Struct({ frame: Schema.Literal("end"), ...End.fields })
+)
+export type Frame = typeof Frame.Type

@@ -1,0 +1,61 @@
+/** Events: of one session, or of all of them. Spec: HT-40..HT-52 in specs/http.md. */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { CursorAhead, CursorExpired, EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
+import { Reading } from "../Access.ts"
+import { ForeignCursor } from "../Cursor.ts"
+import { mediaTypes } from "../EventFrames.ts"
+import { failures } from "../Failure.ts"
+import { bySession, count, text } from "./Shared.ts"
+
+const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
+
+/** Where a stream begins, if not with the first event; `after` counts before the header. */
+const from = Schema.Struct({ "last-event-id": Schema.optional(Schema.String) })
+
+/** A page of events, with the cursor of the next one. */
+export const EventsPage = Schema.Struct({
+  events: Schema.Array(SessionEvent),
+  cursor: Schema.String,
+  hasMore: Schema.Boolean
+})
+export type EventsPage = typeof EventsPage.Type
+
+const reading = failures(Schema.Union(ForeignCursor, ...ReadError.members))
+const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable))
+
+/** `1` for yes. */
+const flag = Schema.optional(Schema.Literal("0", "1"))
+
+/** Streams and pages of events. */
+export const EventsApi = HttpApiGroup.make("events")
+  .annotate(OpenApi.Description, "Replay events after a cursor, then follow.")
+  .add(
+    HttpApiEndpoint.get("events", "/sessions/:sessionID/events")
+      .setPath(bySession)
+      .setHeaders(from)
+      .setUrlParams(Schema.Struct({ after: text, live: flag, follow: flag }))
+      .addSuccess(stream)
+      .addError(reading)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("history", "/sessions/:sessionID/history")
+      .setPath(bySession)
+      .setUrlParams(Schema.Struct({ after: text, limit: count }))
+      .addSuccess(EventsPage)
+      .addError(reading)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("feed", "/events")
+      .setHeaders(from)
+      .setUrlParams(Schema.Struct({ after: text, follow: flag }))
+      .addSuccess(stream)
+      .addError(readingFeed)
+      .middleware(Reading)
+  )

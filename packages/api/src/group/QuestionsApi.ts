@@ -1,0 +1,37 @@
+/** What waits for a person: questions of models, and permissions of tools. Spec: HT-36, HT-37 in specs/http.md. */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
+import { Prompting, Reading } from "../Access.ts"
+import { failures } from "../Failure.ts"
+import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+
+const byCall = Schema.Struct(QuestionRef.fields)
+
+/** Open questions, and their answers. */
+export const QuestionsApi = HttpApiGroup.make("questions")
+  .annotate(OpenApi.Description, "Answer the questions of models.")
+  .add(
+    HttpApiEndpoint.get("questions", "/sessions/:sessionID/questions")
+      .setPath(bySession)
+      .addSuccess(Schema.Array(PendingQuestion))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.post("answer", "/sessions/:sessionID/questions/:messageID/:callID/answer")
+      .setPath(byCall)
+      .setPayload(Schema.Struct({ answers: Schema.Array(Schema.String) }))
+      .addError(ChangeFailure)
+      .addError(failures(QuestionClosed))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("dismissQuestion", "/sessions/:sessionID/questions/:messageID/:callID/dismiss")
+      .setPath(byCall)
+      .addError(ChangeFailure)
+      .addError(failures(QuestionClosed))
+      .middleware(Prompting)
+  )

@@ -1,0 +1,153 @@
+/**
+ * Sessions: create, find, change, remove. Each endpoint is the verb of the same name of `Sessions` (core). Spec: HT-30 in
+ * specs/http.md.
+ */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema, Struct } from "effect"
+import { PriceUnknown } from "@daybook/core/runner/RunError"
+import * as Options from "@daybook/core/session/SessionOptions"
+import { Address } from "@daybook/log/domain/Address"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { Session } from "@daybook/log/domain/Message"
+import { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
+import { SessionMetrics } from "@daybook/log/domain/Usage"
+import { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
+import { AppendError, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import { SessionPage } from "@daybook/log/store/Pages"
+import { StoreError } from "@daybook/log/store/StoreError"
+import { Administering, Prompting, Reading } from "../Access.ts"
+import { failures } from "../Failure.ts"
+import { bySession, ChangeFailure, count, ReadFailure, text } from "./Shared.ts"
+
+const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
+const naming = failures(Schema.Union(InvalidInput, TitleAmbiguous, ...AppendError.members, ...StoreError.members))
+const placing = failures(AddressTaken)
+const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
+
+/** Sessions, their state, and changes of it. */
+export const SessionsApi = HttpApiGroup.make("sessions")
+  .annotate(OpenApi.Description, "Create sessions, find them, change and remove them.")
+  .add(
+    HttpApiEndpoint.post("create", "/sessions")
+      .setPayload(Options.CreateOptions)
+      .addSuccess(Session, { status: 201 })
+      .addError(creating)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("named", "/sessions/named")
+      .setPayload(Options.NamedOptions)
+      .addSuccess(Options.NamedSession)
+      .addError(naming)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("addressed", "/sessions/addressed")
+      .setPayload(Address)
+      .addSuccess(Schema.NullOr(Session))
+      .addError(listing)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/sessions")
+      .setUrlParams(Schema.Struct({ directory: text, search: text, limit: count, cursor: text }))
+      .addSuccess(SessionPage)
+      .addError(listing)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("active", "/sessions/active").addSuccess(Schema.Array(SessionID)).middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("interrupted", "/sessions/interrupted")
+      .addSuccess(Schema.Array(Session))
+      .addError(failures(StoreError))
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("waiting", "/sessions/waiting")
+      .addSuccess(Schema.Array(Session))
+      .addError(failures(StoreError))
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/sessions/:sessionID")
+      .setPath(bySession)
+      .addSuccess(Session)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("usage", "/sessions/:sessionID/usage")
+      .setPath(bySession)
+      .addSuccess(Options.SessionUsage)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("metrics", "/sessions/:sessionID/metrics")
+      .setPath(bySession)
+      .addSuccess(SessionMetrics)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.put("rename", "/sessions/:sessionID/title")
+      .setPath(bySession)
+      .setPayload(Schema.Struct({ title: Schema.String }))
+      .addError(ChangeFailure)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.put("switchAgent", "/sessions/:sessionID/agent")
+      .setPath(bySession)
+      .setPayload(Schema.Struct({ agent: Schema.String }))
+      .addError(ChangeFailure)
+      .middleware(Administering)
+  )
+  .add(
+    HttpApiEndpoint.put("switchModel", "/sessions/:sessionID/model")
+      .setPath(bySession)
+      .setPayload(ModelRef)
+      .addError(ChangeFailure)
+      .middleware(Administering)
+  )
+  .add(
+    HttpApiEndpoint.put("move", "/sessions/:sessionID/location")
+      .setPath(bySession)
+      .setPayload(Location)
+      .addError(ChangeFailure)
+      .middleware(Administering)
+  )
+  .add(
+    HttpApiEndpoint.put("place", "/sessions/:sessionID/placement")
+      .setPath(bySession)
+      .setPayload(Options.Placement)
+      .addError(ChangeFailure)
+      .addError(placing)
+      .middleware(Administering)
+  )
+  .add(
+    HttpApiEndpoint.put("setBudget", "/sessions/:sessionID/budget")
+      .setPath(bySession)
+      .setPayload(Budget)
+      .addError(ChangeFailure)
+      .addError(failures(PriceUnknown))
+      .middleware(Administering)
+  )
+  .add(
+    HttpApiEndpoint.put("label", "/sessions/:sessionID/labels/:messageID")
+      .setPath(Schema.Struct({ ...bySession.fields, messageID: Schema.String }))
+      .setPayload(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label")))
+      .addError(ChangeFailure)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.del("remove", "/sessions/:sessionID")
+      .setPath(bySession)
+      .addError(failures(Schema.Union(SessionNotFound, LogUnavailable)))
+      .middleware(Administering)
+  )

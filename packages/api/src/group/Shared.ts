@@ -1,0 +1,26 @@
+/** What the endpoints share: paths, queries, and the errors of reading and changing a session. */
+import { Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { ImportUnfinished } from "@daybook/log/domain/Imported"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { AppendError, SessionNotFound } from "@daybook/log/log/EventLog"
+import { StoreError } from "@daybook/log/store/StoreError"
+import { failures } from "../Failure.ts"
+
+export const bySession = Schema.Struct({ sessionID: SessionID })
+
+/** An optional number of a query. */
+export const count = Schema.optional(Schema.NumberFromString)
+
+/** An optional text of a query. */
+export const text = Schema.optional(Schema.String)
+
+const reading = [SessionNotFound, ...StoreError.members] as const
+
+/** Why a session is not read. */
+export const ReadFailure = failures(Schema.Union(...reading))
+
+/** Why a session is not changed. */
+export const ChangeFailure = failures(
+  Schema.Union(InvalidInput, ImportUnfinished, SessionNotFound, ...AppendError.members, ...StoreError.members)
+)

@@ -1,0 +1,74 @@
+/** What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-31 in specs/http.md. */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { NothingShown, ShownRequest } from "@daybook/core/request/Recorded"
+import { RunError } from "@daybook/core/runner/RunError"
+import { MessageID } from "@daybook/log/domain/Identifiers"
+import { Message } from "@daybook/log/domain/Message"
+import { TodoItem } from "@daybook/log/domain/Todo"
+import { TreePage } from "@daybook/log/domain/Tree"
+import { ReadError } from "@daybook/log/log/EventLog"
+import { MessagePage } from "@daybook/log/store/Pages"
+import { Reading } from "../Access.ts"
+import { failures } from "../Failure.ts"
+import { bySession, count, ReadFailure } from "./Shared.ts"
+
+/** Transcripts, and what is read from them. */
+export const TranscriptApi = HttpApiGroup.make("transcript")
+  .annotate(OpenApi.Description, "Read messages, the model's context, and recorded requests.")
+  .add(
+    HttpApiEndpoint.get("messages", "/sessions/:sessionID/messages")
+      .setPath(bySession)
+      .setUrlParams(
+        Schema.Struct({
+          limit: count,
+          order: Schema.optional(Schema.Literal("asc", "desc")),
+          cursor: count,
+          branch: Schema.optional(Schema.Literal("path", "all"))
+        })
+      )
+      .addSuccess(MessagePage)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("message", "/sessions/:sessionID/messages/:messageID")
+      .setPath(Schema.Struct({ ...bySession.fields, messageID: MessageID }))
+      .addSuccess(Schema.NullOr(Message))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("context", "/sessions/:sessionID/context")
+      .setPath(bySession)
+      .addSuccess(Schema.Array(Message))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("tree", "/sessions/:sessionID/tree")
+      .setPath(bySession)
+      .setUrlParams(Schema.Struct({ limit: count, cursor: count }))
+      .addSuccess(TreePage)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("todos", "/sessions/:sessionID/todos")
+      .setPath(bySession)
+      .addSuccess(Schema.Array(TodoItem))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("request", "/sessions/:sessionID/request")
+      .setPath(bySession)
+      .setUrlParams(Schema.Struct({ at: count }))
+      .addSuccess(ShownRequest)
+      .addError(failures(NothingShown))
+      .addError(failures(RunError))
+      .addError(failures(ReadError))
+      .middleware(Reading)
+  )

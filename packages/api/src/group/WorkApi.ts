@@ -1,0 +1,166 @@
+/**
+ * Work of a session: prompts, runs, branches, undo. A request that waits for work returns after some time even if the work goes
+ * on: repeat it. Spec: HT-32..HT-35 in specs/http.md.
+ */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema, Struct } from "effect"
+import { RunError } from "@daybook/core/runner/RunError"
+import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
+import { BranchNotSummarized } from "@daybook/core/session/BranchSummary"
+import * as Options from "@daybook/core/session/SessionOptions"
+import { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "@daybook/core/session/UndoOptions"
+import { SnapshotUnavailable } from "@daybook/core/snapshot/SnapshotError"
+import { SessionBusy } from "@daybook/log/coordination/SessionOwner"
+import { MessageID } from "@daybook/log/domain/Identifiers"
+import { ImportUnfinished } from "@daybook/log/domain/Imported"
+import { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { Input, Session } from "@daybook/log/domain/Message"
+import { MessageNotFound } from "@daybook/log/domain/Tree"
+import { EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
+import { Prompting, Reading } from "../Access.ts"
+import { failures } from "../Failure.ts"
+import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+
+const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))
+const branching = failures(Schema.Union(MessageNotFound, SessionBusy, EventUnreadable))
+const restoring = failures(Schema.Union(SnapshotUnavailable, SessionBusy, EventUnreadable))
+
+/** A session, and whether work was still running when the time of the request was over. */
+export const Waited = Schema.Struct({ settled: Schema.Boolean, session: Session })
+export type Waited = typeof Waited.Type
+
+/** A value, or none yet: repeat the same request. */
+export const Pending = Schema.Struct({ pending: Schema.Literal(true) })
+
+/** Prompts, runs and branches. */
+export const WorkApi = HttpApiGroup.make("work")
+  .annotate(OpenApi.Description, "Prompt, run, interrupt, branch and undo.")
+  .add(
+    HttpApiEndpoint.post("prompt", "/sessions/:sessionID/prompts")
+      .setPath(bySession)
+      .setHeaders(Schema.Struct({ "idempotency-key": Schema.optional(Schema.String.pipe(Schema.maxLength(200))) }))
+      .setPayload(Schema.Struct(Struct.omit(Options.PromptOptions.fields, "sessionID")))
+      .addSuccess(Input)
+      .addError(ChangeFailure)
+      .addError(admitting)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.get("inbox", "/sessions/:sessionID/prompts")
+      .setPath(bySession)
+      .addSuccess(Schema.Array(Input))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.del("withdraw", "/sessions/:sessionID/prompts/:messageID")
+      .setPath(Schema.Struct({ ...bySession.fields, messageID: MessageID }))
+      .addError(ChangeFailure)
+      .addError(failures(NotWaiting))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("ask", "/sessions/:sessionID/ask")
+      .setPath(bySession)
+      .setPayload(Schema.Struct({ ...Struct.omit(Options.AskOptions.fields, "sessionID"), id: MessageID }))
+      .addSuccess(Answer)
+      .addSuccess(Pending, { status: 202 })
+      .addError(failures(Schema.Union(InvalidInput, ImportUnfinished, PromptUnanswered)))
+      .addError(admitting)
+      .addError(failures(RunError))
+      .addError(failures(ReadError))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.get("wait", "/sessions/:sessionID/wait")
+      .setPath(bySession)
+      .addSuccess(Waited)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.post("resume", "/sessions/:sessionID/resume")
+      .setPath(bySession)
+      .addSuccess(Waited)
+      .addError(failures(RunError))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("interrupt", "/sessions/:sessionID/interrupt")
+      .setPath(bySession)
+      .setPayload(Options.InterruptOptions)
+      .addError(failures(LogUnavailable))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("settle", "/sessions/:sessionID/settle")
+      .setPath(bySession)
+      .addSuccess(Schema.Boolean)
+      .addError(ChangeFailure)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("compact", "/sessions/:sessionID/compact")
+      .setPath(bySession)
+      .addSuccess(MessageID)
+      .addError(ChangeFailure)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("unprune", "/sessions/:sessionID/unprune")
+      .setPath(bySession)
+      .addError(ChangeFailure)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("branch", "/sessions/:sessionID/branch")
+      .setPath(bySession)
+      .setPayload(Schema.Struct(Struct.omit(Options.BranchOptions.fields, "sessionID")))
+      .addSuccess(Options.Branched)
+      .addError(ChangeFailure)
+      .addError(branching)
+      .addError(failures(BranchNotSummarized))
+      .addError(failures(RunError))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("fork", "/sessions/:sessionID/fork")
+      .setPath(bySession)
+      .setPayload(Schema.Struct(Struct.omit(Options.ForkOptions.fields, "sessionID")))
+      .addSuccess(Options.Forked, { status: 201 })
+      .addError(ChangeFailure)
+      .addError(failures(MessageNotFound))
+      .addError(failures(ReadError))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("reset", "/sessions/:sessionID/reset")
+      .setPath(bySession)
+      .addSuccess(Options.Branched)
+      .addError(ChangeFailure)
+      .addError(branching)
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("undo", "/sessions/:sessionID/undo")
+      .setPath(bySession)
+      .setPayload(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID")))
+      .addSuccess(Undone)
+      .addError(ChangeFailure)
+      .addError(restoring)
+      .addError(failures(NothingToUndo))
+      .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.post("redo", "/sessions/:sessionID/redo")
+      .setPath(bySession)
+      .setPayload(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID")))
+      .addSuccess(Undone)
+      .addError(ChangeFailure)
+      .addError(restoring)
+      .addError(failures(Schema.Union(NothingToRedo, RedoRefused)))
+      .middleware(Prompting)
+  )
