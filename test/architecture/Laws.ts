@@ -16,8 +16,24 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   transcript: ["log"],
   files: ["log", "core", "transcript"],
   formats: ["log", "transcript"],
-  server: ["log", "core", "transcript", "files"],
-  cli: ["log", "core", "tools", "mcp", "shell", "embedded", "models", "transcript", "files", "formats", "server"]
+  api: ["log", "core"],
+  server: ["log", "core", "transcript", "files", "api"],
+  client: ["log", "core", "api"],
+  cli: [
+    "log",
+    "core",
+    "tools",
+    "mcp",
+    "shell",
+    "embedded",
+    "models",
+    "transcript",
+    "files",
+    "formats",
+    "api",
+    "server",
+    "client"
+  ]
 }
 
 /** The folders of a package, lower first. Modules outside of a folder stand at ".", without it above all folders. */
@@ -95,7 +111,8 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "import",
     "source"
   ],
-  server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation"],
+  api: ["wire", "group"],
+  server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
 

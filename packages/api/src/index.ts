@@ -3,8 +3,8 @@
  *
  * @module @daybook/api
  */
-export * as Access from "./Access.ts"
+export * as Access from "./wire/Access.ts"
 export { Api } from "./Api.ts"
-export * as Cursor from "./Cursor.ts"
-export * as EventFrames from "./EventFrames.ts"
-export * as Failure from "./Failure.ts"
+export * as Cursor from "./wire/Cursor.ts"
+export * as EventFrames from "./wire/EventFrames.ts"
+export * as Failure from "./wire/Failure.ts"

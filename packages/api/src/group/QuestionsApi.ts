@@ -4,8 +4,8 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
-import { Prompting, Reading } from "../Access.ts"
-import { failures } from "../Failure.ts"
+import { Prompting, Reading } from "../wire/Access.ts"
+import { failures } from "../wire/Failure.ts"
 import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
 
 const byCall = Schema.Struct(QuestionRef.fields)

@@ -13,18 +13,20 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Session } from "@daybook/log/domain/Message"
 import { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
+import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { SessionMetrics } from "@daybook/log/domain/Usage"
 import { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
-import { AppendError, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import { AppendError, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionPage } from "@daybook/log/store/Pages"
 import { StoreError } from "@daybook/log/store/StoreError"
-import { Administering, Prompting, Reading } from "../Access.ts"
-import { failures } from "../Failure.ts"
+import { Administering, Prompting, Reading } from "../wire/Access.ts"
+import { failures } from "../wire/Failure.ts"
 import { bySession, ChangeFailure, count, ReadFailure, text } from "./Shared.ts"
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
 const naming = failures(Schema.Union(InvalidInput, TitleAmbiguous, ...AppendError.members, ...StoreError.members))
 const placing = failures(AddressTaken)
+const labelling = failures(Schema.Union(MessageNotFound, EventUnreadable))
 const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 
 /** Sessions, their state, and changes of it. */
@@ -58,9 +60,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
       .addError(listing)
       .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("active", "/sessions/active").addSuccess(Schema.Array(SessionID)).middleware(Reading)
-  )
+  .add(HttpApiEndpoint.get("active", "/sessions/active").addSuccess(Schema.Array(SessionID)).middleware(Reading))
   .add(
     HttpApiEndpoint.get("interrupted", "/sessions/interrupted")
       .addSuccess(Schema.Array(Session))
@@ -143,6 +143,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
       .setPath(Schema.Struct({ ...bySession.fields, messageID: Schema.String }))
       .setPayload(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label")))
       .addError(ChangeFailure)
+      .addError(labelling)
       .middleware(Prompting)
   )
   .add(

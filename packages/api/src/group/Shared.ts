@@ -5,7 +5,7 @@ import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { AppendError, SessionNotFound } from "@daybook/log/log/EventLog"
 import { StoreError } from "@daybook/log/store/StoreError"
-import { failures } from "../Failure.ts"
+import { failures } from "../wire/Failure.ts"
 
 export const bySession = Schema.Struct({ sessionID: SessionID })
 

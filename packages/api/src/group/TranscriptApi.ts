@@ -11,8 +11,8 @@ import { TodoItem } from "@daybook/log/domain/Todo"
 import { TreePage } from "@daybook/log/domain/Tree"
 import { ReadError } from "@daybook/log/log/EventLog"
 import { MessagePage } from "@daybook/log/store/Pages"
-import { Reading } from "../Access.ts"
-import { failures } from "../Failure.ts"
+import { Reading } from "../wire/Access.ts"
+import { failures } from "../wire/Failure.ts"
 import { bySession, count, ReadFailure } from "./Shared.ts"
 
 /** Transcripts, and what is read from them. */

@@ -20,8 +20,8 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Input, Session } from "@daybook/log/domain/Message"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
-import { Prompting, Reading } from "../Access.ts"
-import { failures } from "../Failure.ts"
+import { Prompting, Reading } from "../wire/Access.ts"
+import { failures } from "../wire/Failure.ts"
 import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))

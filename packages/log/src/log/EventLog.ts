@@ -290,6 +290,8 @@ export type FeedPage = typeof FeedPage.Type
 export class EventLog extends Context.Tag("@daybook/log/EventLog")<
   EventLog,
   {
+    /** Names the database: eight hexadecimal digits, chosen at its creation. A copy has the same. */
+    readonly identity: string
     /**
      * Stores the drafts at the session's next sequence numbers, with their projections and the commit hook, in one
      * durable transaction, and returns the stored events (EV-1). When it returns, the events survive a power cut. It is

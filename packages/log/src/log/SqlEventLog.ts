@@ -210,6 +210,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 
   return EventLog.of({
+    identity,
     append,
     ...makeReads(readSql, tails),
     ...makeReplay(target, tails),

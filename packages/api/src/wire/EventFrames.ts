@@ -7,8 +7,8 @@ import { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 /** The media types of a stream; a client chooses with `accept`. */
 export const mediaTypes = { sse: "text/event-stream", ndjson: "application/x-ndjson" } as const
 
-/** Why a stream ends. After `draining` and `slow`, connect again with the cursor. */
-export const EndReason = Schema.Literal("draining", "slow", "removed", "expired", "failed")
+/** Why a stream ends. After `draining`, connect again with the cursor. `complete`: the replay has ended, and was not followed. */
+export const EndReason = Schema.Literal("complete", "draining", "removed", "expired", "failed")
 export type EndReason = typeof EndReason.Type
 
 /** The data of the last frame of a stream. A stream that ends without it was cut off. */

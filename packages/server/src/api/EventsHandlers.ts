@@ -1,0 +1,92 @@
+/** Answers requests for events: pages, and streams of a session or of all sessions. Spec: HT-40..HT-51 in specs/http.md. */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { Effect, Schema } from "effect"
+import { Api } from "@daybook/api"
+import * as Cursor from "@daybook/api/wire/Cursor"
+import type { EndReason } from "@daybook/api/wire/EventFrames"
+import { failures } from "@daybook/api/wire/Failure"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import {
+  CursorAhead,
+  CursorExpired,
+  EventLog,
+  EventUnreadable,
+  LogUnavailable,
+  SessionNotFound
+} from "@daybook/log/log/EventLog"
+import { Streams } from "./Streams.ts"
+
+const StreamError = Schema.Union(SessionNotFound, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable)
+type StreamError = typeof StreamError.Type
+
+const encodeError = Schema.encodeSync(failures(StreamError))
+
+const reasonOf = ({ _tag }: StreamError): EndReason =>
+  _tag === "SessionNotFound" ? "removed" : _tag === "CursorExpired" ? "expired" : "failed"
+
+const failed = (error: StreamError) => ({ reason: reasonOf(error), error: encodeError(error) })
+
+/** The stream has been written. */
+const written = HttpServerResponse.empty()
+
+const responseOf = (request: HttpServerRequest.HttpServerRequest) => NodeHttpServerRequest.toServerResponse(request)
+
+/** Where a request begins, in a life of the session. */
+const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string | undefined) {
+  const log = yield* EventLog
+  const given = text === undefined ? {} : yield* Cursor.parse(text, { database: log.identity, kind: "session" })
+  const { position: after = -1, incarnation } = { position: undefined, incarnation: undefined, ...given }
+  const life = incarnation ?? (yield* log.head(sessionID)).incarnation
+  const at = (position: number) => Cursor.format({ database: log.identity, incarnation: life, position })
+  return { from: { sessionID, after, incarnation: life }, at }
+})
+
+/** Events of sessions and of the feed. */
+export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
+  Effect.gen(function* () {
+    const [log, sessions, streams] = [yield* EventLog, yield* Sessions, yield* Streams]
+    return handlers
+      .handle("history", ({ path, urlParams }) =>
+        Effect.gen(function* () {
+          const { at, from } = yield* placeIn(path.sessionID, urlParams.after)
+          const { cursor, events, hasMore } = yield* sessions.history({ ...from, limit: urlParams.limit })
+          return { events, cursor: at(cursor), hasMore }
+        }).pipe(Effect.provideService(EventLog, log))
+      )
+      .handleRaw("events", ({ headers, path, request, urlParams }) =>
+        Effect.gen(function* () {
+          const { at, from } = yield* placeIn(path.sessionID, urlParams.after ?? headers["last-event-id"])
+          yield* streams.serve(responseOf(request), request.headers["accept"], {
+            events: sessions.eventsMarked(from),
+            cursorOf: ({ seq }) => at(seq),
+            seamOf: ({ cursor }) => at(cursor),
+            start: at(from.after),
+            follow: urlParams.follow !== "0",
+            failed
+          })
+          return written
+        }).pipe(Effect.provideService(EventLog, log))
+      )
+      .handleRaw("feed", ({ headers, request, urlParams }) =>
+        Effect.gen(function* () {
+          const text = urlParams.after ?? headers["last-event-id"]
+          const database = log.identity
+          const after = text === undefined ? 0 : (yield* Cursor.parse(text, { database, kind: "feed" })).position
+          const at = (position: number) => Cursor.format({ database, position })
+          yield* streams.serve(responseOf(request), request.headers["accept"], {
+            events: log.feed({ after }),
+            cursorOf: ({ position }) => at(position),
+            seamOf: ({ cursor }) => at(cursor),
+            start: at(after),
+            follow: true,
+            failed
+          })
+          return written
+        })
+      )
+  })
+)

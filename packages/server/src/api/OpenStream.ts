@@ -1,0 +1,99 @@
+/**
+ * Writes one stream of frames to a response, as fast as its reader reads: a reader that does not read is disconnected, and holds
+ * little until then. Spec: HT-47, HT-48, HT-50, HT-52 in specs/http.md.
+ */
+import type { ServerResponse } from "node:http"
+import { Data, Deferred, Duration, Effect, type Scope } from "effect"
+import type { Encoding } from "./EventEncoding.ts"
+
+/** The reader took nothing for too long, or has gone. */
+export class Lost extends Data.TaggedError("Lost")<{ readonly reason: "slow" | "gone" }> {}
+
+export interface OpenStream {
+  /** Writes frames, and waits until the reader can take more. Fails when there is no reader any more. */
+  readonly write: (frames: ReadonlyArray<Buffer>) => Effect.Effect<void, Lost>
+  /** Writes the last frame, and ends the response. */
+  readonly end: (frame: Buffer) => Effect.Effect<void>
+  /** Shows the reader that the connection lives, unless frames wait for it. */
+  readonly beat: () => void
+}
+
+/** How long a reader may take nothing. */
+const stalledAfter = Duration.seconds(30)
+
+/** How long the last frame may take. */
+const endWithin = Duration.seconds(2)
+
+/** Frames are joined to writes of about this many bytes. */
+const writeBytes = 65_536
+
+const joined = (frames: ReadonlyArray<Buffer>): ReadonlyArray<Buffer> => {
+  const groups: Array<Array<Buffer>> = []
+  let length = Number.POSITIVE_INFINITY
+  for (const each of frames) {
+    if (length + each.length > writeBytes) {
+      groups.push([])
+      length = 0
+    }
+    groups.at(-1)?.push(each)
+    length += each.length
+  }
+  return groups.map((group) => (group.length === 1 && group[0] !== undefined ? group[0] : Buffer.concat(group)))
+}
+
+/** Waits until the response can take more, or has lost its reader. */
+const drained = (response: ServerResponse): Effect.Effect<void, Lost> =>
+  Effect.async<void, Lost>((resume) => {
+    const clear = () => response.off("drain", onDrain).off("close", onClose)
+    const onDrain = () => {
+      clear()
+      resume(Effect.void)
+    }
+    const onClose = () => {
+      clear()
+      resume(new Lost({ reason: "gone" }))
+    }
+    response.on("drain", onDrain).on("close", onClose)
+    if (response.destroyed) onClose()
+    return Effect.sync(clear)
+  })
+
+/** Begins the response. The scope's end cuts it off, if it has not ended. */
+export const open = (response: ServerResponse, encoding: Encoding): Effect.Effect<OpenStream, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const ended = yield* Deferred.make<void>()
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        response.writeHead(200, {
+          "content-type": encoding.mediaType,
+          "cache-control": "no-store, no-transform",
+          "x-accel-buffering": "no"
+        })
+        response.flushHeaders()
+        if (encoding.opening !== "") response.write(encoding.opening)
+        response.once("close", () => Deferred.unsafeDone(ended, Effect.void))
+      }),
+      () => Effect.sync(() => response.destroy())
+    )
+    const writeOne = (bytes: Buffer) =>
+      Effect.suspend((): Effect.Effect<void, Lost> => {
+        if (response.destroyed) return new Lost({ reason: "gone" })
+        if (response.write(bytes)) return Effect.void
+        return Effect.timeoutFail(drained(response), {
+          duration: stalledAfter,
+          onTimeout: () => new Lost({ reason: "slow" })
+        })
+      })
+    return {
+      write: (frames) => Effect.forEach(joined(frames), writeOne, { discard: true }),
+      end: (frame) =>
+        Effect.sync(() => response.end(frame)).pipe(
+          Effect.zipRight(Deferred.await(ended)),
+          Effect.timeoutOption(endWithin),
+          Effect.asVoid
+        ),
+      beat: () => {
+        if (!response.destroyed && response.writableLength === 0) response.write(encoding.heartbeat)
+      }
+    }
+  })

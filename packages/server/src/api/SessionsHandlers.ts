@@ -1,0 +1,30 @@
+/** Answers requests by the verbs of the facade. Spec: HT-1, HT-12, HT-13 in specs/http.md. */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { Effect } from "effect"
+import { Api } from "@daybook/api"
+import { Sessions } from "@daybook/core/session/Sessions"
+
+/** Sessions, their state, and changes of it. */
+export const layer = HttpApiBuilder.group(Api, "sessions", (handlers) =>
+  Effect.map(Sessions, (sessions) =>
+    handlers
+      .handle("create", ({ payload }) => sessions.create(payload))
+      .handle("named", ({ payload }) => sessions.named(payload))
+      .handle("addressed", ({ payload }) => Effect.map(sessions.addressed(payload), (found) => found ?? null))
+      .handle("list", ({ urlParams }) => sessions.list(urlParams))
+      .handle("active", () => sessions.active)
+      .handle("interrupted", () => sessions.interrupted)
+      .handle("waiting", () => sessions.waiting)
+      .handle("get", ({ path }) => sessions.get(path.sessionID))
+      .handle("usage", ({ path }) => sessions.usage(path.sessionID))
+      .handle("metrics", ({ path }) => sessions.metrics(path.sessionID))
+      .handle("rename", ({ path, payload }) => sessions.rename(path.sessionID, payload.title))
+      .handle("switchAgent", ({ path, payload }) => sessions.switchAgent(path.sessionID, payload.agent))
+      .handle("switchModel", ({ path, payload }) => sessions.switchModel(path.sessionID, payload))
+      .handle("move", ({ path, payload }) => sessions.move(path.sessionID, payload))
+      .handle("place", ({ path, payload }) => sessions.place(path.sessionID, payload))
+      .handle("setBudget", ({ path, payload }) => sessions.setBudget(path.sessionID, payload))
+      .handle("label", ({ path, payload }) => sessions.label({ ...path, ...payload }))
+      .handle("remove", ({ path }) => sessions.remove(path.sessionID))
+  )
+)

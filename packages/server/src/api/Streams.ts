@@ -1,0 +1,106 @@
+/**
+ * The open streams of a server: encodes their frames once, keeps them alive, and ends them when the server drains. Spec:
+ * HT-44..HT-52 in specs/http.md.
+ */
+import type { ServerResponse } from "node:http"
+import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Option, Schedule, Stream } from "effect"
+import type { End } from "@daybook/api/wire/EventFrames"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { ReplayComplete } from "@daybook/log/log/EventLog"
+import * as EventEncoding from "./EventEncoding.ts"
+import * as OpenStream from "./OpenStream.ts"
+
+/** What a stream sends. */
+export interface Source<E> {
+  /** Stored events, one seam, then new events. */
+  readonly events: Stream.Stream<SessionEvent | ReplayComplete, E>
+  readonly cursorOf: (event: SessionEvent) => string
+  readonly seamOf: (seam: ReplayComplete) => string
+  /** The cursor that the stream begins with. */
+  readonly start: string
+  /** False ends the stream at the seam. */
+  readonly follow: boolean
+  /** The last frame after a failure; its error goes to the reader. */
+  readonly failed: (error: E) => Omit<End, "cursor">
+}
+
+const heartbeatEvery = Duration.seconds(15)
+
+/** The streams of a server. */
+export class Streams extends Context.Tag("@daybook/server/Streams")<
+  Streams,
+  {
+    /** Writes a stream to the response until it ends. Fails, with nothing written, if its first events cannot be read. */
+    readonly serve: <E>(
+      response: ServerResponse,
+      accept: string | undefined,
+      source: Source<E>
+    ) => Effect.Effect<void, E>
+    /** Ends all streams with their cursors, and every new one at once. */
+    readonly drain: Effect.Effect<void>
+  }
+>() {}
+
+const isSeam = (item: SessionEvent | ReplayComplete): item is ReplayComplete => item.type === "replay.complete"
+
+/** The items after the first chunk, which is read at once: a source that cannot be read is a status, not a stream. */
+const begun = <A, E>(items: Stream.Stream<A, E>) =>
+  Effect.gen(function* () {
+    const pull = yield* Stream.toPull(items)
+    const first = yield* Effect.catchAll(
+      pull,
+      Option.match({ onNone: () => Effect.succeed(Chunk.empty<A>()), onSome: (error) => Effect.fail(error) })
+    )
+    return Stream.concat(Stream.fromChunk(first), Stream.repeatEffectChunkOption(pull))
+  })
+
+/** Writes the frames of the items; returns the cursor behind the last one, and how the source ended. */
+const pump = <E>(
+  items: Stream.Stream<SessionEvent | ReplayComplete, E>,
+  { cursorOf, seamOf, start }: Source<E>,
+  stream: OpenStream.OpenStream,
+  encoding: EventEncoding.Encoding
+) => {
+  let cursor = start
+  const frame = (item: SessionEvent | ReplayComplete): Buffer => {
+    cursor = isSeam(item) ? seamOf(item) : cursorOf(item)
+    return isSeam(item) ? encoding.seam({ cursor }) : encoding.event(item, cursor)
+  }
+  return Stream.runForEachChunk(items, (chunk) => stream.write(Chunk.toReadonlyArray(chunk).map(frame))).pipe(
+    Effect.either,
+    Effect.map((outcome) => ({ outcome, cursor }))
+  )
+}
+
+const make = Effect.gen(function* () {
+  const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
+  const open = new Set<OpenStream.OpenStream>()
+  const draining = yield* Deferred.make<void>()
+
+  yield* Effect.sync(() => {
+    for (const each of open) each.beat()
+  }).pipe(Effect.schedule(Schedule.spaced(heartbeatEvery)), Effect.forkScoped)
+
+  const serve = <E>(response: ServerResponse, accept: string | undefined, source: Source<E>): Effect.Effect<void, E> =>
+    Effect.gen(function* () {
+      const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
+      const items = yield* begun(source.follow ? source.events : Stream.takeUntil(source.events, isSeam))
+      const stream = yield* OpenStream.open(response, encoding)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => open.add(stream)),
+        () => Effect.sync(() => open.delete(stream))
+      )
+      const { cursor, outcome } = yield* pump(Stream.interruptWhenDeferred(items, draining), source, stream, encoding)
+      if (Either.isRight(outcome)) {
+        const reason = (yield* Deferred.isDone(draining)) ? "draining" : "complete"
+        yield* stream.end(encoding.end({ reason, cursor }))
+      } else if (!(outcome.left instanceof OpenStream.Lost)) {
+        yield* stream.end(encoding.end({ ...source.failed(outcome.left), cursor }))
+      }
+    }).pipe(Effect.scoped)
+
+  return Streams.of({ serve, drain: Effect.asVoid(Deferred.succeed(draining, undefined)) })
+})
+
+/** No stream is open at first. */
+export const layer = Layer.scoped(Streams, make)

@@ -1,0 +1,56 @@
+/**
+ * Answers requests that prompt and run. A request that waits for work returns before a proxy or a client would give up, and the
+ * work goes on. Spec: HT-12, HT-13 in specs/http.md.
+ */
+import { createHash } from "node:crypto"
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { Duration, Effect, Option } from "effect"
+import { Api } from "@daybook/api"
+import { Sessions } from "@daybook/core/session/Sessions"
+
+const atMost = Duration.seconds(25)
+
+/** The id of a prompt that has none: any key makes a valid one. */
+const idOf = (key: string): string => `msg_key-${createHash("sha256").update(key).digest("hex").slice(0, 40)}`
+
+/** Prompts, runs and branches. */
+export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
+  Effect.map(Sessions, (sessions) =>
+    handlers
+      .handle("prompt", ({ headers, path, payload }) => {
+        const key = headers["idempotency-key"]
+        const id = payload.id ?? (key === undefined ? undefined : idOf(key))
+        return sessions.prompt({ ...path, ...payload, id })
+      })
+      .handle("inbox", ({ path }) => sessions.inbox(path.sessionID))
+      .handle("withdraw", ({ path }) => sessions.withdraw(path.sessionID, path.messageID))
+      .handle("ask", ({ path, payload }) =>
+        // The end of the time ends the waiting, not the work.
+        Effect.map(
+          Effect.timeoutOption(sessions.ask({ ...path, ...payload }), atMost),
+          Option.getOrElse(() => ({ pending: true }) as const)
+        )
+      )
+      .handle("wait", ({ path }) =>
+        Effect.gen(function* () {
+          const settled = yield* Effect.timeoutOption(sessions.wait(path.sessionID), atMost)
+          return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
+        })
+      )
+      .handle("resume", ({ path }) =>
+        Effect.gen(function* () {
+          const settled = yield* Effect.timeoutOption(sessions.resume(path.sessionID), atMost)
+          return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
+        })
+      )
+      .handle("interrupt", ({ path, payload }) => sessions.interrupt(path.sessionID, payload))
+      .handle("settle", ({ path }) => sessions.settle(path.sessionID))
+      .handle("compact", ({ path }) => sessions.compact(path.sessionID))
+      .handle("unprune", ({ path }) => sessions.unprune(path.sessionID))
+      .handle("branch", ({ path, payload }) => sessions.branch({ ...path, ...payload }))
+      .handle("fork", ({ path, payload }) => sessions.fork({ ...path, ...payload }))
+      .handle("reset", ({ path }) => sessions.reset(path.sessionID))
+      .handle("undo", ({ path, payload }) => sessions.undo({ ...path, ...payload }))
+      .handle("redo", ({ path, payload }) => sessions.redo({ ...path, ...payload }))
+  )
+)
