@@ -3,4 +3,4 @@
  *
  * @module @daybook/client
  */
-export { Api } from "@daybook/api"
+export { ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"

@@ -1,0 +1,22 @@
+/** Why a server did not answer as the API says. Errors of the verbs themselves are those of `Sessions` (core). */
+import { Schema } from "effect"
+
+/** The server cannot be reached, or the connection broke before it answered. */
+export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>("@daybook/client/ServerUnreachable")(
+  "ServerUnreachable",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the server cannot be reached: ${this.details}`
+  }
+}
+
+/** The answer is not one of the API: another program listens there, or its version differs. */
+export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>("@daybook/client/UnexpectedAnswer")(
+  "UnexpectedAnswer",
+  { status: Schema.Int, details: Schema.String }
+) {
+  override get message() {
+    return `the server answered ${this.status}, which the API does not have: ${this.details}`
+  }
+}

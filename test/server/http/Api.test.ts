@@ -1,0 +1,121 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { issue } from "../../../packages/server/src/api/Tokens.ts"
+import { newSession } from "../../support/Harness.ts"
+import * as ServedApi from "./support/ServedApi.ts"
+import { answer, post, request, token } from "./support/ServedApi.ts"
+
+layer(ServedApi.layer())("the API over TCP", (it) => {
+  it.effect("HT-1: a verb has the result of the facade's verb", () =>
+    Effect.gen(function* () {
+      const session = yield* newSession()
+      yield* (yield* Sessions).rename(session.id, "over HTTP")
+      const found = yield* answer(`/sessions/${session.id}`)
+      assert.deepEqual(found, { status: 200, body: { ...(yield* (yield* Sessions).get(session.id)) } })
+    })
+  )
+
+  it.effect("HT-3: an invalid id is 400 (S7.8) and names the field", () =>
+    Effect.gen(function* () {
+      const { body, status } = yield* answer("/sessions/nope")
+      assert.strictEqual(status, 400)
+      assert.include(JSON.stringify(body), '"path":["sessionID"]')
+    })
+  )
+
+  it.effect("HT-10: an error has its status, its fields, its code and its message", () =>
+    Effect.map(answer("/sessions/ses_unknown"), (found) =>
+      assert.deepEqual(found, {
+        status: 404,
+        body: { _tag: "SessionNotFound", sessionID: "ses_unknown", message: "there is no session ses_unknown" }
+      })
+    )
+  )
+
+  it.effect("HT-12: a repeated idempotency key admits one prompt", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const send = (text: string) =>
+        post(
+          `/sessions/${id}/prompts`,
+          { prompt: { text }, resume: false },
+          { "idempotency-key": "a key, with ünicode" }
+        )
+      const first = yield* send("hi")
+      assert.deepEqual(yield* send("hi"), first)
+      assert.strictEqual((yield* send("other")).status, 409)
+      assert.lengthOf(yield* (yield* Sessions).inbox(id), 1)
+    })
+  )
+
+  it.effect("HT-20: without a token, or with a wrong one, nothing is answered", () =>
+    Effect.gen(function* () {
+      for (const authorization of ["", "Bearer wrong", `Bearer ${token}x`, `Basic ${token}`]) {
+        const { body, status } = yield* answer("/sessions", { headers: { authorization } })
+        assert.deepInclude(body, { _tag: "Unauthorized" })
+        assert.strictEqual(status, 401)
+      }
+      assert.strictEqual((yield* answer("/health", { headers: { authorization: "" } })).status, 200)
+    })
+  )
+
+  it.effect("HT-21: a token reaches only its scope and its session", () =>
+    Effect.gen(function* () {
+      const [own, other] = [yield* newSession(), yield* newSession()]
+      const bearer = (given: string) => ({ authorization: `Bearer ${given}` })
+      const reader = bearer(issue(token, { scope: "read", sessionID: own.id }))
+      const statuses = yield* Effect.forEach(
+        [
+          request(`/sessions/${own.id}`, { headers: reader }),
+          request(`/sessions/${other.id}`, { headers: reader }),
+          request("/sessions", { headers: reader }),
+          request(`/sessions/${own.id}`, { method: "DELETE", headers: reader }),
+          request(`/sessions/${own.id}`, { headers: bearer(issue(token, { scope: "read", expires: -1 })) })
+        ],
+        Effect.map(({ status }) => status)
+      )
+      assert.deepEqual(statuses, [200, 403, 403, 403, 401])
+    })
+  )
+
+  it.effect("HT-45: a replay that is not followed ends after its seam, with the cursor to go on from", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const admit = (text: string) =>
+        Effect.flatMap(Sessions, (sessions) => sessions.prompt({ sessionID: id, prompt: { text }, resume: false }))
+      const frames = (after: string) =>
+        Effect.flatMap(
+          request(`/sessions/${id}/events?follow=0&after=${after}`, { headers: { accept: "application/x-ndjson" } }),
+          (response) =>
+            Effect.map(
+              Effect.promise(() => response.text()),
+              (text) =>
+                text
+                  .trim()
+                  .split("\n")
+                  .map((line): Record<string, unknown> => JSON.parse(line))
+            )
+        )
+      yield* admit("one")
+      const first = yield* frames("-1")
+      assert.deepEqual(
+        first.map(({ frame }) => frame),
+        ["event", "replay.complete", "end"]
+      )
+      yield* admit("two")
+      const second = yield* frames(String(first.at(-1)?.["cursor"]))
+      assert.include(JSON.stringify(second[0]), '"two"')
+      assert.notInclude(JSON.stringify(second), '"one"')
+    })
+  )
+
+  it.effect("HT-42: the cursor of another database is refused", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const { body, status } = yield* answer(`/sessions/${id}/events?after=d1.00000000.1.0`)
+      assert.strictEqual(status, 400)
+      assert.deepInclude(body, { _tag: "ForeignCursor", reason: "database" })
+    })
+  )
+})
