@@ -55,6 +55,14 @@ export const turn = (): ReadonlyArray<Draft> => {
   ]
 }
 
+/** An event whose text is a time, in milliseconds. */
+export const timed = (time: number): Draft =>
+  draft("session.next.prompt.admitted", {
+    messageID: MessageID.make(identifier("msg")),
+    prompt: { text: `at ${time} ${question}` },
+    delivery: "steer"
+  })
+
 /** Bytes of one turn's content: the prompt, the answer, the call's input and output. */
 export const saidBytes = question.length + answer.length + source.length + 60
 

@@ -35,6 +35,7 @@ await build({
   entryPoints: {
     run: join(bench, "run.ts"),
     ExportChild: join(bench, "ExportChild.ts"),
+    HttpChild: join(bench, "HttpChild.ts"),
     ExporterProgram: join(bench, "..", "packages", "files", "src", "ExporterProgram.ts")
   },
   plugins: [installed],

@@ -15,6 +15,7 @@ import * as FanOut from "./FanOut.ts"
 import { type Figure, quantile, table, verdict } from "./Figures.ts"
 import * as FilesExport from "./FilesExport.ts"
 import * as Formats from "./Formats.ts"
+import * as Http from "./Http.ts"
 import * as Imports from "./Imports.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
@@ -36,8 +37,8 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell; separated by
-                 commas
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, http;
+                 separated by commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
   --rounds N     rounds of each measurement (default 5, quick 2)
@@ -45,6 +46,8 @@ const usage = `npm run bench -- [options]
   --json         print one JSON object instead of the table`
 
 interface Options {
+  /** The folder of the bundles. */
+  readonly cache: string
   readonly directory: string
   readonly rounds: number
   readonly quick: boolean
@@ -381,6 +384,22 @@ const formats = ({ directory, quick, rounds }: Options): Promise<ReadonlyArray<F
   ])
 }
 
+const http = async ({ cache, directory, quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const { many, one, readers, replay } = await Http.measure(cache, directory, rounds, quick ? 500 : 2_000)
+  const sides = ({ bare, ours }: Http.Result["one"], at: string): ReadonlyArray<Figure> => [
+    { name: `node:http and a FULL insert, ${at}`, value: bare, unit: "per second" },
+    { name: `prompts over HTTP, ${at}`, value: ours, unit: "per second" },
+    { name: `prompts over HTTP, ${at}, against it`, value: ours / bare, unit: "x", bar: atLeast(0.5) }
+  ]
+  return [
+    ...sides(one, "1 connection"),
+    ...sides(many, "64 connections"),
+    { name: "replay of 1,001 events", value: replay, unit: "ms", bar: atMost(20) },
+    { name: "append to 1,000 readers, p50", value: readers.p50, unit: "ms" },
+    { name: "append to 1,000 readers, p99", value: readers.p99, unit: "ms", bar: atMost(50) }
+  ]
+}
+
 const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<Figure>>> = {
   append,
   replay,
@@ -399,7 +418,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   prune,
   search,
   formats,
-  shell
+  shell,
+  http
 }
 
 /** Runs turns, for the count of their system calls. */
@@ -433,7 +453,7 @@ export const main = async (args: ReadonlyArray<string>, cache: string): Promise<
     for (const name of names) {
       if (!values.json) console.error(`measuring ${name} ...`)
       figures.push(
-        ...((await measurements[name]?.({ directory, rounds, quick: values.quick, full: values.full })) ?? [])
+        ...((await measurements[name]?.({ cache, directory, rounds, quick: values.quick, full: values.full })) ?? [])
       )
     }
   } finally {
