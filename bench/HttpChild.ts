@@ -97,6 +97,9 @@ const bare = (filename: string) => {
   server.listen(0, "127.0.0.1", () => say(`port ${(server.address() as AddressInfo).port}`))
 }
 
+// The parent has ended.
+process.stdin.on("end", () => process.exit(0)).resume()
+
 const [mode, filename = "", token = ""] = process.argv.slice(2)
 if (mode === "bare") bare(filename)
 else void Effect.runPromise(ours(filename, AccessToken.make(token)))
