@@ -1,10 +1,25 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, request, token } from "./support/ServedApi.ts"
+
+const Head = Schema.Struct({ cursor: Schema.String })
+
+/** The text of a stream up to its first event. */
+const firstEvent = (path: string) =>
+  Effect.flatMap(request(path, { headers: { accept: "application/x-ndjson" } }), ({ body }) =>
+    Effect.promise(async () => {
+      const [reader, decoder] = [body?.getReader(), new TextDecoder()]
+      let text = ""
+      while (!text.includes('"frame":"event"') || !text.endsWith("\n"))
+        text += decoder.decode((await reader?.read())?.value)
+      await reader?.cancel()
+      return text
+    })
+  )
 
 layer(ServedApi.layer())("the API over TCP", (it) => {
   it.effect("HT-1: a verb has the result of the facade's verb", () =>
@@ -107,6 +122,24 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       const second = yield* frames(String(first.at(-1)?.["cursor"]))
       assert.include(JSON.stringify(second[0]), '"two"')
       assert.notInclude(JSON.stringify(second), '"one"')
+    })
+  )
+
+  it.effect("HT-53: a reader that begins at the head gets only new events, of a session and of the feed", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const heads = yield* Effect.forEach([`/sessions/${id}/head`, "/head"], (path) =>
+        Effect.flatMap(answer(path), ({ body }) => Schema.decodeUnknown(Head)(body))
+      )
+      const [own, all] = heads.map(({ cursor }) => cursor)
+      yield* Effect.flatMap(Sessions, (sessions) =>
+        sessions.prompt({ sessionID: id, prompt: { text: "new" }, resume: false })
+      )
+      for (const path of [`/sessions/${id}/events?after=${own}`, `/events?after=${all}`]) {
+        const text = yield* firstEvent(path)
+        assert.include(text, '"new"')
+        assert.notInclude(text, "session.created")
+      }
     })
   )
 

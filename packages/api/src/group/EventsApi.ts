@@ -5,7 +5,14 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { CursorAhead, CursorExpired, EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
+import {
+  CursorAhead,
+  CursorExpired,
+  EventUnreadable,
+  LogUnavailable,
+  ReadError,
+  SessionNotFound
+} from "@daybook/log/log/EventLog"
 import { Reading } from "../wire/Access.ts"
 import { ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
@@ -24,6 +31,10 @@ export const EventsPage = Schema.Struct({
   hasMore: Schema.Boolean
 })
 export type EventsPage = typeof EventsPage.Type
+
+/** Where a log ends: to follow from now on, begin with the cursor. */
+export const SessionHead = Schema.Struct({ seq: Schema.Int, cursor: Schema.String })
+export type SessionHead = typeof SessionHead.Type
 
 const reading = failures(Schema.Union(ForeignCursor, ...ReadError.members))
 const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable))
@@ -49,6 +60,19 @@ export const EventsApi = HttpApiGroup.make("events")
       .setUrlParams(Schema.Struct({ after: text, limit: count }))
       .addSuccess(EventsPage)
       .addError(reading)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("head", "/sessions/:sessionID/head")
+      .setPath(bySession)
+      .addSuccess(SessionHead)
+      .addError(failures(Schema.Union(SessionNotFound, LogUnavailable)))
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("feedHead", "/head")
+      .addSuccess(Schema.Struct({ cursor: Schema.String }))
+      .addError(failures(Schema.Union(EventUnreadable, LogUnavailable)))
       .middleware(Reading)
   )
   .add(

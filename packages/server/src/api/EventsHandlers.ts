@@ -45,6 +45,19 @@ const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string 
   return { from: { sessionID, after, incarnation: life }, at }
 })
 
+/** The position of the latest event of all sessions: a cursor ahead of it names it. */
+const latest = Effect.gen(function* () {
+  const log = yield* EventLog
+  const page = log.readFeed({ after: Number.MAX_SAFE_INTEGER, gaps: true, limit: 1 })
+  return yield* page.pipe(
+    Effect.map(({ position }) => position),
+    Effect.catchTags({
+      CursorAhead: ({ latest }) => Effect.succeed(latest),
+      CursorExpired: ({ floor }) => Effect.succeed(floor)
+    })
+  )
+})
+
 /** Events of sessions and of the feed. */
 export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
   Effect.gen(function* () {
@@ -56,6 +69,18 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
           const { cursor, events, hasMore } = yield* sessions.history({ ...from, limit: urlParams.limit })
           return { events, cursor: at(cursor), hasMore }
         }).pipe(Effect.provideService(EventLog, log))
+      )
+      .handle("head", ({ path }) =>
+        Effect.map(log.head(path.sessionID), ({ incarnation, seq }) => ({
+          seq,
+          cursor: Cursor.format({ database: log.identity, incarnation, position: seq })
+        }))
+      )
+      .handle("feedHead", () =>
+        latest.pipe(
+          Effect.map((position) => ({ cursor: Cursor.format({ database: log.identity, position }) })),
+          Effect.provideService(EventLog, log)
+        )
       )
       .handleRaw("events", ({ headers, path, request, urlParams }) =>
         Effect.gen(function* () {
