@@ -24,8 +24,7 @@ const started = (command: string, args: ReadonlyArray<string>, user: { readonly 
 
 const isLinux = process.platform === "linux"
 const kinds = [
-  { kind: "own control stream", runs: true },
-  { kind: "fifo", runs: true },
+  { kind: "no sandbox", runs: true },
   { kind: "sandbox", runs: isLinux },
   // Without any privilege, the keeper must find and signal the processes of the sandbox as well.
   { kind: "sandbox of another user", runs: isLinux && process.getuid?.() === 0, user: { uid: 65_534 } }

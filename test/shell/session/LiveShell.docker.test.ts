@@ -27,7 +27,7 @@ describe.runIf(hasDockerd)("in a container", { concurrent: true }, () => {
     transport: transport("ash"),
     processes,
     folder: "/home",
-    closable: "3 4 5",
+    closable: "3 4 5 9",
     execFails: "true",
     stopsLists: false
   })

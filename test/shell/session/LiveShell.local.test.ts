@@ -7,15 +7,8 @@ import * as LocalTransport from "../../../packages/shell/src/transport/LocalTran
 import { liveShellContract } from "../support/LiveShellContract.ts"
 import { processes } from "../support/Processes.ts"
 
-const local = LocalTransport.make()
-
-describe.concurrent("with its own control stream", () => {
-  liveShellContract({ name: "local", transport: Effect.succeed(local), processes, folder: "/usr" })
-})
-
-describe.concurrent("with the keeper's fifo", () => {
-  const transport = Effect.succeed({ ...local, controlled: false, runControlled: local.run })
-  liveShellContract({ name: "local, fifo", transport, processes, folder: "/usr" })
+describe.concurrent("with bash", () => {
+  liveShellContract({ name: "local", transport: Effect.succeed(LocalTransport.make()), processes, folder: "/usr" })
 })
 
 /** A folder of all programs but bash. */
@@ -38,7 +31,7 @@ describe.concurrent("SL-12: without bash", () => {
     transport,
     processes,
     folder: "/usr",
-    closable: "3 4 5",
+    closable: "3 4 5 9",
     execFails: "true",
     stopsLists: false
   })

@@ -18,10 +18,10 @@ let marks = 0
 const uniqueSeconds = () => `5${String(process.pid).padStart(8, "0")}.${++marks}`
 
 /** The local transport. `before` runs before the keeper gets an order. */
-const observed = (before: (order: string) => void, transport: Transport = local): Transport => ({
-  ...transport,
+const observed = (before: (order: string) => void): Transport => ({
+  ...local,
   run: (script) =>
-    Effect.map(transport.run(script), (program) => ({
+    Effect.map(local.run(script), (program) => ({
       ...program,
       write: (bytes) =>
         Effect.suspend(() => {
@@ -63,62 +63,56 @@ it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if i
   })
 )
 
-for (const [name, transport] of [
-  ["own control stream", local],
-  ["fifo", { ...local, controlled: false, runControlled: local.run }]
-] as const) {
-  it.scopedLive(`SL-18: a second interruption does not end the stop of the first (${name})`, () =>
-    Effect.gen(function* () {
-      const mark = uniqueSeconds()
-      const started = yield* Deferred.make<void>()
-      let again = () => {}
-      const shell = yield* openShell(
-        observed((order) => isInterrupt(order) && again(), transport),
-        "/"
+it.scopedLive("SL-18: a second interruption does not end the stop of the first", () =>
+  Effect.gen(function* () {
+    const mark = uniqueSeconds()
+    const started = yield* Deferred.make<void>()
+    let again = () => {}
+    const shell = yield* openShell(
+      observed((order) => isInterrupt(order) && again()),
+      "/"
+    )
+    const fiber = yield* Effect.forkDaemon(
+      shell.live.run(
+        { text: `setsid sleep ${mark} & echo started; sleep ${mark}` },
+        { ...silent, stdout: () => Deferred.unsafeDone(started, Effect.void) }
       )
-      const fiber = yield* Effect.forkDaemon(
-        shell.live.run(
-          { text: `setsid sleep ${mark} & echo started; sleep ${mark}` },
-          { ...silent, stdout: () => Deferred.unsafeDone(started, Effect.void) }
-        )
-      )
-      again = () => fiber.unsafeInterruptAsFork(fiber.id())
-      yield* Deferred.await(started)
-      expect(Exit.isInterrupted(yield* Fiber.interrupt(fiber))).toBe(true)
-      expect(yield* processes(`sleep ${mark}`)).toEqual([])
-      expect((yield* shell.run("echo hi")).stdout).toBe("hi\n")
-    })
-  )
+    )
+    again = () => fiber.unsafeInterruptAsFork(fiber.id())
+    yield* Deferred.await(started)
+    expect(Exit.isInterrupted(yield* Fiber.interrupt(fiber))).toBe(true)
+    expect(yield* processes(`sleep ${mark}`)).toEqual([])
+    expect((yield* shell.run("echo hi")).stdout).toBe("hi\n")
+  })
+)
 
-  it.scopedLive(`SL-16: a shell that ends while it is stopped leaves no process (${name})`, () =>
-    Effect.gen(function* () {
-      const mark = uniqueSeconds()
-      let end = () => {}
-      const shell = yield* openShell(
-        observed((order) => isInterrupt(order) && end(), transport),
-        "/"
-      )
-      const pid = Number((yield* shell.run("echo $$")).stdout)
-      end = () => process.kill(pid, "SIGKILL")
-      const answer = yield* shell.stop(`setsid sleep ${mark} & sleep ${mark} & echo started; sleep ${mark}`)
-      expect(answer).toMatchObject({ stopped: true, code: 124, closed: "exited" })
-      expect(yield* processes(`sleep ${mark}`)).toEqual([])
-    })
-  )
+it.scopedLive("SL-16: a shell that ends while it is stopped leaves no process", () =>
+  Effect.gen(function* () {
+    const mark = uniqueSeconds()
+    let end = () => {}
+    const shell = yield* openShell(
+      observed((order) => isInterrupt(order) && end()),
+      "/"
+    )
+    const pid = Number((yield* shell.run("echo $$")).stdout)
+    end = () => process.kill(pid, "SIGKILL")
+    const answer = yield* shell.stop(`setsid sleep ${mark} & sleep ${mark} & echo started; sleep ${mark}`)
+    expect(answer).toMatchObject({ stopped: true, code: 124, closed: "exited" })
+    expect(yield* processes(`sleep ${mark}`)).toEqual([])
+  })
+)
 
-  it.scopedLive(`SL-17: the end of the keeper closes the shell with everything that it started (${name})`, () =>
-    Effect.gen(function* () {
-      const mark = uniqueSeconds()
-      const shell = yield* openShell(transport, "/")
-      // The keeper's script has the mark of the shell.
-      const killKeeper =
-        'kill -KILL $(cd /proc && grep -lF "=$DAYBOOK_SHELL" [0-9]*/cmdline 2>/dev/null | cut -d / -f 1)'
-      const answer = yield* shell.run(`setsid sleep ${mark} & sleep ${mark} & ${killKeeper}; sleep ${mark}`)
-      expect(answer).toMatchObject({ stopped: false, code: 255, closed: "lost" })
-      expect(yield* processes(`sleep ${mark}`)).toEqual([])
-    })
-  )
-}
+it.scopedLive("SL-17: the end of the keeper closes the shell with everything that it started", () =>
+  Effect.gen(function* () {
+    const mark = uniqueSeconds()
+    const shell = yield* openShell(local, "/")
+    // The keeper's script has the mark of the shell.
+    const killKeeper = 'kill -KILL $(cd /proc && grep -lF "=$DAYBOOK_SHELL" [0-9]*/cmdline 2>/dev/null | cut -d / -f 1)'
+    const answer = yield* shell.run(`setsid sleep ${mark} & sleep ${mark} & ${killKeeper}; sleep ${mark}`)
+    expect(answer).toMatchObject({ stopped: false, code: 255, closed: "lost" })
+    expect(yield* processes(`sleep ${mark}`)).toEqual([])
+  })
+)
 
 it.scopedLive("SL-16: a stop in a shell that was opened within another shell's command leaves no process", () =>
   Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /** Tests how the streams of a shell are cut, for any chunks. Spec: SL-14, SL-15 in specs/shell.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { FastCheck as fc } from "effect"
-import * as ControlStream from "../../../packages/shell/src/session/ControlStream.ts"
+import { Effect, FastCheck as fc } from "effect"
+import * as Dialogue from "../../../packages/shell/src/session/Dialogue.ts"
 import * as StreamCutter from "../../../packages/shell/src/session/StreamCutter.ts"
 import { cases } from "../../support/Cases.ts"
 import { cut, sizes } from "../support/Chunks.ts"
@@ -18,19 +18,23 @@ const collect = () => {
   }
 }
 
+const silent: StreamCutter.Events = { ended: () => undefined, noted: () => undefined }
+
 describe("streams of a shell", () => {
-  it("SL-15: each command gets the bytes between its tokens, and nothing is lost, for any chunks", () => {
+  it("SL-15: each command gets the bytes between its marks, and nothing is lost, for any chunks", () => {
     const commands = fc.array(fc.record({ before: text, inside: text }), { minLength: 1, maxLength: 4 })
     fc.assert(
       fc.property(commands, text, sizes, (all, after, lengths) => {
         const late = collect()
-        const cutter = StreamCutter.make(late.sink)
+        const ended: Array<string> = []
+        const cutter = StreamCutter.make(late.sink, { ...silent, ended: (...end) => ended.push(end.join(" ")) })
         const insides = all.map(({ before, inside }, index) => {
           const token = `token-${index}-of-the-command`
           const own = collect()
-          cutter.expect(`${token}<`, `${token}>`, own.sink)
-          for (const chunk of cut(Buffer.from(`${before}${token}<${inside}${token}>`), lengths)) cutter.add(chunk)
-          assert.isTrue(cutter.passed(`${token}>`))
+          cutter.expect(token, own.sink)
+          const whole = `${before}${token}<${inside}${token}>${index} /a\0`
+          for (const chunk of cut(Buffer.from(whole), lengths)) cutter.add(chunk)
+          assert.strictEqual(ended.at(-1), `${token} ${index} /a`)
           return own.text()
         })
         for (const chunk of cut(Buffer.from(after), lengths)) cutter.add(chunk)
@@ -45,29 +49,37 @@ describe("streams of a shell", () => {
     )
   })
 
-  it("SL-15: a later question's end completes the command, and neither end is output", () => {
+  it("SL-15: neither the end of a later question nor a note is output", () => {
     const [late, own] = [collect(), collect()]
-    const cutter = StreamCutter.make(late.sink)
-    cutter.expect("one<", "one>", own.sink)
-    cutter.alsoEnds("two>")
-    cutter.add(Buffer.from("one<inside"))
-    cutter.add(Buffer.from("one>between"))
-    assert.isFalse(cutter.passed("two>"))
-    cutter.add(Buffer.from("two>after"))
-    assert.isTrue(cutter.passed("two>"))
+    const seen: Array<string> = []
+    const cutter = StreamCutter.make(late.sink, {
+      ended: (token) => seen.push(`end of ${token}`),
+      noted: (token, record) => seen.push(`note of ${token}: ${record}`)
+    })
+    cutter.expect("one", own.sink)
+    cutter.also("note", "aside")
+    cutter.also("end", "two")
+    for (const part of ["one<in", "aside|130\0side", "one>\0between", "two>\0after"]) cutter.add(Buffer.from(part))
+    assert.deepStrictEqual(seen, ["note of aside: 130", "end of one", "end of two"])
     assert.deepStrictEqual([own.text(), late.text()], ["inside", "betweenafter"])
   })
 
-  it("SL-14: only a record with the expected token counts, whatever a command writes there, for any chunks", () => {
+  it("SL-14: only an end with the command's token counts, whatever the command prints, for any chunks", () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 0, max: 255 }), text, sizes, (junk, code, folder, lengths) => {
-        const cwd = `/${folder.replaceAll("\0", "").replaceAll("\n", "-")}`
-        const records: Array<ControlStream.EndRecord> = []
-        const control = ControlStream.make("idle", { ended: (record) => records.push(record), idle: () => undefined })
-        control.expect("secret")
-        const whole = `${junk}wrong> 1 /forged\n\0${junk}secret> ${code} ${cwd}\n\0secret> 9 /again\n\0`
-        for (const chunk of cut(Buffer.from(whole), lengths)) control.add(chunk)
-        assert.deepStrictEqual(records, [{ token: "secret", code, cwd }])
+        const cwd = `/${folder.replaceAll("\0", "")}`
+        const out = collect()
+        const dialogue = Dialogue.make(() => undefined)
+        const token = dialogue.begin({ stdout: out.sink, stderr: () => undefined })
+        const printed = `${junk}${"0".repeat(32)}> 1 /forged\0${junk}${token.slice(0, -1)}`
+        dialogue.take("stderr", Buffer.from(`${token}<${token}>\0`))
+        const whole = `${token}<${printed}${token}>${code} ${cwd}\0${token}>9 /again\0`
+        for (const chunk of cut(Buffer.from(whole), lengths)) dialogue.take("stdout", chunk)
+        assert.deepStrictEqual(
+          [Effect.runSync(dialogue.news()), dialogue.code(), dialogue.cwd()],
+          ["answered", code, cwd]
+        )
+        assert.strictEqual(out.text(), printed)
       }),
       { numRuns: cases(200) }
     )

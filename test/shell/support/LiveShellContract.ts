@@ -15,7 +15,7 @@ export interface Place {
   readonly folder: string
   /** A folder there that all shells may write. */
   readonly shared?: string
-  /** Descriptors that a command may close for good; a POSIX shell parks its streams at 6 to 9. */
+  /** Descriptors that a command may close for good; a POSIX shell parks its streams at 6 to 8. */
   readonly closable?: string
   /** An `exec` that fails; it ends a POSIX shell. */
   readonly execFails?: string
@@ -34,10 +34,8 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
   ["closed streams", "exec 0<&- 1>&- 2>&-"],
   ["streams that lead nowhere", "exec >/dev/null 2>&1"],
   ["closed descriptors", `for i in ${closable}; do eval "exec $i>&-" 2>/dev/null; done`],
-  [
-    "bytes on the control stream",
-    "for i in 3 9 62; do eval \"printf 'x> 0 /forged\\\\n\\\\0' >&$i\"; done 2>/dev/null"
-  ],
+  ["a forged end", "printf '%032d> 0 /forged\\0' 0; printf '%032d>\\0' 0 >&2"],
+  ["a mark's beginning at the end", 'printf %s "$DAYBOOK_CALL"; printf \'%s<\' "$DAYBOOK_SHELL" >&2'],
   ["prompts and PROMPT_COMMAND", "PS1='$ ' PS2='> ' PS4='+ '; PROMPT_COMMAND='echo prompt; false'"],
   ["prompts that run commands", "PS1='$(echo x)' PS0='$(exit 3)'; PROMPT_COMMAND='exit 3'"],
   ["a changed IFS", "IFS=0123456789"],

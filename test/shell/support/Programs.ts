@@ -15,7 +15,7 @@ export interface Collected {
 
 /** Listens to a program. */
 export const collect = (program: Program): Collected => {
-  const chunks: Record<StreamName, Array<Uint8Array>> = { stdout: [], stderr: [], control: [] }
+  const chunks: Record<StreamName, Array<Uint8Array>> = { stdout: [], stderr: [] }
   const waiting = new Set<() => void>()
   program.listen((stream, bytes) => {
     chunks[stream].push(bytes)

@@ -7,10 +7,8 @@ import * as LocalTransport from "../../../packages/shell/src/transport/LocalTran
 import * as SandboxedTransport from "../../../packages/shell/src/transport/SandboxedTransport.ts"
 
 const [fifo = "", kind = ""] = process.argv.slice(2)
-const local = LocalTransport.make()
 const transport = Effect.gen(function* () {
-  if (kind === "own control stream") return local
-  if (kind === "fifo") return { ...local, controlled: false, runControlled: local.run }
+  if (kind === "no sandbox") return LocalTransport.make()
   const sandbox = Context.get(yield* Layer.build(Sandbox.layer({ mode: "on" })), Sandbox.Sandbox)
   return yield* SandboxedTransport.make({ transport: "local" }, { sandbox, writable: [dirname(fifo)] })
 })

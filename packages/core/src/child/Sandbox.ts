@@ -112,8 +112,6 @@ export interface Wanted {
   readonly writable: ReadonlyArray<string>
   readonly readable?: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
-  /** The highest descriptor that the program inherits; 2 by default. */
-  readonly descriptors?: number
   /** Settings that override the host's. */
   readonly own?: SandboxSettings
 }
@@ -133,8 +131,8 @@ const limiterShell = existsSync("/bin/bash")
  * the number of processes.
  */
 const limiter =
-  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt "$3" ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
-  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; [ "$4" = go ] || kill -STOP $$; shift 4; exec "$@"'
+  `for fd in /proc/self/fd/*; do fd=\${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" -le ${limiterShell.highest} ] && eval "exec $fd>&-"; done; ` +
+  'ulimit -c 0; ulimit -u "$1" 2>/dev/null || ulimit -p "$1" 2>/dev/null; ulimit -d "$2" 2>/dev/null; [ "$3" = go ] || kill -STOP $$; shift 3; exec "$@"'
 
 /** New namespaces, no capabilities, no nested user namespaces, killed when this process dies. */
 const isolation = (network: boolean): ReadonlyArray<string> => [
@@ -212,7 +210,7 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
   const env = { ...rest, HOME: home }
   const shown: Shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
   const guards = guardsWithin(shown)
-  const launch = (all: Shown, kept: ReadonlyArray<Mount>, descriptors: number): Launch => {
+  const launch = (all: Shown, kept: ReadonlyArray<Mount>): Launch => {
     const mounts = mountsOf(all, kept)
     return {
       prefix: [
@@ -228,7 +226,6 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
         "sandbox",
         String(processes),
         String(Math.ceil(bytes / 1024)),
-        String(descriptors),
         "wait"
       ],
       admit: (pid) =>
@@ -238,10 +235,10 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
     }
   }
   return {
-    launch: launch(shown, guards, wanted.descriptors ?? 2),
+    launch: launch(shown, guards),
     beside: (writable) => {
       const more = writable.map((name): Mount => ({ path: name, access: "write" }))
-      return launch({ ...shown, given: [...given, ...more] }, remaining(guards), 2)
+      return launch({ ...shown, given: [...given, ...more] }, remaining(guards))
     },
     isProtected: keeping(guards),
     env,

@@ -3,9 +3,8 @@
  * finds its end. Synchronous; `LiveShell.ts` writes the lines and waits. Spec: SL-13..SL-15 in specs/shell.md.
  */
 import { randomBytes } from "node:crypto"
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import type { StreamName } from "../transport/Program.ts"
-import * as ControlStream from "./ControlStream.ts"
 import * as StreamCutter from "./StreamCutter.ts"
 
 let pool = Buffer.alloc(0)
@@ -24,27 +23,34 @@ export interface Sinks {
   readonly stderr: StreamCutter.Sink
 }
 
-/** `answered`: the shell has reported the end. `aborted`: it reads lines again and has not. `closed`: it has ended. */
-export type News = "answered" | "aborted" | "closed"
+/**
+ * `answered`: the shell has reported the end. `aborted`: it reads lines again and has not. `closed`: it has ended. `late`: none of
+ * these came in time.
+ */
+export type News = "answered" | "aborted" | "closed" | "late"
 
 interface Running {
-  readonly number: number
   /** The end with this token completes the command: its own, or that of a later question for the end. */
   token: string
-  reported: boolean
+  /** Names the news that the shell reads lines again. */
+  note: string | undefined
+  /** Streams that have passed the end. */
+  readonly passed: Record<StreamName, boolean>
   code: number | undefined
 }
 
 export interface Dialogue {
   readonly take: (stream: StreamName, bytes: Uint8Array) => void
   /** Expects the output and the end of the next command; returns its token. */
-  readonly begin: (number: number, sinks: Sinks) => string
+  readonly begin: (sinks: Sinks) => string
   /** Expects another report of the running command's end; returns its token. */
   readonly again: () => string
+  /** Expects the news that the shell reads lines again; returns its token. Undefined if it is expected already. */
+  readonly note: () => string | undefined
   /** Waits until the shell has read the command's line and runs it, or has ended. */
   readonly begun: Effect.Effect<void>
-  /** Waits for the next news of the running command. */
-  readonly news: Effect.Effect<News>
+  /** Waits for the next news of the running command, at most so long. */
+  readonly news: (millis?: number) => Effect.Effect<News>
   /** Nothing more comes. */
   readonly close: () => void
   /** Exit code of the last command that the shell reported. */
@@ -52,88 +58,109 @@ export interface Dialogue {
   readonly cwd: () => string
 }
 
-/** `mark` names the shell; `late` takes what comes outside of commands. */
-export const make = (mark: string, late: StreamCutter.Sink): Dialogue => {
-  const stdout = StreamCutter.make(late)
-  const stderr = StreamCutter.make(late)
+/** `late` takes what comes outside of commands. */
+export const make = (late: StreamCutter.Sink): Dialogue => {
   let running: Running | undefined
   let closed = false
   let aborted = false
   let code = 0
   let cwd = ""
-  let waiting: Deferred.Deferred<News> | undefined
-  let beginning: Deferred.Deferred<void> | undefined
+  let waiting: (() => void) | undefined
+  let beginning: (() => void) | undefined
 
-  const passed = ({ reported, token }: Running) => reported && stdout.passed(`${token}>`) && stderr.passed(`${token}>`)
-  const current = (): News | undefined => {
-    if (running !== undefined && passed(running)) return "answered"
-    return closed ? "closed" : aborted ? "aborted" : undefined
-  }
-  const check = () => {
-    if (beginning !== undefined && (stdout.begun() || closed)) Deferred.unsafeDone(beginning, Effect.void)
-    const news = waiting === undefined ? undefined : current()
-    if (news !== undefined && waiting !== undefined) Deferred.unsafeDone(waiting, Effect.succeed(news))
-  }
   const end = (found: number) => {
     if (running === undefined) return
     running.code ??= found
     code = running.code
   }
-  const control = ControlStream.make(mark, {
-    ended: (record) => {
-      end(record.code)
-      cwd = record.cwd ?? cwd
-      if (running?.token === record.token) running.reported = true
+  /** A record of the end: the code and the folder. A shell cannot name a deleted folder. */
+  const ended = (record: string) => {
+    const [, found = "255", folder = ""] = /^(\d{1,3}) ([^]*)$/.exec(record) ?? []
+    end(Number(found))
+    if (folder !== "") cwd = folder
+  }
+  const events = (stream: StreamName): StreamCutter.Events => ({
+    ended: (token, record) => {
+      if (running?.token !== token) return
+      running.passed[stream] = true
+      if (stream === "stdout") ended(record)
     },
-    idle: ({ code: found, number }) => {
-      if (running?.number !== number || running.code !== undefined) return
+    noted: (token, record) => {
+      if (running?.note !== token || running.code !== undefined) return
       // An interrupt took the rest of the command's line.
-      end(found)
+      end(Number(record))
       aborted = true
     }
   })
+  const streams = {
+    stdout: StreamCutter.make(late, events("stdout")),
+    stderr: StreamCutter.make(late, events("stderr"))
+  }
+
+  const current = (): News | undefined => {
+    if (running?.passed.stdout === true && running.passed.stderr) return "answered"
+    return closed ? "closed" : aborted ? "aborted" : undefined
+  }
+  const check = () => {
+    if (streams.stdout.begun() || closed) beginning?.()
+    if (current() !== undefined) waiting?.()
+  }
   return {
     take: (stream, bytes) => {
-      const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-      const part = { stdout, stderr, control }[stream]
-      part.add(buffer)
+      streams[stream].add(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       check()
     },
-    begin: (number, sinks) => {
+    begin: (sinks) => {
       const token = makeToken()
-      running = { number, token, reported: false, code: undefined }
+      running = { token, note: undefined, passed: { stdout: false, stderr: false }, code: undefined }
       aborted = false
-      control.expect(token)
-      stdout.expect(`${token}<`, `${token}>`, sinks.stdout)
-      stderr.expect(`${token}<`, `${token}>`, sinks.stderr)
+      streams.stdout.expect(token, sinks.stdout)
+      streams.stderr.expect(token, sinks.stderr)
       return token
     },
     again: () => {
       const token = makeToken()
-      if (running !== undefined) Object.assign(running, { token, reported: false })
+      if (running !== undefined) {
+        running.token = token
+        running.passed.stdout = false
+        running.passed.stderr = false
+      }
       aborted = false
-      control.expect(token)
-      stdout.alsoEnds(`${token}>`)
-      stderr.alsoEnds(`${token}>`)
+      streams.stdout.also("end", token)
+      streams.stderr.also("end", token)
       return token
     },
-    begun: Effect.flatMap(Deferred.make<void>(), (next) => {
-      beginning = next
+    note: () => {
+      if (running === undefined || running.note !== undefined) return undefined
+      running.note = makeToken()
+      streams.stdout.also("note", running.note)
+      return running.note
+    },
+    begun: Effect.async<void>((resume) => {
+      beginning = () => {
+        beginning = undefined
+        resume(Effect.void)
+      }
       check()
-      return Deferred.await(next)
     }),
-    news: Effect.suspend(() => {
-      const news = current()
-      if (news !== undefined) return Effect.succeed(news)
-      return Effect.flatMap(Deferred.make<News>(), (next) => {
-        waiting = next
+    news: (millis) =>
+      Effect.async<News>((resume) => {
+        const stop = () => {
+          clearTimeout(timer)
+          waiting = undefined
+        }
+        const pass = () => {
+          stop()
+          resume(Effect.succeed(current() ?? "late"))
+        }
+        const timer = millis === undefined || current() !== undefined ? undefined : setTimeout(pass, millis)
+        waiting = pass
         check()
-        return Deferred.await(next)
-      })
-    }),
+        return Effect.sync(stop)
+      }),
     close: () => {
-      stdout.flush()
-      stderr.flush()
+      streams.stdout.flush()
+      streams.stderr.flush()
       closed = true
       check()
     },

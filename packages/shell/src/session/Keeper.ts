@@ -10,10 +10,6 @@ import { firstOf } from "./FirstOf.ts"
 import { keeperScript, type Order, orderLine, type Place } from "./KeeperScript.ts"
 
 export interface Keeper {
-  /** The fifo of the shell's control stream, if the transport has no stream of its own for it. */
-  readonly control: string | undefined
-  /** Gives what arrives at the fifo. Called once. */
-  readonly listen: (listener: (bytes: Buffer) => void) => void
   /** Completes with the answer when the order is carried out, or without one when the keeper has ended. */
   readonly ask: (order: Order) => Effect.Effect<string>
   readonly exit: Effect.Effect<Exit>
@@ -62,12 +58,9 @@ export const start = Effect.fn("Keeper.start")(function* (
   transport: Transport,
   mark: string
 ): Effect.fn.Return<Keeper, TransportFailed, Scope.Scope> {
-  const withFifo = !transport.controlled
-  const program = yield* transport.run(keeperScript({ mark, control: withFifo }))
+  const program = yield* transport.run(keeperScript(mark))
   const replies = makeReplies()
-  let control: (bytes: Buffer) => void = () => undefined
   program.listen((stream, bytes) => {
-    if (stream === "stdout") control(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
     if (stream === "stderr") replies.add(bytes)
   })
   const ended = yield* Deferred.make<Exit>()
@@ -77,8 +70,7 @@ export const start = Effect.fn("Keeper.start")(function* (
       return Deferred.succeed(ended, exit)
     })
   )
-  const folder = yield* replies.next
-  if (folder === undefined) {
+  if ((yield* replies.next) === undefined) {
     const details = `the shell's keeper did not start: ${replies.rest().trim() || "it printed nothing"}`
     return yield* new TransportFailed({ transport: transport.name, reason: "no shell", details })
   }
@@ -94,14 +86,7 @@ export const start = Effect.fn("Keeper.start")(function* (
   yield* Effect.addFinalizer(() =>
     Effect.zipRight(program.endInput, firstOf(Effect.asVoid(Deferred.await(ended)), pause(finishMillis)))
   )
-  return {
-    control: withFifo ? `${folder}/control` : undefined,
-    listen: (listener) => {
-      control = listener
-    },
-    ask,
-    exit: Deferred.await(ended)
-  }
+  return { ask, exit: Deferred.await(ended) }
 })
 
 /** Kills a shell with everything that it started, in place of a keeper that has ended. */

@@ -40,25 +40,12 @@ export const orderLine = (order: Order): string => {
   }
 }
 
-export interface KeeperOptions {
-  readonly mark: string
-  /** Creates a fifo for the shell's control stream and prints what arrives there. */
-  readonly control: boolean
-}
-
-const control = String.raw`
-folder=$(mktemp -d "$TMPDIR/daybook-shell.XXXXXX") && mkfifo -m 600 "$folder/control" || exit 121
-trap 'rm -rf -- "$folder"' EXIT`
-
-/** The keeper prints its folder first, NUL-terminated; empty if it has none. Its standard output is the control stream. */
-export const keeperScript = ({ control: withControl, mark }: KeeperOptions): string =>
+/** The keeper prints an empty text, NUL-terminated, when it is ready. */
+export const keeperScript = (mark: string): string =>
   `
 trap '' INT TERM HUP PIPE
-: "\${TMPDIR:=/tmp}"
-root= init= group= folder= since= time=
-${withControl ? control : ""}
-printf '%s\\0' "$folder" >&2
-${withControl ? 'cat <"$folder/control" &' : ""}
+root= init= group= since= time=
+printf '\\0' >&2
 add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
 marked() {
   for f in $(grep -lszF -- "$1" /proc/[0-9]*/environ 2>/dev/null); do

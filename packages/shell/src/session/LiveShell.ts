@@ -13,7 +13,7 @@ import * as Dialogue from "./Dialogue.ts"
 import { firstOf } from "./FirstOf.ts"
 import { lost } from "../transport/NodeProgram.ts"
 import * as Keeper from "./Keeper.ts"
-import { bootstrap, type Dialect, end, idleLine, line, noFolder, setup } from "./ShellScripts.ts"
+import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from "./ShellScripts.ts"
 import type { Sink } from "./StreamCutter.ts"
 import * as TerminalNoise from "./TerminalNoise.ts"
 
@@ -23,6 +23,8 @@ const graceMillis = 2_000
 const readMillis = 10_000
 /** How often it is interrupted and asked then. A child loses an interrupt while it starts; a shell loses the line that it reads. */
 const againMillis = 500
+/** How long a command may run before the shell is asked to say that it reads lines again. Most commands have ended then. */
+const noteMillis = 25
 /** How long the last output may take after the shell has ended. */
 const drainMillis = 50
 /** How long a shell may take to start. */
@@ -95,7 +97,7 @@ interface Started {
 
 /** Reads what the bootstrap prints. */
 const makeGreeting = (mark: string, found: (started: Started) => void) => {
-  const texts = { stdout: "", stderr: "", control: "" }
+  const texts = { stdout: "", stderr: "" }
   const form = new RegExp(`${mark} (bash|sh) (\\d+)\\n`)
   const take: Listener = (stream, bytes) => {
     texts[stream] = (texts[stream] + Buffer.from(bytes).toString("utf8")).slice(-4_096)
@@ -112,7 +114,7 @@ const boot = Effect.fnUntraced(function* (
   mark: string,
   dialogue: Dialogue.Dialogue
 ) {
-  const program = yield* transport.runControlled(bootstrap({ cwd, mark, token: mark }))
+  const program = yield* transport.runShell(bootstrap({ cwd, mark, token: mark }))
   const started = yield* Deferred.make<Started, TransportFailed>()
   const greeting = makeGreeting(mark, (found) => {
     take = dialogue.take
@@ -194,9 +196,15 @@ const makeRunner = Effect.fnUntraced(function* (
   }
 
   const askAgain = Effect.suspend(() => program.write(end(dialogue.again())))
-  const settled: Effect.Effect<"answered" | "closed"> = Effect.flatMap(dialogue.news, (news) =>
-    news === "aborted" ? Effect.zipRight(askAgain, settled) : Effect.succeed(news)
-  )
+  /** Waits for the command's end, and asks for it if the shell reads lines again and has not reported it. */
+  const settled = (millis?: number): Effect.Effect<Dialogue.News> =>
+    Effect.flatMap(dialogue.news(millis), (news) =>
+      news === "aborted" ? Effect.zipRight(askAgain, settled(millis)) : Effect.succeed(news)
+    )
+  const askNote = Effect.flatMap(dialogue.begun, () => {
+    const token = dialogue.note()
+    return token === undefined ? Effect.void : program.write(noteLine(token))
+  })
 
   const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
 
@@ -204,10 +212,10 @@ const makeRunner = Effect.fnUntraced(function* (
   const interrupted = Effect.gen(function* () {
     for (let waited = 0; waited < graceMillis; waited += againMillis) {
       yield* interrupt
-      const news = yield* firstOf(settled, Effect.as(pause(againMillis), "silent" as const))
-      if (news !== "silent") return news
+      const news = yield* settled(againMillis)
+      if (news !== "late") return news
     }
-    return "silent"
+    return "late"
   })
 
   /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
@@ -215,10 +223,10 @@ const makeRunner = Effect.fnUntraced(function* (
     read()
     // An interrupt before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
-    const news = begun ? yield* interrupted : "silent"
+    const news = begun ? yield* interrupted : "late"
     if (news === "answered") yield* keeper.ask({ order: "reap", number, since })
     else {
-      if (news === "silent") ending = "timeout"
+      if (news === "late") ending = "timeout"
       // Also when the shell has ended by itself: what it started runs on.
       yield* keeper.ask({ order: "finish" })
       yield* Deferred.await(ended)
@@ -241,11 +249,11 @@ const makeRunner = Effect.fnUntraced(function* (
         since = Math.floor(hundredths() + ahead)
         mayPause = true
         errors = TerminalNoise.without(pid, sinks.stderr)
-        const token = dialogue.begin(number, { stdout: sinks.stdout, stderr: errors.add })
-        const written = line(dialect, { token, number, command: text, before, input })
-        yield* program.write(dialect === "bash" ? written + idleLine(number) : written)
-        const idle = dialect === "bash" ? Effect.void : Effect.zipRight(dialogue.begun, program.write(idleLine(number)))
-        const answered = Effect.zipRight(idle, settled)
+        const token = dialogue.begin({ stdout: sinks.stdout, stderr: errors.add })
+        yield* program.write(line(dialect, { token, number, command: text, before, input }))
+        const answered = Effect.flatMap(settled(noteMillis), (news) =>
+          news === "late" ? Effect.zipRight(askNote, settled()) : Effect.succeed(news)
+        )
         const news = yield* Effect.exit(
           restore(until === undefined ? answered : firstOf(answered, Effect.as(until, "stop" as const)))
         )
@@ -274,9 +282,8 @@ export const open = Effect.fn("LiveShell.open")(function* (
   const mark = Dialogue.makeToken()
   // What the shell prints before it is set up, such as a prompt, is no job's output.
   let late: Sink = () => undefined
-  const dialogue = Dialogue.make(mark, (bytes) => late(bytes))
+  const dialogue = Dialogue.make((bytes) => late(bytes))
   const keeper = yield* Keeper.start(transport, mark)
-  keeper.listen((bytes) => dialogue.take("control", bytes))
   const shell = yield* boot(transport, options, mark, dialogue)
   const place = yield* placeOf(transport, shell)
   const ahead = aheadOf(yield* keeper.ask({ order: "root", ...place }))
@@ -287,8 +294,7 @@ export const open = Effect.fn("LiveShell.open")(function* (
     runner.read()
     return Effect.zipRight(keeper.ask({ order: "finish" }), firstOf(runner.ended, pause(graceMillis)))
   })
-  const control = keeper.control === undefined ? ("&3" as const) : { path: keeper.control }
-  yield* shell.program.write(setup(shell.dialect, { control, mark, idle: mark }))
+  yield* shell.program.write(setup(shell.dialect, mark))
   const first = yield* runner.run({ text: ":", stop: pause(startMillis) }, { stdout: late, stderr: late })
   if (first === undefined || first.closed !== undefined) {
     const details = `the shell (${shell.dialect}) ended during its start`

@@ -5,6 +5,8 @@
  * text of the program beside it. Spec: SL-13..SL-19 in specs/shell.md.
  */
 
+import * as StreamCutter from "./StreamCutter.ts"
+
 /** The shells that Daybook can drive. */
 export type Dialect = "bash" | "sh"
 
@@ -19,10 +21,10 @@ export const callVariable = "DAYBOOK_CALL"
 /** Sent to bash before an interrupt, so that the rest of a list does not run if a child survives the interrupt. */
 export const abortSignal = 64
 
-/** Descriptors of the real streams while they are parked. A POSIX shell knows only one digit. */
+/** Descriptors of the real streams while they are parked: for bash the last three below its own. A POSIX shell knows only one digit. */
 const parked = {
-  bash: { stdout: 60, stderr: 61, control: 62, input: 63 },
-  sh: { stdout: 7, stderr: 8, control: 9, input: 6 }
+  bash: { stdout: 61, stderr: 62, input: 63 },
+  sh: { stdout: 7, stderr: 8, input: 6 }
 } as const
 
 export interface Bootstrap {
@@ -53,36 +55,41 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
   ].join("\n")
 
 /**
- * Removes a function named `builtin`, enables the builtins of the frame, and unsets variables that end an interactive shell. Only
- * POSIX mode finds `unset` before a function of that name.
+ * Removes a function named `builtin`, which would not return here, enables the builtins of the frame, and unsets variables that end an
+ * interactive shell. Only POSIX mode finds `unset` before a function of that name.
  */
 const bashHeal = [
+  "_db_h(){",
+  String.raw`\builtin return 0`,
   String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
   String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
   String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
   String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
-  String.raw`\builtin enable enable eval exec export kill printf pwd return unset`,
-  String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`
-].join("\n")
+  "}"
+]
 
-export interface Setup {
-  /** The target of the control descriptor's redirection. */
-  readonly control: "&3" | { readonly path: string }
-  readonly mark: string
-  /** Printed to the control stream whenever the shell reads lines again. */
-  readonly idle: string
+/** Prints the code and the folder, in one piece, so that no job's output comes into it. */
+const reports = (dialect: Dialect): ReadonlyArray<string> => {
+  const report = (run: string, folder: string) =>
+    `${run} printf '${StreamCutter.markOf.end("%s")}%s %s\\0' "$1" "$2" ${folder} >&${parked[dialect].stdout}`
+  const command = String.raw`\command`
+  return dialect === "bash"
+    ? [report(String.raw`\builtin`, '"$DIRSTACK"')]
+    : // A POSIX shell needs another process to name the folder, and may have none left.
+      [`${command} eval ${quoted(report(command, `"$(${command} pwd)"`))} || ${report(command, '""')}`]
 }
 
-const functions = (dialect: Dialect, { idle, mark }: Setup): string => {
-  const { control, input, stderr, stdout } = parked[dialect]
+const functions = (dialect: Dialect, mark: string): string => {
+  const { input, stderr, stdout } = parked[dialect]
   const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
-  const heal = dialect === "bash" ? bashHeal : String.raw`\unset -f command`
+  const { begin, end, note } = StreamCutter.markOf
   return [
+    ...(dialect === "bash" ? bashHeal : []),
     // $1: the token. $2: number of the command. $3: exit code of the command before, which the command finds in $?.
     `_db_b(){`,
     `${run} export ${callVariable}=${mark}.$2`,
-    `${run} printf '%s<' "$1" >&${stdout}`,
-    `${run} printf '%s<' "$1" >&${stderr}`,
+    `${run} printf '${begin("%s")}' "$1" >&${stdout}`,
+    `${run} printf '${begin("%s")}' "$1" >&${stderr}`,
     `${run} return "$3"`,
     "}",
     // $1: the token. No variable holds the exit code, because a command can make any variable read-only.
@@ -90,31 +97,31 @@ const functions = (dialect: Dialect, { idle, mark }: Setup): string => {
     "}",
     // $1: the token. $2: the exit code.
     "_db_f(){",
-    heal,
-    // A command's `exec` can keep bash from restoring its streams.
-    `${run} exec <&${input} >/dev/null 2>&1`,
     ...(dialect === "bash"
-      ? [`${run} printf '%s> %s %s\\n\\0' "$1" "$2" "$DIRSTACK" >&${control}`]
+      ? [
+          String.raw`\_db_h`,
+          String.raw`\builtin enable enable eval exec export kill printf pwd return unset`,
+          String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`
+        ]
       : [
-          `${run} printf '%s> %s ' "$1" "$2" >&${control}`,
-          `${run} pwd >&${control}`,
-          `${run} printf '\\0' >&${control}`
+          String.raw`\unset -f command`,
+          // A command's `exec` can keep the shell from restoring its streams.
+          `${run} exec <&${input} >/dev/null 2>&1`
         ]),
-    `${run} printf '%s>' "$1" >&${stdout}`,
-    `${run} printf '%s>' "$1" >&${stderr}`,
+    `${run} printf '${end("%s")}\\0' "$1" >&${stderr}`,
+    ...reports(dialect),
     "}",
-    // $1: number of the command.
+    // $1: the token.
     "_db_i(){",
-    `${run} printf '%s\\0' "${idle} $1 $?" >&${control}`,
+    `${run} printf '${note("%s")}%s\\0' "$1" "$?" >&${stdout}`,
     "}"
   ].join("\n")
 }
 
-/** What a fresh shell is sent first. It answers with `idle` on the control stream. */
-export const setup = (dialect: Dialect, options: Setup): string => {
-  const { control, input, stderr, stdout } = parked[dialect]
-  const target = options.control === "&3" ? "&3 3>&-" : quoted(options.control.path)
-  const park = `exec ${input}<&0 ${stdout}>&1 ${stderr}>&2 ${control}>${target} >/dev/null 2>&1`
+/** What a fresh shell is sent first. `mark` names the shell's processes. */
+export const setup = (dialect: Dialect, mark: string): string => {
+  const { input, stderr, stdout } = parked[dialect]
+  const park = `exec ${input}<&0 ${stdout}>&1 ${stderr}>&2 >/dev/null 2>&1`
   const lines =
     dialect === "bash"
       ? [
@@ -122,14 +129,14 @@ export const setup = (dialect: Dialect, options: Setup): string => {
           park,
           "set +m +o history +H",
           `trap '\\builtin kill -INT $$' ${abortSignal}`,
-          functions(dialect, options),
-          "readonly -f _db_b _db_e _db_f _db_i",
-          // Names the folder without a fork, and no assignment changes it.
+          functions(dialect, mark),
+          "readonly -f _db_b _db_e _db_f _db_h _db_i",
+          // No assignment changes it.
           "readonly DIRSTACK"
         ]
       : // BusyBox takes a signal that comes while it waits for a line for the end of its input.
-        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", functions(dialect, options)]
-  return `${lines.join("\n")}\n:\n_db_i 0\n`
+        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", functions(dialect, mark)]
+  return `${lines.join("\n")}\n:\n`
 }
 
 export interface Line {
@@ -147,15 +154,15 @@ export interface Line {
  * input while the command runs, and no prompt comes between.
  */
 export const line = (dialect: Dialect, { before, command, input: file, number, token }: Line): string => {
-  const { control, input, stderr, stdout } = parked[dialect]
+  const { input, stderr, stdout } = parked[dialect]
   const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
   // After ||, the code neither ends a shell with `set -e` nor runs a trap of ERR.
   const begin = `\\_db_b ${token} ${number} ${before}${before === 0 ? ";" : "||"}`
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
-    `${input}<&- ${stdout}>&- ${stderr}>&- ${control}>&-`
+    `${input}<&- ${stdout}>&- ${stderr}>&-`
   // A shell that cannot report the end would not answer again.
-  return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_e ${token}||\\kill -KILL $$\n`
+  return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||\\kill -KILL $$\n`
 }
 
 /** The command in a folder, where the shell stays. A folder that cannot be entered is the command's failure. */
@@ -165,10 +172,10 @@ export const inFolder = (dialect: Dialect, folder: string, command: string): str
 }
 
 /**
- * Sent after a command's line: the shell answers when it reads lines again, also if an interrupt took the end. A POSIX shell reads
- * ahead and forgets what it has read at an interrupt, so that it is sent this when the command runs.
+ * Sent while a command runs: the shell answers when it reads lines again, also if an interrupt took the end. Not before it runs: a
+ * POSIX shell reads ahead, and forgets what it has read at an interrupt.
  */
-export const idleLine = (number: number): string => `\\_db_i ${number}\n`
+export const noteLine = (token: string): string => `\\_db_i ${token}\n`
 
 /**
  * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can

@@ -1,93 +1,135 @@
 /**
- * Cuts one stream of a shell at the tokens of its commands: what came before a command, what the command printed, and what
- * comes after. A token may be split over chunks. Bytes are passed on as they come. Pure. Spec: SL-15 in specs/shell.md.
+ * Cuts one stream of a shell at the marks of its commands: what came before a command, what the command printed, and what
+ * comes after. A mark has a token that a command does not know, so that nothing a command prints is one. It may be split over
+ * chunks. Bytes are passed on as they come. Pure. Spec: SL-14, SL-15 in specs/shell.md.
  */
 
 /** Takes a piece of a stream. The bytes must not be kept: they are a view of the chunk. */
 export type Sink = (bytes: Uint8Array) => void
 
+/** What a mark's text begins with; of an end and of a note, a record follows, up to a NUL. */
+export const markOf = {
+  begin: (token: string) => `${token}<`,
+  end: (token: string) => `${token}>`,
+  note: (token: string) => `${token}|`
+}
+
+/** A record is shorter: a path has at most 4,096 bytes. */
+const longestRecord = 16_384
+
+/** Marks that may still come: of a command, its end, a question for it, and notes. An interrupt can take each of them. */
+const mostMarks = 8
+
+interface Mark {
+  readonly text: Buffer
+  readonly kind: "begin" | "end" | "note"
+  readonly token: string
+}
+
 interface Match {
+  readonly mark: Mark
   readonly start: number
   readonly end: number
 }
 
-/** The first of the tokens in the bytes. */
-const firstOf = (bytes: Buffer, tokens: ReadonlyArray<Buffer>): Match | undefined => {
+/** The first of the marks in the bytes. */
+const firstOf = (bytes: Buffer, marks: ReadonlyArray<Mark>): Match | undefined => {
   let first: Match | undefined
-  for (const token of tokens) {
-    const start = bytes.indexOf(token)
-    if (start >= 0 && (first === undefined || start < first.start)) first = { start, end: start + token.length }
+  for (const mark of marks) {
+    const start = bytes.indexOf(mark.text)
+    if (start >= 0 && (first === undefined || start < first.start)) {
+      first = { mark, start, end: start + mark.text.length }
+    }
   }
   return first
 }
 
-/** Length of the longest end of the bytes that begins one of the tokens. */
-const unfinished = (bytes: Buffer, tokens: ReadonlyArray<Buffer>): number => {
+/** Length of the longest end of the bytes that begins one of the marks. */
+const unfinished = (bytes: Buffer, marks: ReadonlyArray<Mark>): number => {
   let longest = 0
-  for (const token of tokens) {
-    for (let length = Math.min(token.length - 1, bytes.length); length > longest; length--) {
-      if (bytes.subarray(bytes.length - length).equals(token.subarray(0, length))) longest = length
+  for (const { text } of marks) {
+    for (let length = Math.min(text.length - 1, bytes.length); length > longest; length--) {
+      const from = bytes.length - length
+      if (bytes[from] === text[0] && bytes.compare(text, 0, length, from) === 0) longest = length
     }
   }
   return longest
 }
 
+export interface Events {
+  /** The end with this token has passed. The first end of a command ends its output; later ones are removed. */
+  readonly ended: (token: string, record: string) => void
+  readonly noted: (token: string, record: string) => void
+}
+
 export interface StreamCutter {
-  /** The next command: its output lies between `begin` and an end, and goes to the sink. */
-  readonly expect: (begin: string, end: string, sink: Sink) => void
-  /** Another token that ends the running command. The first end in the stream counts; the others are removed. */
-  readonly alsoEnds: (end: string) => void
+  /** The next command: its output lies between its beginning and an end, and goes to the sink. */
+  readonly expect: (token: string, sink: Sink) => void
+  /** Another mark of the running command. */
+  readonly also: (kind: "end" | "note", token: string) => void
   /** The next bytes of the stream. */
   readonly add: (bytes: Buffer) => void
   /** Whether the command's beginning has passed. */
   readonly begun: () => boolean
-  /** Whether this end has passed. */
-  readonly passed: (end: string) => boolean
   /** Passes on what was held back, when nothing follows. */
   readonly flush: () => void
 }
 
 /** `late` takes what comes outside of commands. */
-export const make = (late: Sink): StreamCutter => {
+export const make = (late: Sink, events: Events): StreamCutter => {
   let held = Buffer.alloc(0)
-  let begin: Buffer | undefined
-  let ends: ReadonlyArray<Buffer> = []
+  let marks: ReadonlyArray<Mark> = []
   let sink: Sink = late
   let running = false
-  const tokens = () => (begin === undefined ? ends : [begin, ...ends])
+  let begun = true
+  const expectMark = (kind: Mark["kind"], token: string) => {
+    marks = [...marks.slice(1 - mostMarks), { kind, token, text: Buffer.from(markOf[kind](token)) }]
+  }
   const pass = (bytes: Buffer) => {
     if (bytes.length > 0) (running ? sink : late)(bytes)
   }
-  const step = ({ end, start }: Match, bytes: Buffer): Buffer => {
-    const token = bytes.subarray(start, end)
+  /** The bytes after the mark; undefined if its record is not complete. */
+  const step = ({ end, mark, start }: Match, bytes: Buffer): Buffer | undefined => {
     pass(bytes.subarray(0, start))
-    running = begin !== undefined && token.equals(begin)
-    if (running) begin = undefined
-    else ends = ends.filter((each) => !each.equals(token))
-    return bytes.subarray(end)
+    const { kind, token } = mark
+    const nul = kind === "begin" ? end : bytes.indexOf(0, end)
+    if (nul < 0 && bytes.length - end < longestRecord) {
+      held = Buffer.from(bytes.subarray(start))
+      return undefined
+    }
+    marks = marks.filter((each) => each !== mark)
+    if (kind === "begin") {
+      running = true
+      begun = true
+      return bytes.subarray(end)
+    }
+    if (kind === "end") running = false
+    const last = nul < 0 ? bytes.length : nul
+    events[kind === "end" ? "ended" : "noted"](token, bytes.toString("utf8", end, last))
+    return bytes.subarray(last + 1)
   }
   return {
-    expect: (first, last, to) => {
-      begin = Buffer.from(first)
-      ends = [...ends, Buffer.from(last)]
+    expect: (token, to) => {
+      begun = false
       sink = to
+      expectMark("begin", token)
+      expectMark("end", token)
     },
-    alsoEnds: (end) => {
-      ends = [...ends, Buffer.from(end)]
-    },
+    also: expectMark,
     add: (chunk) => {
       let bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       held = Buffer.alloc(0)
-      for (let match = firstOf(bytes, tokens()); match !== undefined; match = firstOf(bytes, tokens())) {
-        bytes = step(match, bytes)
+      for (let match = firstOf(bytes, marks); match !== undefined; match = firstOf(bytes, marks)) {
+        const rest = step(match, bytes)
+        if (rest === undefined) return
+        bytes = rest
       }
-      const hold = unfinished(bytes, tokens())
+      const hold = unfinished(bytes, marks)
       pass(bytes.subarray(0, bytes.length - hold))
       // Copied, because the chunk is not ours to keep.
       if (hold > 0) held = Buffer.from(bytes.subarray(bytes.length - hold))
     },
-    begun: () => begin === undefined,
-    passed: (end) => !ends.some((each) => each.equals(Buffer.from(end))),
+    begun: () => begun,
     flush: () => {
       pass(held)
       held = Buffer.alloc(0)

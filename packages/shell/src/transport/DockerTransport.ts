@@ -220,5 +220,5 @@ export const make = Effect.fn("DockerTransport.make")(function* (
     return yield* failed("no shell", `the container ${target.container} does not run sh: ${saidBy(answer)}`)
   }
   const inside: Inside = { client, target, found, shared: yield* watch(client, found) }
-  return { name: "docker", run: run(inside), runControlled: run(inside), controlled: false }
+  return { name: "docker", run: run(inside), runShell: run(inside) }
 })

@@ -1,6 +1,6 @@
 /**
  * Programs on this machine. Each is a process in a session and group of its own, started with the environment of other
- * children of the runtime. Uses `node:child_process`: a control stream needs a fourth pipe. Spec: SL-80..SL-83 in specs/shell.md.
+ * children of the runtime. Spec: SL-80..SL-83 in specs/shell.md.
  */
 import { spawn } from "node:child_process"
 import type { Readable, Writable } from "node:stream"
@@ -8,7 +8,7 @@ import { Effect, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { TransportFailed } from "../domain/ShellError.ts"
 import { type Ending, make as makeProgram } from "./NodeProgram.ts"
-import type { Program, StreamName, Transport } from "./Program.ts"
+import type { Program, Transport } from "./Program.ts"
 
 export interface LocalSettings {
   /** The environment of the shell; harmless variables of this process by default. */
@@ -22,8 +22,6 @@ export interface Launch {
   readonly prefix: ReadonlyArray<string>
   /** This process's folder by default. */
   readonly cwd?: string
-  /** Whether the program has a third stream. */
-  readonly control: boolean
 }
 
 const failed = (cause: unknown) =>
@@ -46,13 +44,7 @@ interface Started extends Ending {
   readonly streams: ReadonlyArray<Readable | Writable>
 }
 
-/** The streams of a process, from descriptor 1. */
-const names: ReadonlyArray<StreamName> = ["stdout", "stderr", "control"]
-
-const isReadable = (stream: Readable | Writable | null | undefined): stream is Readable =>
-  stream !== null && stream !== undefined && "read" in stream
-
-const start = ({ control, cwd, env, prefix }: Launch, script: string) =>
+const start = ({ cwd, env, prefix }: Launch, script: string) =>
   Effect.async<Started, TransportFailed>((resume) => {
     try {
       const [file = "sh", ...args] = [...prefix, "sh", "-c", script]
@@ -60,18 +52,20 @@ const start = ({ control, cwd, env, prefix }: Launch, script: string) =>
         env,
         ...(cwd === undefined ? {} : { cwd }),
         detached: true,
-        stdio: ["pipe", "pipe", "pipe", control ? "pipe" : "ignore"]
+        stdio: ["pipe", "pipe", "pipe"]
       })
-      const { pid, stdin, stdio } = child
-      if (pid === undefined || stdin === null) return void child.on("error", (cause) => resume(failed(cause)))
-      const outputs = names.flatMap((name, index): ReadonlyArray<readonly [StreamName, Readable]> => {
-        const stream = stdio[index + 1]
-        return isReadable(stream) ? [[name, stream]] : []
+      const { pid, stderr, stdin, stdout } = child
+      if (pid === undefined) return void child.on("error", (cause) => resume(failed(cause)))
+      const ending = makeProgram({
+        input: stdin,
+        outputs: [
+          ["stdout", stdout],
+          ["stderr", stderr]
+        ]
       })
-      const ending = makeProgram({ input: stdin, outputs })
       child.on("exit", (code, signal) => ending.end({ code, signal }))
       child.on("error", (cause) => resume(failed(cause)))
-      const streams = [stdin, ...outputs.map(([, stream]) => stream)]
+      const streams = [stdin, stdout, stderr]
       child.on("spawn", () => resume(Effect.succeed({ ...ending, pid, streams })))
     } catch (cause) {
       // Some failures, such as a NUL in the script, are thrown instead of emitted.
@@ -103,7 +97,6 @@ export const launch = Effect.fn("LocalTransport.run")(function* (
 
 export const make = (settings: LocalSettings = {}): Transport => {
   const env = settings.env ?? childEnvironment(process.env)
-  const run = (control: boolean) => (script: string) =>
-    Effect.map(launch({ env, prefix: [], control }, script), ({ program }) => program)
-  return { name: "local", run: run(false), runControlled: run(true), controlled: true }
+  const run = (script: string) => Effect.map(launch({ env, prefix: [] }, script), ({ program }) => program)
+  return { name: "local", run, runShell: run }
 }

@@ -6,8 +6,7 @@ import type { Breach, Limits, Outside } from "@daybook/core/child/SandboxWatch"
 import type { Effect, Scope } from "effect"
 import type { TransportFailed } from "../domain/ShellError.ts"
 
-/** `control` exists only where a transport has a third stream of its own. */
-export type StreamName = "stdout" | "stderr" | "control"
+export type StreamName = "stdout" | "stderr"
 
 /** How a program ended. Both fields are null if the connection broke before its end was known. */
 export interface Exit {
@@ -43,11 +42,8 @@ export interface Transport {
    * runs outside of a shell's sandbox.
    */
   readonly run: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
-  /** Runs a script with a third stream at descriptor 3, if the transport has one; else as `run`. */
-  readonly runControlled: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
-  /** Whether `runControlled` has a third stream. */
-  readonly controlled: boolean
-  /** The sandbox in which `runControlled` runs its script. */
+  /** Runs the script that becomes the shell: in the sandbox, if there is one; else as `run`. */
+  readonly runShell: (script: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
   readonly sandbox?: ShellSandbox
 }
 

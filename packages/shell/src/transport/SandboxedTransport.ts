@@ -69,11 +69,11 @@ const confine = (sandbox: Sandboxes, wanted: Wanted) =>
   )
 
 /** Runs the shell's script in the sandbox, and ends it when it exceeds a bound or protects no longer what it did. */
-const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport["runControlled"] =>
+const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport["runShell"] =>
   Effect.fnUntraced(function* (script) {
     const bounds = yield* bounded(limits)
     const { end, pid, program } = yield* begin(launch, (prefix) =>
-      LocalTransport.launch({ env, prefix: [...bounds, ...prefix], cwd: "/", control: true }, script)
+      LocalTransport.launch({ env, prefix: [...bounds, ...prefix], cwd: "/" }, script)
     )
     let breach: Breach | undefined
     const stop = (found: Breach) =>
@@ -117,18 +117,16 @@ export const make = Effect.fn("SandboxedTransport.make")(function* (
     writable: writable.flatMap((name) => real(name) ?? []),
     readable: [shown],
     env,
-    descriptors: 3,
     own: { hidden: [...(sandbox.settings.hidden ?? []), ...hidden] }
   })
   const run = (options: Pick<LocalTransport.Launch, "env" | "prefix">, script: string) =>
-    LocalTransport.launch({ ...options, cwd: "/", control: false }, script)
+    LocalTransport.launch({ ...options, cwd: "/" }, script)
   const programOf = Effect.map(({ program }: { readonly program: Program }) => program)
   const outside = { env: { PATH: systemPath, HOME: confined.env["HOME"] ?? homedir(), TMPDIR: shown }, prefix: [] }
   return {
     name: "local",
     run: (script) => programOf(run(outside, script)),
-    runControlled: runConfined(confined),
-    controlled: true,
+    runShell: runConfined(confined),
     sandbox: {
       cwd,
       limits: confined.limits,

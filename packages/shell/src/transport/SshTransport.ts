@@ -93,5 +93,5 @@ export const make = Effect.fn("SshTransport.make")(function* (
 ): Effect.fn.Return<Transport, TransportFailed | InvalidOption, Scope.Scope> {
   const connection = yield* open(target, settings)
   yield* probe(connection)
-  return { name: "ssh", run: run(connection), runControlled: run(connection), controlled: false }
+  return { name: "ssh", run: run(connection), runShell: run(connection) }
 })
