@@ -39,6 +39,9 @@ export type SessionHead = typeof SessionHead.Type
 const reading = failures(Schema.Union(ForeignCursor, ...ReadError.members))
 const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable))
 
+/** The life of the session that a sequence number belongs to; a cursor names it itself. */
+const incarnation = count
+
 /** `1` for yes. */
 const flag = Schema.optional(Schema.Literal("0", "1"))
 
@@ -49,7 +52,7 @@ export const EventsApi = HttpApiGroup.make("events")
     HttpApiEndpoint.get("events", "/sessions/:sessionID/events")
       .setPath(bySession)
       .setHeaders(from)
-      .setUrlParams(Schema.Struct({ after: text, live: flag, follow: flag }))
+      .setUrlParams(Schema.Struct({ after: text, incarnation, live: flag, follow: flag }))
       .addSuccess(stream)
       .addError(reading)
       .middleware(Reading)
@@ -57,7 +60,7 @@ export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("history", "/sessions/:sessionID/history")
       .setPath(bySession)
-      .setUrlParams(Schema.Struct({ after: text, limit: count }))
+      .setUrlParams(Schema.Struct({ after: text, incarnation, limit: count }))
       .addSuccess(EventsPage)
       .addError(reading)
       .middleware(Reading)

@@ -4,11 +4,13 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+import { AppendFailure, bySession, ReadFailure } from "./Shared.ts"
 
 const byCall = Schema.Struct(QuestionRef.fields)
+const closing = failures(Schema.Union(InvalidInput, QuestionClosed))
 
 /** Open questions, and their answers. */
 export const QuestionsApi = HttpApiGroup.make("questions")
@@ -24,14 +26,14 @@ export const QuestionsApi = HttpApiGroup.make("questions")
     HttpApiEndpoint.post("answer", "/sessions/:sessionID/questions/:messageID/:callID/answer")
       .setPath(byCall)
       .setPayload(Schema.Struct({ answers: Schema.Array(Schema.String) }))
-      .addError(ChangeFailure)
-      .addError(failures(QuestionClosed))
+      .addError(AppendFailure)
+      .addError(closing)
       .middleware(Prompting)
   )
   .add(
     HttpApiEndpoint.post("dismissQuestion", "/sessions/:sessionID/questions/:messageID/:callID/dismiss")
       .setPath(byCall)
-      .addError(ChangeFailure)
-      .addError(failures(QuestionClosed))
+      .addError(AppendFailure)
+      .addError(closing)
       .middleware(Prompting)
   )

@@ -6,9 +6,9 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema, Struct } from "effect"
-import { PriceUnknown } from "@daybook/core/runner/RunError"
+import { PriceUnknown } from "@daybook/core/domain/RunFailure"
 import * as Options from "@daybook/core/session/SessionOptions"
-import { Address } from "@daybook/log/domain/Address"
+import { Address, House } from "@daybook/log/domain/Address"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Session } from "@daybook/log/domain/Message"
@@ -29,6 +29,9 @@ const placing = failures(AddressTaken)
 const labelling = failures(Schema.Union(MessageNotFound, EventUnreadable))
 const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 
+/** As JSON. */
+const house = Schema.optional(Schema.parseJson(House))
+
 /** Sessions, their state, and changes of it. */
 export const SessionsApi = HttpApiGroup.make("sessions")
   .annotate(OpenApi.Description, "Create sessions, find them, change and remove them.")
@@ -48,14 +51,14 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   )
   .add(
     HttpApiEndpoint.post("addressed", "/sessions/addressed")
-      .setPayload(Address)
+      .setPayload(Schema.Struct({ address: Address }))
       .addSuccess(Schema.NullOr(Session))
       .addError(listing)
       .middleware(Reading)
   )
   .add(
     HttpApiEndpoint.get("list", "/sessions")
-      .setUrlParams(Schema.Struct({ directory: text, search: text, limit: count, cursor: text }))
+      .setUrlParams(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text }))
       .addSuccess(SessionPage)
       .addError(listing)
       .middleware(Reading)

@@ -20,7 +20,10 @@ const reading = [SessionNotFound, ...StoreError.members] as const
 /** Why a session is not read. */
 export const ReadFailure = failures(Schema.Union(...reading))
 
+const appending = [SessionNotFound, ...AppendError.members, ...StoreError.members] as const
+
+/** Why nothing is appended to a session. */
+export const AppendFailure = failures(Schema.Union(...appending))
+
 /** Why a session is not changed. */
-export const ChangeFailure = failures(
-  Schema.Union(InvalidInput, ImportUnfinished, SessionNotFound, ...AppendError.members, ...StoreError.members)
-)
+export const ChangeFailure = failures(Schema.Union(InvalidInput, ImportUnfinished, ...appending))

@@ -6,26 +6,32 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema, Struct } from "effect"
+import { AgentNotFound } from "@daybook/core/domain/Agent"
+import { ModelResolutionError } from "@daybook/core/domain/ModelError"
+import { BudgetExceeded, PriceUnknown } from "@daybook/core/domain/RunFailure"
+import { BranchNotSummarized } from "@daybook/core/domain/SummaryError"
 import { RunError } from "@daybook/core/runner/RunError"
 import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
-import { BranchNotSummarized } from "@daybook/core/session/BranchSummary"
 import * as Options from "@daybook/core/session/SessionOptions"
 import { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "@daybook/core/session/UndoOptions"
 import { SnapshotUnavailable } from "@daybook/core/snapshot/SnapshotError"
-import { SessionBusy } from "@daybook/log/coordination/SessionOwner"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Input, Session } from "@daybook/log/domain/Message"
+import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+import { AppendFailure, bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))
 const branching = failures(Schema.Union(MessageNotFound, SessionBusy, EventUnreadable))
+const summarizing = failures(
+  Schema.Union(BranchNotSummarized, AgentNotFound, BudgetExceeded, PriceUnknown, ...ModelResolutionError.members)
+)
 const restoring = failures(Schema.Union(SnapshotUnavailable, SessionBusy, EventUnreadable))
 
 /** A session, and whether work was still running when the time of the request was over. */
@@ -99,7 +105,7 @@ export const WorkApi = HttpApiGroup.make("work")
     HttpApiEndpoint.post("settle", "/sessions/:sessionID/settle")
       .setPath(bySession)
       .addSuccess(Schema.Boolean)
-      .addError(ChangeFailure)
+      .addError(AppendFailure)
       .middleware(Prompting)
   )
   .add(
@@ -122,8 +128,7 @@ export const WorkApi = HttpApiGroup.make("work")
       .addSuccess(Options.Branched)
       .addError(ChangeFailure)
       .addError(branching)
-      .addError(failures(BranchNotSummarized))
-      .addError(failures(RunError))
+      .addError(summarizing)
       .middleware(Prompting)
   )
   .add(

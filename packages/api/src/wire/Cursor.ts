@@ -2,7 +2,7 @@
  * The text of a cursor: a position in the events of a session, or in the feed of all sessions, of one database. Clients keep
  * it and send it back. Pure. Spec: HT-40..HT-43 in specs/http.md.
  */
-import { Either, Schema } from "effect"
+import { Either, Schema, Struct } from "effect"
 
 /** A position: in a session of this incarnation, or in the feed. */
 export interface Cursor {
@@ -36,7 +36,18 @@ const form = /^d1\.([0-9a-f]{8})\.(?:(\d{1,15})\.)?(-1|\d{1,15})$/
 export const format = ({ database, incarnation, position }: Cursor): string =>
   `d1.${database}.${incarnation === undefined ? "" : `${incarnation}.`}${position}`
 
-/** Reads a cursor's text. A sequence number or a position alone is accepted: people type it. */
+/** Reads a cursor's text; undefined if it is none. */
+export const read = (text: string): Cursor | undefined => {
+  const [, database, incarnation, position] = form.exec(text) ?? []
+  if (database === undefined || position === undefined) return undefined
+  return {
+    database,
+    position: Number(position),
+    ...(incarnation === undefined ? {} : { incarnation: Number(incarnation) })
+  }
+}
+
+/** Reads a cursor of this source. A sequence number or a position alone is accepted: people type it. */
 export const parse = (
   text: string,
   { database, kind }: { readonly database: string; readonly kind: "session" | "feed" }
@@ -44,12 +55,9 @@ export const parse = (
   if (/^(?:-1|\d{1,15})$/.test(text)) return Either.right({ position: Number(text) })
   const refused = (reason: ForeignCursor["reason"]) =>
     Either.left(new ForeignCursor({ cursor: text.slice(0, 100), reason }))
-  const [, of, incarnation, position] = form.exec(text) ?? []
-  if (of === undefined || position === undefined) return refused("malformed")
-  if (of !== database) return refused("database")
-  if ((kind === "session") !== (incarnation !== undefined)) return refused("kind")
-  return Either.right({
-    position: Number(position),
-    ...(incarnation === undefined ? {} : { incarnation: Number(incarnation) })
-  })
+  const cursor = read(text)
+  if (cursor === undefined) return refused("malformed")
+  if (cursor.database !== database) return refused("database")
+  if ((kind === "session") !== (cursor.incarnation !== undefined)) return refused("kind")
+  return Either.right(Struct.omit(cursor, "database"))
 }

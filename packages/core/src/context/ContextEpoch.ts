@@ -5,8 +5,8 @@
  * promoted and after a compaction; a move ends the epoch.
  * Spec: specs/context.md CX-14..CX-19, CX-51..CX-53 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
-import { Context, Effect, Layer, Metric, Schema } from "effect"
-import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { Context, Effect, Layer, Metric } from "effect"
+import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
 import { difference, sameSnapshot, type Snapshot } from "@daybook/log/domain/Snapshot"
 import { draft } from "@daybook/log/events/SessionEvents"
 import {
@@ -20,7 +20,10 @@ import type { ContextMarks } from "@daybook/log/store/ContextMarks"
 import { EpochStore, type StoredEpoch } from "@daybook/log/store/EpochStore"
 import type { LocationLeft } from "@daybook/log/store/SessionChecks"
 import * as Metrics from "@daybook/log/support/Metrics"
+import { ContextSnapshotUnreadable, InitializationBlocked } from "../domain/RunFailure.ts"
 import { initialize, type Observed, reconcile, replace } from "./SystemContext.ts"
+
+export { ContextSnapshotUnreadable, InitializationBlocked } from "../domain/RunFailure.ts"
 
 export interface Epoch {
   readonly baseline: string
@@ -134,21 +137,3 @@ const make = Effect.gen(function* () {
 
 /** Epochs in the log. */
 export const layer = Layer.effect(ContextEpoch, make)
-
-/** The first context could not be observed; the prompt is kept and can be retried (TU-6). */
-export class InitializationBlocked extends Schema.TaggedError<InitializationBlocked>(
-  "@daybook/core/InitializationBlocked"
-)("InitializationBlocked", { keys: Schema.Array(Schema.String) }) {
-  override get message() {
-    return `the system context is not available yet: ${this.keys.join(", ")}; the prompt is kept, try again`
-  }
-}
-
-/** The session's stored context does not decode (EP-9). */
-export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapshotUnreadable>(
-  "@daybook/core/ContextSnapshotUnreadable"
-)("ContextSnapshotUnreadable", { sessionID: SessionID, details: Schema.String }) {
-  override get message() {
-    return `the stored context of ${this.sessionID} cannot be read: ${this.details}`
-  }
-}

@@ -14,21 +14,11 @@
  * Callers of `run` wait for an execution: one drain, and those that follow a success within it. Every transition is
  * one synchronous step, so no interruption and no other fiber can come between.
  */
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, Schema, type Scheduler, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, type Scheduler, type Scope } from "effect"
 import * as FairScheduler from "@daybook/log/support/FairScheduler"
+import { RunInterrupted } from "../domain/RunFailure.ts"
 
-/**
- * The execution that a `run` waited for was interrupted, or the coordinator was closed. It is an error instead of an
- * interruption, so that the waiter can distinguish "the work was stopped" from "I was stopped".
- */
-export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
-  "RunInterrupted",
-  { key: Schema.String }
-) {
-  override get message() {
-    return `the run of ${this.key} was interrupted before it ended: what it recorded is kept, run it again to continue`
-  }
-}
+export { RunInterrupted } from "../domain/RunFailure.ts"
 
 /** Serializes the drains of each key. Keys are compared as in a `Map`. */
 export interface RunCoordinator<Key, A, E> {

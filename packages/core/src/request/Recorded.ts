@@ -4,7 +4,7 @@
  * session.
  * Spec: RQ-34..RQ-36, RQ-56.
  */
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { ModelRef } from "@daybook/log/domain/Values"
@@ -18,33 +18,10 @@ import type { StoreError } from "@daybook/log/store/StoreError"
 import { conversation, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import { fold, nothingFolded, RequestFrame } from "./RequestFrame.ts"
-import { ShownMessage } from "./ShownMessage.ts"
-import { Estimate, estimate } from "./TokenEstimate.ts"
+import { NothingShown, type ShownRequest } from "./ShownRequest.ts"
+import { estimate } from "./TokenEstimate.ts"
 
-/** A provider request, recorded or previewed. */
-export const ShownRequest = Schema.Struct({
-  sessionID: SessionID,
-  agent: Schema.String,
-  model: ModelRef,
-  frame: RequestFrame,
-  /** The conversation, after the system texts. */
-  messages: Schema.Array(ShownMessage),
-  /** Estimated tokens by part. */
-  estimate: Estimate,
-  /** The id of the answer and the sequence number of its step; absent in a preview. */
-  step: Schema.optionalWith(Schema.Struct({ messageID: MessageID, seq: Schema.Int }), { exact: true })
-})
-export type ShownRequest = typeof ShownRequest.Type
-
-/** No turn had begun by then, or its request predates framed events. */
-export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {
-  sessionID: SessionID,
-  at: Schema.Int
-}) {
-  override get message() {
-    return `${this.sessionID} has no recorded request at or before event ${this.at}; use a later event`
-  }
-}
+export { NothingShown, ShownRequest } from "./ShownRequest.ts"
 
 /** A sent request without its history. */
 export interface Sent {

@@ -3,30 +3,11 @@
  * its changes, so that any turn's request can be shown again. Pure. Spec: RQ-30..RQ-33, CX-51.
  */
 import { createHash } from "node:crypto"
-import { Schema } from "effect"
 import { difference, type Snapshot } from "@daybook/log/domain/Snapshot"
-import { JsonRecord } from "@daybook/log/domain/Values"
 import { draft, type EventOfType } from "@daybook/log/events/SessionEvents"
+import type { FramedTool, RequestFrame } from "./ShownRequest.ts"
 
-/** A tool in request form. */
-export const FramedTool = Schema.Struct({
-  name: Schema.String,
-  description: Schema.optionalWith(Schema.String, { exact: true }),
-  parameters: JsonRecord
-})
-export type FramedTool = typeof FramedTool.Type
-
-/** The part of a request that is not history (RQ-30). */
-export const RequestFrame = Schema.Struct({
-  /** The agent's prompt or the base instructions, then the baseline; empty texts are omitted. */
-  system: Schema.Array(Schema.String),
-  /** The baseline contains the System messages up to this sequence number. */
-  baselineSeq: Schema.Int,
-  tools: Schema.Array(FramedTool),
-  /** Request options besides the prompt: tool choice, temperature, headers by name only, and the context window. */
-  settings: JsonRecord
-})
-export type RequestFrame = typeof RequestFrame.Type
+export { FramedTool, RequestFrame } from "./ShownRequest.ts"
 
 /** The request frame before the first request. */
 export const noFrame: RequestFrame = { system: [], baselineSeq: -1, tools: [], settings: {} }

@@ -4,23 +4,15 @@
  * RQ-40..44.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either } from "effect"
 import { RE2JS } from "re2js"
-import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import type { JsonRecord, OutputFormat } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { maxExpressionLength } from "../support/Limits.ts"
 import { fromJsonSchema, type ToolDefinition } from "../tool/ToolDefinition.ts"
 
-/** The model did not return a valid structured answer, even after the errors were returned to it. */
-export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputFailed>(
-  "@daybook/core/StructuredOutputFailed"
-)("StructuredOutputFailed", { sessionID: SessionID, details: Schema.String }) {
-  override get message() {
-    return `the model did not give a valid structured answer: ${this.details}`
-  }
-}
+export { StructuredOutputFailed } from "../domain/RunFailure.ts"
 
 /** The name of the tool that takes the answer. */
 export const outputTool = "structured_output"

@@ -1,10 +1,10 @@
 /**
- * The union of all errors of a run. Each error is defined where it is raised. A failed run is also in the log: the
+ * The union of all errors of a run. A failed run is also in the log: the
  * step's error and the activity's outcome.
  */
 import { Schema } from "effect"
-import { SessionBusy } from "@daybook/log/coordination/SessionOwner"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
+import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import {
   EventRefused,
   EventUnreadable,
@@ -14,19 +14,21 @@ import {
   SeqConflict
 } from "@daybook/log/log/EventLog"
 import { MessageUnreadable, SessionNotFound } from "@daybook/log/store/StoreError"
-import { ContextSnapshotUnreadable, InitializationBlocked } from "../context/ContextEpoch.ts"
-import { RunInterrupted } from "../coordination/RunCoordinator.ts"
 import { AgentNotFound } from "../domain/Agent.ts"
+import { ModelResolutionError } from "../domain/ModelError.ts"
+import {
+  BudgetExceeded,
+  ContextSnapshotUnreadable,
+  InitializationBlocked,
+  PriceUnknown,
+  ProviderFailed,
+  RunInterrupted,
+  StructuredOutputFailed,
+  TurnLimitExceeded
+} from "../domain/RunFailure.ts"
 import { ToolStorageError } from "../domain/ToolError.ts"
-import { ModelResolutionError } from "../model/ModelResolver.ts"
-import { StructuredOutputFailed } from "../request/StructuredOutput.ts"
-import { BudgetExceeded, PriceUnknown } from "./BudgetCheck.ts"
-import { ProviderFailed } from "./Turn.ts"
-import { TurnLimitExceeded } from "./TurnLoop.ts"
 
-export { BudgetExceeded, PriceUnknown } from "./BudgetCheck.ts"
-export { ProviderFailed } from "./Turn.ts"
-export { TurnLimitExceeded } from "./TurnLoop.ts"
+export { BudgetExceeded, PriceUnknown, ProviderFailed, TurnLimitExceeded } from "../domain/RunFailure.ts"
 
 /** Every error of a run. */
 export const RunError = Schema.Union(

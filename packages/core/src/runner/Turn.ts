@@ -3,19 +3,20 @@
  * everything before it returns. `Publication.ts` orders the events, `ToolFibers.ts` runs the tools.
  * Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10).
  */
-import { Cause, Effect, Exit, Metric, Option, Ref, Schema } from "effect"
-import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { Cause, Effect, Exit, Metric, Option, Ref } from "effect"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { Agent } from "../domain/Agent.ts"
+import { ProviderFailed } from "../domain/RunFailure.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
 import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
 import type { ToolChoice } from "../request/Request.ts"
-import { firstOf } from "../support/Race.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
+import { firstOf } from "../support/Race.ts"
 import type { MaterializedTools } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
 import type { Repeats } from "./Repeats.ts"
@@ -25,23 +26,7 @@ import * as Recorder from "./TurnRecorder.ts"
 import type { Reasons } from "./TurnState.ts"
 import { unknownToolParts } from "./UnknownTool.ts"
 
-/** The provider failed the turn. The log has the provider's message as the step's error. */
-export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook/core/ProviderFailed")(
-  "ProviderFailed",
-  {
-    sessionID: SessionID,
-    providerID: Schema.String,
-    details: Schema.String,
-    retryable: Schema.Boolean,
-    overflow: Schema.Boolean,
-    /** Part of the answer is already on disk. */
-    partial: Schema.Boolean
-  }
-) {
-  override get message() {
-    return `${this.providerID}: ${this.details}`
-  }
-}
+export { ProviderFailed } from "../domain/RunFailure.ts"
 
 export interface TurnInput<E> {
   readonly sessionID: SessionID

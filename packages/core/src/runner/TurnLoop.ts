@@ -2,16 +2,17 @@
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
  * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
  */
-import { Array as Arr, Data, Effect, Ref, Schema } from "effect"
+import { Array as Arr, Data, Effect, Ref } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
-import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers } from "@daybook/log/domain/Identifiers"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
+import { TurnLimitExceeded } from "../domain/RunFailure.ts"
 import { promptOf } from "../request/Request.ts"
-import { Snapshots } from "../snapshot/Snapshots.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
+import { Snapshots } from "../snapshot/Snapshots.ts"
 import * as Activity from "./Activity.ts"
 import type { Approach, Ready, Smaller } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
@@ -21,15 +22,7 @@ import * as Repeats from "./Repeats.ts"
 import * as RequestFrames from "./RequestFrames.ts"
 import { ProviderFailed, runTurn, type TurnInput } from "./Turn.ts"
 
-/** The activity used all its provider turns, and work remains (TU-4). */
-export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
-  "TurnLimitExceeded",
-  { sessionID: SessionID, limit: Schema.Int }
-) {
-  override get message() {
-    return `${this.sessionID} used its ${this.limit} turns and is not done; resume it to give it as many again`
-  }
-}
+export { TurnLimitExceeded } from "../domain/RunFailure.ts"
 
 export interface TurnLoopParts {
   readonly approach: Approach

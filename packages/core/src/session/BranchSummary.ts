@@ -2,9 +2,9 @@
  * Summarizes a branch that is about to be left: from its leaf back to where the next history begins. A failed or
  * interrupted summary moves nothing; what it used is charged. Spec: HP-26 to HP-28 (CP-16).
  */
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Struct } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
-import { Identifiers, type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
@@ -15,21 +15,14 @@ import { defaultSettings, limitsOf } from "../compaction/Limits.ts"
 import { summaryPrompt, withFiles } from "../compaction/Summary.ts"
 import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
 import { fileOperations, noFiles } from "../compaction/TouchedFiles.ts"
+import { BranchNotSummarized } from "../domain/SummaryError.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import * as BudgetCheck from "../runner/BudgetCheck.ts"
 import type { BudgetExceeded, PriceUnknown } from "../runner/BudgetCheck.ts"
 import { modelOf } from "../runner/Preparation.ts"
 
-/** The model gave no summary of the branch. History continues where it did. */
-export class BranchNotSummarized extends Schema.TaggedError<BranchNotSummarized>("@daybook/core/BranchNotSummarized")(
-  "BranchNotSummarized",
-  { sessionID: SessionID, details: Schema.String }
-) {
-  override get message() {
-    return `the branch of ${this.sessionID} was not summarized, and nothing was moved: ${this.details}; try again, or without a summary`
-  }
-}
+export { BranchNotSummarized } from "../domain/SummaryError.ts"
 
 /** Why no summary was requested: no model or agent, or a spent budget. */
 export type SummaryRefused =

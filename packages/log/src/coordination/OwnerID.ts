@@ -80,9 +80,3 @@ export const make = (world: string = worldOf(process.platform)): OwnProcess => {
     }
   }
 }
-
-/** Describes the owner for error messages. */
-export const describe = (ownerID: string): string => {
-  const [host, pid] = ownerID.split("/")
-  return pid === undefined ? ownerID : `process ${pid} on ${host}`
-}

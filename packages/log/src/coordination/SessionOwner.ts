@@ -5,11 +5,13 @@
  * when an observer saw no renewal for its whole length (`Lease.ts`), or immediately when the owner's process is known to
  * be gone (`OwnerID.ts`). Another process asks the owner to stop through the same row. Spec: EX-O1..EX-O8.
  */
-import { Context, type Effect, type Option, Schema, type Scope } from "effect"
-import { SessionID } from "../domain/Identifiers.ts"
+import { Context, type Effect, type Option, type Scope } from "effect"
+import type { SessionID } from "../domain/Identifiers.ts"
+import type { SessionBusy } from "../domain/SessionBusy.ts"
 import type { LogUnavailable, OwnerLost, OwnerToken } from "../log/EventLog.ts"
 import type { Standing } from "../store/SessionStore.ts"
-import * as OwnerID from "./OwnerID.ts"
+
+export { SessionBusy } from "../domain/SessionBusy.ts"
 
 /** A session that this process owns, for the life of the scope. */
 export interface Ownership {
@@ -65,13 +67,3 @@ export class SessionOwner extends Context.Tag("@daybook/log/SessionOwner")<
     readonly isOwned: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
   }
 >() {}
-
-/** Another living process owns the session. */
-export class SessionBusy extends Schema.TaggedError<SessionBusy>("@daybook/log/SessionBusy")("SessionBusy", {
-  sessionID: SessionID,
-  ownerID: Schema.String
-}) {
-  override get message() {
-    return `${this.sessionID} is being worked on by ${OwnerID.describe(this.ownerID)}; follow its events, or interrupt it first`
-  }
-}

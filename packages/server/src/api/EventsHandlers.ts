@@ -36,10 +36,10 @@ const written = HttpServerResponse.empty()
 const responseOf = (request: HttpServerRequest.HttpServerRequest) => NodeHttpServerRequest.toServerResponse(request)
 
 /** Where a request begins, in a life of the session. */
-const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string | undefined) {
+const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string | undefined, of: number | undefined) {
   const log = yield* EventLog
   const given = text === undefined ? {} : yield* Cursor.parse(text, { database: log.identity, kind: "session" })
-  const { position: after = -1, incarnation } = { position: undefined, incarnation: undefined, ...given }
+  const { position: after = -1, incarnation } = { position: undefined, incarnation: of, ...given }
   const life = incarnation ?? (yield* log.head(sessionID)).incarnation
   const at = (position: number) => Cursor.format({ database: log.identity, incarnation: life, position })
   return { from: { sessionID, after, incarnation: life }, at }
@@ -65,7 +65,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
     return handlers
       .handle("history", ({ path, urlParams }) =>
         Effect.gen(function* () {
-          const { at, from } = yield* placeIn(path.sessionID, urlParams.after)
+          const { at, from } = yield* placeIn(path.sessionID, urlParams.after, urlParams.incarnation)
           const { cursor, events, hasMore } = yield* sessions.history({ ...from, limit: urlParams.limit })
           return { events, cursor: at(cursor), hasMore }
         }).pipe(Effect.provideService(EventLog, log))
@@ -84,7 +84,11 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
       )
       .handleRaw("events", ({ headers, path, request, urlParams }) =>
         Effect.gen(function* () {
-          const { at, from } = yield* placeIn(path.sessionID, urlParams.after ?? headers["last-event-id"])
+          const { at, from } = yield* placeIn(
+            path.sessionID,
+            urlParams.after ?? headers["last-event-id"],
+            urlParams.incarnation
+          )
           yield* streams.serve(responseOf(request), request.headers["accept"], {
             events: sessions.eventsMarked(from),
             cursorOf: ({ seq }) => at(seq),

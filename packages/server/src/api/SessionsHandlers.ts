@@ -10,7 +10,7 @@ export const layer = HttpApiBuilder.group(Api, "sessions", (handlers) =>
     handlers
       .handle("create", ({ payload }) => sessions.create(payload))
       .handle("named", ({ payload }) => sessions.named(payload))
-      .handle("addressed", ({ payload }) => Effect.map(sessions.addressed(payload), (found) => found ?? null))
+      .handle("addressed", ({ payload }) => Effect.map(sessions.addressed(payload.address), (found) => found ?? null))
       .handle("list", ({ urlParams }) => sessions.list(urlParams))
       .handle("active", () => sessions.active)
       .handle("interrupted", () => sessions.interrupted)

@@ -1,0 +1,107 @@
+/** Defines the errors of runs that are the runtime's own, as schemas without the runtime: servers and clients read them. */
+import { Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { ModelRef } from "@daybook/log/domain/Values"
+
+/**
+ * The execution that a `run` waited for was interrupted, or the coordinator was closed. It is an error instead of an
+ * interruption, so that the waiter can distinguish "the work was stopped" from "I was stopped".
+ */
+export class RunInterrupted extends Schema.TaggedError<RunInterrupted>("@daybook/core/RunInterrupted")(
+  "RunInterrupted",
+  { key: Schema.String }
+) {
+  override get message() {
+    return `the run of ${this.key} was interrupted before it ended: what it recorded is kept, run it again to continue`
+  }
+}
+
+/** The first context could not be observed; the prompt is kept and can be retried (TU-6). */
+export class InitializationBlocked extends Schema.TaggedError<InitializationBlocked>(
+  "@daybook/core/InitializationBlocked"
+)("InitializationBlocked", { keys: Schema.Array(Schema.String) }) {
+  override get message() {
+    return `the system context is not available yet: ${this.keys.join(", ")}; the prompt is kept, try again`
+  }
+}
+
+/** The session's stored context does not decode (EP-9). */
+export class ContextSnapshotUnreadable extends Schema.TaggedError<ContextSnapshotUnreadable>(
+  "@daybook/core/ContextSnapshotUnreadable"
+)("ContextSnapshotUnreadable", { sessionID: SessionID, details: Schema.String }) {
+  override get message() {
+    return `the stored context of ${this.sessionID} cannot be read: ${this.details}`
+  }
+}
+
+/** The provider failed the turn. The log has the provider's message as the step's error. */
+export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook/core/ProviderFailed")(
+  "ProviderFailed",
+  {
+    sessionID: SessionID,
+    providerID: Schema.String,
+    details: Schema.String,
+    retryable: Schema.Boolean,
+    overflow: Schema.Boolean,
+    /** Part of the answer is already on disk. */
+    partial: Schema.Boolean
+  }
+) {
+  override get message() {
+    return `${this.providerID}: ${this.details}`
+  }
+}
+
+/** The activity used all its provider turns, and work remains (TU-4). */
+export class TurnLimitExceeded extends Schema.TaggedError<TurnLimitExceeded>("@daybook/core/TurnLimitExceeded")(
+  "TurnLimitExceeded",
+  { sessionID: SessionID, limit: Schema.Int }
+) {
+  override get message() {
+    return `${this.sessionID} used its ${this.limit} turns and is not done; resume it to give it as many again`
+  }
+}
+
+/** The session and its children used up their budget; no request was sent to a provider (EX-B8). */
+export class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>("@daybook/core/BudgetExceeded")(
+  "BudgetExceeded",
+  {
+    /** The session that has the budget: this one or an ancestor. */
+    sessionID: SessionID,
+    limit: Schema.Literal("cost", "tokens"),
+    spent: Schema.Finite,
+    allowed: Schema.Finite
+  }
+) {
+  override get message() {
+    const amount = (value: number) => (this.limit === "cost" ? `$${value.toFixed(4)}` : `${value} tokens`)
+    return (
+      `${this.sessionID} and its children spent ${amount(this.spent)} of their budget of ${amount(this.allowed)}; ` +
+      "raise the budget to continue"
+    )
+  }
+}
+
+/** A cost budget applies and the model's price is unknown; no request was sent to a provider (EX-B6). */
+export class PriceUnknown extends Schema.TaggedError<PriceUnknown>("@daybook/core/PriceUnknown")("PriceUnknown", {
+  /** The session that has the budget: this one or an ancestor. */
+  sessionID: SessionID,
+  model: ModelRef
+}) {
+  override get message() {
+    const model = `${this.model.providerID}/${this.model.id}`
+    return (
+      `${this.sessionID} has a budget in dollars, and the price of ${model} is not known: give it a budget in tokens ` +
+      `instead, or name the price under "prices" in the configuration (0 for a model that costs nothing)`
+    )
+  }
+}
+
+/** The model did not return a valid structured answer, even after the errors were returned to it. */
+export class StructuredOutputFailed extends Schema.TaggedError<StructuredOutputFailed>(
+  "@daybook/core/StructuredOutputFailed"
+)("StructuredOutputFailed", { sessionID: SessionID, details: Schema.String }) {
+  override get message() {
+    return `the model did not give a valid structured answer: ${this.details}`
+  }
+}
