@@ -30,6 +30,7 @@ import { sessions } from "./commands/sessions.ts"
 import { shell } from "./commands/shell.ts"
 import { stats } from "./commands/stats.ts"
 import { label, tree } from "./commands/tree.ts"
+import { token } from "./commands/token.ts"
 import { trust } from "./commands/trust.ts"
 import { undo } from "./commands/undo.ts"
 
@@ -64,6 +65,7 @@ export const verbs: ReadonlyArray<Verb> = [
   models,
   trust,
   serve,
+  token,
   files,
   importVerb,
   exportVerb,
@@ -105,6 +107,7 @@ const root = Command.make("daybook").pipe(
     models.command,
     trust.command,
     serve.command,
+    token.command,
     files.command,
     importVerb.command,
     exportVerb.command,

@@ -32,6 +32,37 @@ export class Forbidden extends Schema.TaggedError<Forbidden>("@daybook/api/Forbi
   }
 }
 
+/** The request names another host than the server, or a page of another origin sent it. */
+export class SiteRefused extends Schema.TaggedError<SiteRefused>("@daybook/api/SiteRefused")("SiteRefused", {
+  part: Schema.Literal("host", "origin")
+}) {
+  override get message() {
+    return this.part === "host"
+      ? "this server does not answer under the name in `host`; serve names further ones with --http-name"
+      : "this server answers no page of another origin"
+  }
+}
+
+/** There is no such endpoint. */
+export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@daybook/api/EndpointNotFound")(
+  "EndpointNotFound",
+  {}
+) {
+  override get message() {
+    return "there is no endpoint with this method and path; /reference lists them"
+  }
+}
+
+/** The server failed, and its log says how. */
+export class InternalError extends Schema.TaggedError<InternalError>("@daybook/api/InternalError")(
+  "InternalError",
+  {}
+) {
+  override get message() {
+    return "the server failed; its log says how"
+  }
+}
+
 /** The server ends: connect again, to it or to the next one. */
 export class Stopping extends Schema.TaggedError<Stopping>("@daybook/api/Stopping")("Stopping", {}) {
   override get message() {
@@ -50,7 +81,7 @@ export class TooManyRequests extends Schema.TaggedError<TooManyRequests>("@daybo
 }
 
 /** What every endpoint can refuse with. */
-export const Refused = Schema.Union(Unauthorized, Forbidden, Stopping, TooManyRequests)
+export const Refused = Schema.Union(Unauthorized, Forbidden, SiteRefused, Stopping, TooManyRequests, InternalError)
 export type Refused = typeof Refused.Type
 
 /** The token of the request. */

@@ -1,4 +1,4 @@
-/** `daybook serve`: serves agents and models on sockets and keeps their files current. Spec: CL-120..CL-126. */
+/** `daybook serve`: serves agents and models on sockets and over HTTP, and keeps their files current. Spec: CL-120..CL-126, CL-300. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
@@ -7,6 +7,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import { told } from "../host/Runtime.ts"
+import type { HttpRequest } from "../host/HttpWork.ts"
 import type { Written } from "../host/ServeWork.ts"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -38,14 +39,53 @@ const root = Flags.text(
 )
 const chroot = Flags.text("chroot", "DIR", "the folder that agents see as / (default: one each, below the root)")
 
+const http = Flags.value("http", "HOST:PORT", "serve sessions over HTTP at this address", (text) => {
+  const [, given = "", port = ""] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
+  const host = given.replaceAll(/[[\]]/g, "")
+  return host === "" || Number(port) > 65_535
+    ? Effect.fail("an address with a port, such as 127.0.0.1:4310")
+    : Effect.succeed({ host, port: Number(port) })
+})
+const httpName = Flags.repeated<string>(
+  "http-name",
+  "NAME",
+  "answer under this host name too; may be repeated",
+  (text) => (/^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name"))
+)
+const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
+const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
+const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")
+
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
 const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
 
+/** The options of HTTP, which come together. */
+const httpOf = (given: {
+  readonly http: Option.Option<{ readonly host: string; readonly port: number }>
+  readonly httpName: ReadonlyArray<string>
+  readonly tlsCert: Option.Option<string>
+  readonly tlsKey: Option.Option<string>
+  readonly behindProxy: boolean
+}): Effect.Effect<HttpRequest | undefined, UsageError> => {
+  const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
+  const { behindProxy, httpName: names } = given
+  if ((cert === undefined) !== (key === undefined)) {
+    return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
+  }
+  if (Option.isNone(given.http)) {
+    return cert !== undefined || behindProxy || names.length > 0
+      ? new UsageError({ message: "--http-name, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT" })
+      : Effect.succeed(undefined)
+  }
+  const tls = cert === undefined || key === undefined ? undefined : { cert, key }
+  return Effect.succeed({ ...given.http.value, names, tls, behindProxy })
+}
+
 export const serve = {
   name: "serve",
-  summary: "serve agents and models on Unix sockets, and keep the files of sessions",
+  summary: "serve agents and models on Unix sockets and over HTTP, and keep the files of sessions",
   words: "",
   details: [
     "The root contains agent/NAME.sock and model/PROVIDER/ALIAS.sock. A client writes one JSON object per line and reads " +
@@ -56,10 +96,27 @@ export const serve = {
       "work is interrupted and its clients are told; waiting prompts run when it is served again. A second Ctrl-C exits " +
       "immediately. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
       "asked at the terminal and of the clients: the first answer counts.",
+    "--http serves all sessions over HTTP, with sockets or alone (then no files are kept): /reference lists the endpoints, " +
+      "/openapi.json describes them, and the printed address with its token opens the inspector. daybook token makes " +
+      "tokens for others. An address that other machines reach needs --tls-cert and --tls-key, or --behind-proxy.",
     "stderr is its log: time, level, message, session and cause, one object per line with --log-format json. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there, and so do prompt, resume and compact."
   ],
-  flags: [agent, model, root, chroot, Flags.trust, logFormat, logLevel, Flags.json],
+  flags: [
+    agent,
+    model,
+    http,
+    httpName,
+    tlsCert,
+    tlsKey,
+    behindProxy,
+    root,
+    chroot,
+    Flags.trust,
+    logFormat,
+    logLevel,
+    Flags.json
+  ],
   examples: [
     ["daybook serve --agent build", "serves the agent build, on a socket below the default root"],
     [
@@ -68,6 +125,7 @@ export const serve = {
     ],
     ["daybook serve --agent build --agent plan --chroot . --root ~/ctx", "two agents that work in this folder"],
     ["daybook serve --agent build=coder", "serves the agent build under the name coder"],
+    ["daybook serve --http 127.0.0.1:4310", "serves all sessions over HTTP"],
     ["daybook serve --model anthropic/claude-opus-5-5=opus", "serves a model without tools"]
   ],
   command: Command.make(
@@ -76,6 +134,11 @@ export const serve = {
       words: Args.repeated(Args.text({ name: "WORD" })),
       agent: agent.options,
       model: model.options,
+      http: http.options,
+      httpName: httpName.options,
+      tlsCert: tlsCert.options,
+      tlsKey: tlsKey.options,
+      behindProxy: behindProxy.options,
       root: root.options,
       chroot: chroot.options,
       trust: Flags.trust.options,
@@ -91,9 +154,11 @@ export const serve = {
             message: `daybook serve takes no words: "${oneLine(word, 80)}"; name an agent with --agent`
           })
         }
-        if (given.agent.length + given.model.length === 0) {
+        const web = yield* httpOf(given)
+        if (given.agent.length + given.model.length === 0 && web === undefined) {
           return yield* new UsageError({
-            message: "nothing to serve: give --agent NAME or --model PROVIDER/MODEL, or several of them"
+            message:
+              "nothing to serve: give --agent NAME, --model PROVIDER/MODEL or --http HOST:PORT, or several of them"
           })
         }
         const world = Option.getOrUndefined(given.chroot)
@@ -103,6 +168,7 @@ export const serve = {
           models: given.model,
           root: Option.getOrUndefined(given.root),
           chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
+          http: web,
           logFormat: Option.getOrElse(given.logFormat, () => "text" as const),
           logLevel: Option.getOrElse(given.logLevel, () => "warning" as const),
           json: given.json

@@ -1,11 +1,11 @@
 /**
- * Runs `daybook serve`: the runtime on the database, the exporter of its files, and a socket for each agent and model.
- * Spec: CL-120..CL-126 in specs/cli.md.
+ * Runs `daybook serve`: the runtime on the database, the exporter of its files, a socket for each agent and model, and HTTP.
+ * Spec: CL-120..CL-126, CL-300 in specs/cli.md.
  *
- *   signal -> sockets close -> runs are interrupted -> files reach the end of the log -> the database closes
+ *   signal -> HTTP and sockets close -> runs are interrupted -> files reach the end of the log -> the database closes
  */
 import { join } from "node:path"
-import { Effect, Layer, Struct } from "effect"
+import { Effect, Struct } from "effect"
 import { canLead } from "@daybook/core/domain/Agent"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
@@ -24,6 +24,7 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as ServerLog from "../terminal/ServerLog.ts"
 import { beside, rootOf, shared } from "./FilesHost.ts"
 import * as Host from "./Host.ts"
+import type { HttpAddress, HttpRequest } from "./HttpWork.ts"
 import { findAgent, readModel, resolveModel, trusting, withNoSessions, withTelemetry } from "./Runtime.ts"
 
 /** An agent or a model as typed, and the name it is served under. */
@@ -39,6 +40,7 @@ export interface Request {
   readonly root: string | undefined
   /** By its real path. */
   readonly chroot: string | undefined
+  readonly http: HttpRequest | undefined
   readonly logFormat: "text" | "json"
   readonly logLevel: "debug" | "info" | "warning" | "error" | "none"
   readonly json: boolean
@@ -92,45 +94,87 @@ interface Place {
   readonly asks: Asks.Asks
 }
 
-const announce = ({ request, root }: Place, sockets: ReadonlyArray<ServedSocket>, terminal: boolean): string => {
+/** What is served. */
+interface Opened {
+  readonly sockets: ReadonlyArray<ServedSocket>
+  readonly http: HttpAddress | undefined
+}
+
+const announce = ({ request, root }: Place, { http, sockets }: Opened, terminal: boolean): string => {
   if (request.json) {
     const listed = sockets.map((socket) => Struct.pick(socket, "kind", "name", "space", "path"))
-    return `${jsonLine({ type: "ready", root, sockets: listed }, terminal)}\n`
+    return `${jsonLine({ type: "ready", root, sockets: listed, ...(http && { http }) }, terminal)}\n`
   }
   const lines = sockets.map(({ kind, name, path, space }) => {
     const where = space === undefined ? "" : ` in the shared space ${space}`
     return `${kind} ${name}${where} listens at ${oneLine(path, 400)}\n`
   })
-  return `${lines.join("")}ready\n`
+  const address = http === undefined ? "" : `HTTP listens at ${http.url}\nopen ${http.inspector}\n`
+  return `${lines.join("")}${address}ready\n`
 }
 
-/** Opens the sockets, and announces them once the files are current. */
-const open = Effect.fn("Command.serve.open")(function* (place: Place) {
-  const { asks, models, request, root } = place
-  const output = yield* Output
-  const sockets = yield* serve({
-    root,
-    uid,
-    agents: request.agents.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
-    models,
-    shared: yield* shared,
-    asks,
-    temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
+/** Opens the sockets, which wait for the files. */
+const openSockets = ({ asks, models, request, root }: Place) =>
+  Effect.gen(function* () {
+    return yield* serve({
+      root,
+      uid,
+      agents: request.agents.map(({ alias, text }) => ({ name: text, alias, chroot: request.chroot })),
+      models,
+      shared: yield* shared,
+      asks,
+      temp: Host.layerInMemory(askerOf(asks), root, worldsOf(request, root))
+    })
   })
+
+/** Opens HTTP, if it is wanted. */
+const openHttp = ({ asks, request: { http } }: Place) =>
+  http === undefined
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(
+        Effect.promise(() => import("./HttpWork.ts")),
+        (work) => work.serve(http, asks)
+      )
+
+// Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
+const ready = (place: Place, opened: Opened) =>
+  Effect.flatMap(Output, (output) =>
+    Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
+  )
+
+/** Opens the sockets and HTTP, and announces them once the files are current. */
+const open = Effect.fn("Command.serve.open")(function* (place: Place) {
+  const opened = { sockets: yield* openSockets(place), http: yield* openHttp(place) }
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
-  // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
-  yield* Effect.catchTag(output.write(announce(place, sockets, output.terminal)), "OutputClosed", () => Effect.void)
+  yield* ready(place, opened)
   Garbage.bound()
 })
 
-/** Serves until the signal, and returns when everything has settled. */
-const until = Effect.fn("Command.serve.until")(function* (place: Place, signal: Effect.Effect<void>) {
-  yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(open(place), Effect.never)), signal)
-  const sessions = yield* Sessions
-  yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
-  yield* (yield* Exporter).reached(Number.MAX_SAFE_INTEGER)
+/** Opens HTTP alone: no files are kept. */
+const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: Place) {
+  const http = yield* openHttp(place)
+  yield* QuestionPrompt.atTerminal
+  yield* ready(place, { sockets: [], http })
+  Garbage.bound()
 })
+
+/** Serves until the signal, then ends what runs. */
+const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), signal)
+    const sessions = yield* Sessions
+    yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
+  })
+
+/** Serves until the signal, and returns when the files say so too. */
+const serving = (place: Place, filename: string, signal: Effect.Effect<void>) =>
+  Effect.zipRight(
+    until(open(place), signal),
+    Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
+  ).pipe(Effect.provide(beside(filename, place.root)))
+
+const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
 /** Serves the request until a signal. */
 export const run = Effect.fn("Command.serve")(function* (request: Request) {
@@ -139,12 +183,14 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()
+  const place = { request, root, models, asks }
   const host = { servers: true, background: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
-      Effect.zipRight(Watchdog.begin(), until({ request, root, models, asks }, signal)).pipe(
-        Effect.provide(Layer.provideMerge(beside(filename, root), Host.layer(filename, host)))
-      )
+      Effect.zipRight(
+        Watchdog.begin(),
+        isAlone(request) ? until(openAlone(place), signal) : serving(place, filename, signal)
+      ).pipe(Effect.provide(Host.layer(filename, host)))
     )
   ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))
 })

@@ -77,6 +77,7 @@ const codes = new Map<string, number>([
   ["LedgerFailed", exitCode.database],
   ["SocketUnusable", exitCode.database],
   ["PortUnusable", exitCode.database],
+  ["BindingRefused", exitCode.usage],
   ["ServeFailed", exitCode.database],
   ["ArchiveUnusable", exitCode.failed],
   ["PruneLost", exitCode.conflict],

@@ -6,8 +6,10 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Layer } from "effect"
 import { Api } from "@daybook/api"
+import type { Asks } from "../ask/Asks.ts"
 import type { AccessToken } from "../http/AccessToken.ts"
 import * as Authorization from "./Authorization.ts"
+import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
 import * as SessionsHandlers from "./SessionsHandlers.ts"
@@ -19,11 +21,17 @@ export interface Options {
   /** The server's own token. */
   readonly token: AccessToken
   readonly version: string
+  /** Connects permissions of the runtime with clients; without it, clients see no permissions. */
+  readonly asks?: Asks | undefined
 }
 
 const serverHandlers = ({ version }: Options) =>
   HttpApiBuilder.group(Api, "server", (handlers) =>
-    handlers.handle("health", () => Effect.succeed({ status: "ok", version }))
+    Effect.map(Drain.Drain, ({ begun }) =>
+      handlers.handle("health", () =>
+        Effect.map(begun, (ends) => ({ status: ends ? ("draining" as const) : ("ok" as const), version }))
+      )
+    )
   )
 
 /** The API. It requires the facade and the log of a runtime. */
@@ -38,5 +46,6 @@ export const layer = (options: Options) =>
       serverHandlers(options)
     ]),
     Layer.provide(Authorization.layer(options.token)),
-    Layer.provideMerge(Streams.layer)
+    Layer.provide(Streams.layer),
+    Layer.provideMerge(Drain.layer)
   )

@@ -3,10 +3,11 @@
  * HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Option, Schedule, Stream } from "effect"
+import { Chunk, Context, Duration, Effect, Either, Layer, Option, Schedule, Stream } from "effect"
 import type { End } from "@daybook/api/wire/EventFrames"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { ReplayComplete } from "@daybook/log/log/EventLog"
+import { Drain } from "./Drain.ts"
 import * as EventEncoding from "./EventEncoding.ts"
 import * as OpenStream from "./OpenStream.ts"
 
@@ -36,8 +37,6 @@ export class Streams extends Context.Tag("@daybook/server/Streams")<
       accept: string | undefined,
       source: Source<E>
     ) => Effect.Effect<void, E>
-    /** Ends all streams with their cursors, and every new one at once. */
-    readonly drain: Effect.Effect<void>
   }
 >() {}
 
@@ -75,7 +74,7 @@ const pump = <E>(
 const make = Effect.gen(function* () {
   const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
   const open = new Set<OpenStream.OpenStream>()
-  const draining = yield* Deferred.make<void>()
+  const drain = yield* Drain
 
   yield* Effect.sync(() => {
     for (const each of open) each.beat()
@@ -90,16 +89,21 @@ const make = Effect.gen(function* () {
         Effect.sync(() => open.add(stream)),
         () => Effect.sync(() => open.delete(stream))
       )
-      const { cursor, outcome } = yield* pump(Stream.interruptWhenDeferred(items, draining), source, stream, encoding)
+      const { cursor, outcome } = yield* pump(
+        Stream.interruptWhenDeferred(items, drain.start),
+        source,
+        stream,
+        encoding
+      )
       if (Either.isRight(outcome)) {
-        const reason = (yield* Deferred.isDone(draining)) ? "draining" : "complete"
+        const reason = (yield* drain.begun) ? "draining" : "complete"
         yield* stream.end(encoding.end({ reason, cursor }))
       } else if (!(outcome.left instanceof OpenStream.Lost)) {
         yield* stream.end(encoding.end({ ...source.failed(outcome.left), cursor }))
       }
     }).pipe(Effect.scoped)
 
-  return Streams.of({ serve, drain: Effect.asVoid(Deferred.succeed(draining, undefined)) })
+  return Streams.of({ serve })
 })
 
 /** No stream is open at first. */

@@ -4,9 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import { Duration, Effect, Option } from "effect"
+import { Deferred, Duration, Effect, Option } from "effect"
 import { Api } from "@daybook/api"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { Drain } from "./Drain.ts"
 
 const atMost = Duration.seconds(25)
 
@@ -15,8 +16,12 @@ const idOf = (key: string): string => `msg_key-${createHash("sha256").update(key
 
 /** Prompts, runs and branches. */
 export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
-  Effect.map(Sessions, (sessions) =>
-    handlers
+  Effect.gen(function* () {
+    const [drain, sessions] = [yield* Drain, yield* Sessions]
+    /** The end of the time, or of the server, ends the waiting, not the work. */
+    const within = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+      Effect.timeoutOption(work, atMost).pipe(Effect.raceFirst(Effect.as(Deferred.await(drain.start), Option.none())))
+    return handlers
       .handle("prompt", ({ headers, path, payload }) => {
         const key = headers["idempotency-key"]
         const id = payload.id ?? (key === undefined ? undefined : idOf(key))
@@ -25,21 +30,20 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
       .handle("inbox", ({ path }) => sessions.inbox(path.sessionID))
       .handle("withdraw", ({ path }) => sessions.withdraw(path.sessionID, path.messageID))
       .handle("ask", ({ path, payload }) =>
-        // The end of the time ends the waiting, not the work.
         Effect.map(
-          Effect.timeoutOption(sessions.ask({ ...path, ...payload }), atMost),
+          within(sessions.ask({ ...path, ...payload })),
           Option.getOrElse(() => ({ pending: true }) as const)
         )
       )
       .handle("wait", ({ path }) =>
         Effect.gen(function* () {
-          const settled = yield* Effect.timeoutOption(sessions.wait(path.sessionID), atMost)
+          const settled = yield* within(sessions.wait(path.sessionID))
           return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
         })
       )
       .handle("resume", ({ path }) =>
         Effect.gen(function* () {
-          const settled = yield* Effect.timeoutOption(sessions.resume(path.sessionID), atMost)
+          const settled = yield* within(sessions.resume(path.sessionID))
           return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
         })
       )
@@ -52,5 +56,5 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
       .handle("reset", ({ path }) => sessions.reset(path.sessionID))
       .handle("undo", ({ path, payload }) => sessions.undo({ ...path, ...payload }))
       .handle("redo", ({ path, payload }) => sessions.redo({ ...path, ...payload }))
-  )
+  })
 )

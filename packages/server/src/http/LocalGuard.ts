@@ -8,9 +8,10 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect } from "effect"
 import { type AccessToken, matches } from "./AccessToken.ts"
+import { foreignPart, type Site } from "./Site.ts"
 
-/** The names of this machine's loopback address, with any port: a tunnel may listen at another one. */
-const localHost = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i
+/** A tunnel may listen at another port. */
+const here: Site = { host: "127.0.0.1", names: [], scheme: "http" }
 
 /** The parts of a request that decide. */
 export interface Asked {
@@ -29,11 +30,12 @@ export interface Refusal {
 
 /** The refusal of a request, or undefined for one that may be answered. The token is compared last. */
 export const refusal = ({ host, method, origin, tokens }: Asked, token: AccessToken): Refusal | undefined => {
-  if (host === undefined || !localHost.test(host)) {
-    return { status: 403, reason: "this server answers only at 127.0.0.1 and localhost" }
-  }
-  if (origin !== undefined && origin.toLowerCase() !== `http://${host.toLowerCase()}`) {
-    return { status: 403, reason: "this server answers no page of another origin" }
+  switch (foreignPart(here, { host, origin })) {
+    case "host":
+      return { status: 403, reason: "this server answers only at 127.0.0.1 and localhost" }
+    case "origin":
+      return { status: 403, reason: "this server answers no page of another origin" }
+    case undefined:
   }
   if (method !== "GET" && method !== "HEAD") return { status: 405, reason: "this server only answers GET and HEAD" }
   const [given, ...more] = tokens
@@ -58,7 +60,7 @@ const asked = (request: HttpServerRequest.HttpServerRequest): Asked => ({
  * What every response has: nothing is stored, no other page shows or reads it, no address leaves with a link, and a page
  * loads only what its own policy permits.
  */
-const headers = (policy: string) => ({
+export const headers = (policy: string) => ({
   "cache-control": "no-store",
   "content-security-policy": policy,
   "cross-origin-opener-policy": "same-origin",

@@ -3,32 +3,11 @@ import { createServer } from "node:http"
 import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServer from "@effect/platform/HttpServer"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer, Predicate, Schema } from "effect"
+import { Effect, Layer } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
+import { PortUnusable, unusable } from "./HttpListener.ts"
 
-/** The port cannot be used. */
-export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
-  port: Schema.Int,
-  /** `in-use`: another process listens there. `denied`: the user may not. */
-  reason: Schema.Literal("in-use", "denied", "other"),
-  details: Schema.String
-}) {
-  override get message() {
-    return `cannot listen at port ${this.port}: ${this.details}`
-  }
-}
-
-const unusable = (port: number, cause: unknown): PortUnusable => {
-  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
-  switch (code) {
-    case "EADDRINUSE":
-      return new PortUnusable({ port, reason: "in-use", details: "another process does; choose another one, or none" })
-    case "EACCES":
-      return new PortUnusable({ port, reason: "denied", details: "it is reserved; choose one above 1023" })
-    default:
-      return new PortUnusable({ port, reason: "other", details: String(cause) })
-  }
-}
+export { PortUnusable }
 
 /** More are closed at once. A page has up to six. */
 const mostConnections = 256

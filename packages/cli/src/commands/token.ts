@@ -1,0 +1,57 @@
+/** `daybook token`: makes a token for the HTTP API. Spec: CL-302. */
+import * as Command from "@effect/cli/Command"
+import { Duration, Effect, Option, Schema } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import * as Flags from "../arguments/Flags.ts"
+import type { Verb } from "../arguments/Verb.ts"
+
+const scope = Flags.choice("scope", ["read", "prompt", "admin"], "what the token permits (default: read)")
+
+const session = Flags.value("session", "ID", "permit only this session (default: all)", (text) =>
+  Effect.mapError(Schema.decodeUnknown(SessionID)(text), () => "a session's id")
+)
+
+const units = { m: Duration.minutes, h: Duration.hours, d: Duration.days } as const
+
+/** `never`, or a number with a unit, as milliseconds. */
+const lifetimeOf = (text: string): Effect.Effect<number | undefined, string> => {
+  if (text === "never") return Effect.succeed(undefined)
+  const [, amount = "", unit = ""] = /^([1-9]\d{0,4})([mhd])$/.exec(text) ?? []
+  const of = unit === "m" || unit === "h" || unit === "d" ? units[unit] : undefined
+  return of === undefined
+    ? Effect.fail("a time such as 90m, 12h or 30d, or never")
+    : Effect.succeed(Duration.toMillis(of(Number(amount))))
+}
+
+const expires = Flags.value("expires", "TIME", "when it ends: 90m, 12h, 30d or never (default: 30d)", lifetimeOf)
+
+export const token = {
+  name: "token",
+  summary: "make a token for the HTTP API",
+  words: "",
+  details: [
+    "A client of daybook serve --http sends it as: authorization: Bearer TOKEN. read reads, prompt also prompts and " +
+      "answers, admin does everything. With --session it reaches this session alone. It is made from the server's own " +
+      "token, the file http-token in the data folder, and is not stored: removing that file ends all tokens, once the " +
+      "server is started again."
+  ],
+  flags: [scope, session, expires, Flags.json],
+  examples: [
+    ["daybook token", "a token that reads, for 30 days"],
+    ["daybook token --scope prompt --session ses_1 --expires 12h", "prompts one session until tonight"]
+  ],
+  command: Command.make(
+    "token",
+    { scope: scope.options, session: session.options, expires: expires.options, json: Flags.json.options },
+    (given) =>
+      Effect.gen(function* () {
+        const { run } = yield* Effect.promise(() => import("../host/TokenWork.ts"))
+        yield* run({
+          scope: Option.getOrElse(given.scope, () => "read" as const),
+          sessionID: Option.getOrUndefined(given.session),
+          lifetime: Option.getOrElse(given.expires, () => Duration.toMillis(units.d(30))),
+          json: given.json
+        })
+      })
+  )
+} satisfies Verb

@@ -1,0 +1,51 @@
+/** Serves the HTTP API for `daybook serve --http`. Spec: specs/http.md, CL-300, CL-301 in specs/cli.md. */
+import { readFile } from "node:fs/promises"
+import { Effect } from "effect"
+import * as HttpServing from "@daybook/server/api/HttpServing"
+import type { Asks } from "@daybook/server"
+import { oneLine } from "../render/Plain.ts"
+import { FileProblem } from "../support/Errors.ts"
+import * as HttpToken from "./HttpToken.ts"
+
+// The build defines it.
+declare const DAYBOOK_VERSION: string
+
+/** Where and how to serve HTTP. */
+export interface HttpRequest {
+  readonly host: string
+  readonly port: number
+  readonly names: ReadonlyArray<string>
+  /** The files of the certificate with its chain, and of its key. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined
+  readonly behindProxy: boolean
+}
+
+/** Where the API is served, and the inspector with the server's token. */
+export interface HttpAddress {
+  readonly url: string
+  readonly inspector: string
+}
+
+const textOf = (path: string) =>
+  Effect.tryPromise({
+    try: () => readFile(path, "utf8"),
+    catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
+  })
+
+/** Serves until the scope closes. */
+export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, asks: Asks.Asks) {
+  const { behindProxy, host, names, port, tls } = request
+  const token = yield* HttpToken.ensure
+  const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
+  const { url } = yield* HttpServing.serve({
+    token,
+    version: DAYBOOK_VERSION,
+    asks,
+    host,
+    port,
+    names,
+    behindProxy,
+    certificate
+  })
+  return { url, inspector: `${url}/#token=${token}` } satisfies HttpAddress
+})

@@ -1,0 +1,33 @@
+/** Responses that no endpoint makes: refusals before an endpoint, failures of the server, and pages. Spec: HT-10, HT-11. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import * as HttpServerError from "@effect/platform/HttpServerError"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Cause, Effect, Option, Schema } from "effect"
+import * as Access from "@daybook/api/wire/Access"
+import { failures, statuses } from "@daybook/api/wire/Failure"
+
+const Failing = Schema.Union(Access.EndpointNotFound, Access.InternalError, Access.SiteRefused, Access.Stopping)
+type Failing = typeof Failing.Type
+
+const encode = Schema.encodeSync(failures(Failing))
+
+/** A failure as a response. */
+export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag] })
+
+/** Writes a failure, and closes the connection behind it. */
+export const refuse = (response: ServerResponse, error: Failing): void => {
+  response.writeHead(statuses[error._tag], { "content-type": "application/json", connection: "close" })
+  response.end(JSON.stringify(encode(error)))
+}
+
+/** The path of a request, without its query. */
+export const pathOf = ({ url = "/" }: IncomingMessage): string => url.split("?", 1)[0] ?? ""
+
+/** The response to what no endpoint expects. A client that has left gets none. */
+export const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+  if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
+  const error = Option.getOrUndefined(Cause.failureOption(cause))
+  if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(new Access.EndpointNotFound()))
+  return Effect.as(Effect.logError("A request failed", cause), failed(new Access.InternalError()))
+}

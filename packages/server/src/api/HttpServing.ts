@@ -1,0 +1,101 @@
+/**
+ * Serves the API of a runtime at an address until the scope closes, then lets requests end. Spec: specs/http.md.
+ *
+ *   end: no new connections and requests -> streams end with their cursor -> requests have ten seconds -> connections close
+ *
+ * @module @daybook/server/api/HttpServing
+ */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Duration, Effect, Layer, Schema } from "effect"
+import { fairly } from "@daybook/log/support/FairScheduler"
+import { type Certificate, type HttpListener, listen } from "../http/HttpListener.ts"
+import { inUrl, isLoopback } from "../http/Site.ts"
+import * as Count from "../support/Count.ts"
+import { unexpected } from "./Answers.ts"
+import * as Documents from "./Documents.ts"
+import { Drain } from "./Drain.ts"
+import * as Gate from "./Gate.ts"
+import * as HttpApp from "./HttpApp.ts"
+
+/** The address can be reached from other machines, and what passes could be read there. */
+export class BindingRefused extends Schema.TaggedError<BindingRefused>("@daybook/server/BindingRefused")(
+  "BindingRefused",
+  { host: Schema.String }
+) {
+  override get message() {
+    return `${this.host} can be reached from other machines: give a certificate (--tls-cert, --tls-key), or --behind-proxy`
+  }
+}
+
+export interface ServeOptions extends HttpApp.Options {
+  readonly host: string
+  /** 0: a free one. */
+  readonly port: number
+  readonly certificate?: Certificate | undefined
+  /** A proxy that encrypts stands before the server. */
+  readonly behindProxy?: boolean | undefined
+  /** Other names of the server in `Host`. */
+  readonly names?: ReadonlyArray<string> | undefined
+  /** Further pages. */
+  readonly pages?: Gate.Pages | undefined
+}
+
+/** Where the API is served, such as `http://127.0.0.1:4310`. */
+export interface ServedHttp {
+  readonly url: string
+}
+
+const maxConnections = 16_384
+
+/** How long requests may take when the server ends. */
+const lastRequests = Duration.seconds(10)
+
+/** How often connections without a request are looked for meanwhile. */
+const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    yield* drain
+    yield* close
+    yield* Effect.timeoutOption(Effect.interruptible(running.none), lastRequests)
+    server.closeAllConnections()
+  })
+
+/** Serves until the scope closes. */
+export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOptions) {
+  const { behindProxy = false, certificate, host, names = [], port } = options
+  if (!isLoopback(host) && certificate === undefined && !behindProxy) return yield* new BindingRefused({ host })
+  const scheme = certificate === undefined ? "http" : "https"
+  const context = yield* Layer.build(
+    Layer.mergeAll(
+      HttpApp.layer(options),
+      HttpApiBuilder.Router.Live,
+      HttpApiBuilder.Middleware.layer,
+      NodeHttpServer.layerContext
+    )
+  )
+  const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
+  const handle = yield* NodeHttpServer.makeHandler(Effect.catchAllCause(app, unexpected)).pipe(
+    fairly,
+    Effect.provide(context)
+  )
+  const drain = yield* Effect.provide(Drain, context)
+  const listener = yield* listen({ host, port, certificate, maxConnections })
+  const running = Count.make()
+  let ends = false
+  const answered = Gate.make({
+    site: { host, names, scheme: behindProxy ? "any" : scheme },
+    pages: new Map([...Documents.pages, ...(options.pages ?? [])]),
+    ends: () => ends
+  })
+  listener.server.on("request", (request, response) => {
+    running.begin()
+    response.once("close", running.end)
+    if (!answered(request, response)) handle(request, response)
+  })
+  const begin = Effect.zipRight(
+    Effect.sync(() => void (ends = true)),
+    drain.begin
+  )
+  yield* Effect.addFinalizer(() => end(listener, running, begin))
+  return { url: `${scheme}://${inUrl(host)}:${listener.port}` } satisfies ServedHttp
+})

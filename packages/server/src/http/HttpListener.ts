@@ -1,0 +1,105 @@
+/**
+ * Listens for HTTP at an address, with bounds on what a client may hold before it has sent a request. Spec: HT-26 in
+ * specs/http.md, SL-216 in specs/shell.md.
+ */
+import { createServer, type Server } from "node:http"
+import { createServer as createSecureServer } from "node:https"
+import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
+
+/** The port cannot be used. */
+export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
+  port: Schema.Int,
+  /** `in-use`: another process listens there. `denied`: the user may not. */
+  reason: Schema.Literal("in-use", "denied", "other"),
+  details: Schema.String
+}) {
+  override get message() {
+    return `cannot listen at port ${this.port}: ${this.details}`
+  }
+}
+
+/** The server's certificate with its chain, and its key, as PEM. */
+export interface Certificate {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface ListenOptions {
+  /** The address, or a name of it. */
+  readonly host: string
+  /** 0: a free one. */
+  readonly port: number
+  readonly certificate?: Certificate | undefined
+  /** More are closed at once. */
+  readonly maxConnections: number
+}
+
+export interface HttpListener {
+  readonly server: Server
+  readonly port: number
+  /** Takes no more connections, and closes those without a request. */
+  readonly close: Effect.Effect<void>
+}
+
+/** Why a port cannot be used. */
+export const unusable = (port: number, cause: unknown): PortUnusable => {
+  const code = Predicate.hasProperty(cause, "code") ? cause.code : undefined
+  switch (code) {
+    case "EADDRINUSE":
+      return new PortUnusable({ port, reason: "in-use", details: "another process does; choose another one, or none" })
+    case "EACCES":
+      return new PortUnusable({ port, reason: "denied", details: "it is reserved; choose one above 1023" })
+    default:
+      return new PortUnusable({ port, reason: "other", details: String(cause) })
+  }
+}
+
+/** Slower headers and requests are closed; a stream of events is a response, and lasts as long as it is read. */
+const bounds = {
+  maxHeaderSize: 16_384,
+  headersTimeout: Duration.toMillis("10 seconds"),
+  requestTimeout: Duration.toMillis("30 seconds"),
+  keepAliveTimeout: Duration.toMillis("60 seconds"),
+  connectionsCheckingInterval: Duration.toMillis("2 seconds"),
+  noDelay: true
+}
+
+const create = (certificate: Certificate | undefined): Server => {
+  const server = certificate === undefined ? createServer(bounds) : createSecureServer({ ...bounds, ...certificate })
+  server.maxHeadersCount = 100
+  return server
+}
+
+const begin = (server: Server, { host, port }: ListenOptions) =>
+  Effect.async<void, PortUnusable>((resume) => {
+    const failed = (cause: Error) => resume(unusable(port, cause))
+    server.once("error", failed)
+    server.listen({ host, port, backlog: 1024 }, () => {
+      server.off("error", failed)
+      // A client that cannot be accepted for lack of descriptors stays in the backlog.
+      server.on("error", () => {})
+      resume(Effect.void)
+    })
+  })
+
+/** Listens until the scope closes, which closes all connections. */
+export const listen = (options: ListenOptions): Effect.Effect<HttpListener, PortUnusable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { certificate, port } = options
+    const server = yield* Effect.acquireRelease(
+      Effect.try({ try: () => create(certificate), catch: (cause) => unusable(port, cause) }),
+      (made) =>
+        Effect.sync(() => {
+          made.close()
+          made.closeAllConnections()
+        })
+    )
+    server.maxConnections = options.maxConnections
+    yield* begin(server, options)
+    const address = server.address()
+    return {
+      server,
+      port: typeof address === "object" && address !== null ? address.port : port,
+      close: Effect.sync(() => void server.close())
+    }
+  })

@@ -1,0 +1,49 @@
+/**
+ * The names of a server, and which requests it answers by `Host` and `Origin`. Pages of other sites can send requests to every
+ * server that a browser reaches, also under a name of their own that leads there. Pure. Spec: HT-23, HT-24 in
+ * specs/http.md.
+ */
+import { isIP } from "node:net"
+
+/** Where a server listens, and what it is called. */
+export interface Site {
+  /** The address that it listens at. */
+  readonly host: string
+  /** Its other names, with a port if that is not any. */
+  readonly names: ReadonlyArray<string>
+  /** How clients reach it; `any` behind a proxy. */
+  readonly scheme: "http" | "https" | "any"
+}
+
+const loopback = /^(?:127(?:\.\d{1,3}){3}|localhost|::1)$/i
+const wildcard = new Set(["0.0.0.0", "::"])
+const authority = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i
+
+/** Whether only processes of this machine reach the address. */
+export const isLoopback = (host: string): boolean => loopback.test(host)
+
+/** An address as it stands in a URL. */
+export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
+
+/** Any port is right: a tunnel or a container may show the server at another one. */
+const isOwn = ({ host, names }: Site, given: string): boolean => {
+  const [, bare] = authority.exec(given) ?? []
+  if (bare === undefined) return false
+  const name = bare.toLowerCase().replaceAll(/[[\]]/g, "")
+  // An address cannot be rebound, unlike a name.
+  if (wildcard.has(host) && isIP(name) !== 0) return true
+  return loopback.test(name) || [host, ...names].some((own) => [name, given.toLowerCase()].includes(own.toLowerCase()))
+}
+
+const schemes = { http: ["http"], https: ["https"], any: ["http", "https"] } as const
+
+/** Why a request is not answered: it names another host, or a page of another origin sent it. */
+export const foreignPart = (
+  site: Site,
+  { host, origin }: { readonly host: string | undefined; readonly origin: string | undefined }
+): "host" | "origin" | undefined => {
+  if (host === undefined || !isOwn(site, host)) return "host"
+  if (origin === undefined) return undefined
+  const own = schemes[site.scheme].map((scheme) => `${scheme}://${host.toLowerCase()}`)
+  return own.includes(origin.toLowerCase()) ? undefined : "origin"
+}
