@@ -31,9 +31,9 @@ export const makeFolders = async (folder: string, mode = anyMode): Promise<void>
     await made(folder, mode)
   } catch (cause) {
     const code = codeOf(cause)
-    if (code === "ENOENT" && dirname(folder) !== folder && !(await isFolder(dirname(folder)))) {
-      await makeFolders(dirname(folder), mode)
-      // Another process may have created it meanwhile.
+    if (code === "ENOENT" && dirname(folder) !== folder) {
+      if (!(await isFolder(dirname(folder)))) await makeFolders(dirname(folder), mode)
+      // Once more: another process may have created its parent, or it, meanwhile.
       await made(folder, mode).catch(async (again: unknown) => {
         if (codeOf(again) !== "EEXIST" || !(await isFolder(folder))) throw again
       })

@@ -1,11 +1,7 @@
 /** Serves a runtime with a scripted model over HTTP on a free port. */
-import { createServer } from "node:http"
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpServer from "@effect/platform/HttpServer"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Effect, Layer } from "effect"
 import type * as Daybook from "../../../../packages/embedded/src/Daybook.ts"
-import * as HttpApp from "../../../../packages/server/src/api/HttpApp.ts"
+import * as HttpServing from "../../../../packages/server/src/api/HttpServing.ts"
 import { AccessToken } from "../../../../packages/server/src/http/AccessToken.ts"
 import { runtime } from "../../../support/Harness.ts"
 import type * as ScriptedModel from "../../../support/ScriptedModel.ts"
@@ -14,23 +10,21 @@ import type * as ScriptedModel from "../../../support/ScriptedModel.ts"
 export const token = AccessToken.make("test-token-of-the-server")
 
 /** Where the server listens. */
-export class Served extends Context.Tag("test/Served")<Served, { readonly url: string }>() {}
+export class Served extends Context.Tag("test/Served")<Served, HttpServing.ServedHttp>() {}
 
-const served = Layer.effect(
-  Served,
-  HttpServer.addressWith((address) =>
-    Effect.succeed({ url: `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}` })
-  )
-)
+/** How to serve, besides token, version and port. */
+export type Serving = Partial<HttpServing.ServeOptions>
+
+/** Serves the sessions of the context until the scope closes. */
+export const serve = (options: Serving = {}) =>
+  HttpServing.serve({ token, version: "test", host: "127.0.0.1", port: 0, ...options })
 
 /** The runtime, its API, and the address. */
-export const layer = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
-  HttpApiBuilder.serve().pipe(
-    Layer.provideMerge(served),
-    Layer.provideMerge(HttpApp.layer({ token, version: "test" })),
-    Layer.provideMerge(runtime(options, model)),
-    Layer.provide(NodeHttpServer.layer(createServer, { host: "127.0.0.1", port: 0 }))
-  )
+export const layer = (
+  options: Partial<Daybook.Options> = {},
+  model: Parameters<typeof ScriptedModel.layer>[0] = {},
+  serving: Serving = {}
+) => Layer.scoped(Served, serve(serving)).pipe(Layer.provideMerge(runtime(options, model)))
 
 /** A request with the server's token, unless another one is given. */
 export const request = (path: string, { headers, ...init }: RequestInit = {}) =>

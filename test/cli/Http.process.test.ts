@@ -1,0 +1,118 @@
+/** `daybook serve --http` and `daybook token` as processes. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { chmodSync, existsSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "./support/Bundle.ts"
+import { held } from "./support/Held.ts"
+import type { Options, Place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+const Ready = Schema.parseJson(
+  Schema.Struct({
+    type: Schema.Literal("ready"),
+    sockets: Schema.Array(Schema.Struct({ path: Schema.String })),
+    http: Schema.Struct({ url: Schema.String, inspector: Schema.String })
+  })
+)
+
+/** Starts a server on a free port; its process, and what it says when it is ready. */
+const serving = (here: Place, words: ReadonlyArray<string>, options: Options) =>
+  Effect.gen(function* () {
+    const server = yield* here.start(["serve", "--json", "--http", "127.0.0.1:0", ...words], options)
+    const text = yield* server.until("stdout", (text) => text.includes("\n"))
+    return { server, ready: yield* Schema.decodeUnknown(Ready)(text) }
+  })
+
+const tokenFile = (here: Place) => join(here.root, ".local", "share", "daybook", "http-token")
+
+const status = (url: string, token: string, init: RequestInit = {}) =>
+  Effect.promise((signal) =>
+    fetch(url, { signal, ...init, headers: { authorization: `Bearer ${token}` } }).then((response) => response.status)
+  )
+
+describe("serve --http", () => {
+  it.scopedLive("CL-300: alone, it serves the sessions and keeps no files", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const { ready, server } = yield* serving(here, [], { env })
+      const [address, token = ""] = ready.http.inspector.split("#token=")
+      assert.strictEqual(address, `${ready.http.url}/`)
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions`, token), 200)
+      assert.deepEqual(ready.sockets, [])
+      yield* server.signal("SIGTERM")
+      const { code, stderr } = yield* server.ended
+      assert.deepStrictEqual([code, stderr], [0, ""])
+      assert.isFalse(existsSync(join(here.root, "data", "ctx")))
+    })
+  )
+
+  it.scopedLive("CL-300: with an agent, it serves the socket and the sessions", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const { ready } = yield* serving(here, ["--agent", "build"], { env })
+      assert.isTrue(existsSync(ready.sockets[0]?.path ?? ""))
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions`, "wrong"), 401)
+    })
+  )
+
+  it.scopedLive("CL-301: options of HTTP that do not fit are refused before anything is made", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      for (const [words, says] of [
+        [["--http", "4310"], "an address with a port"],
+        [["--http", "127.0.0.1:65536"], "an address with a port"],
+        [["--http", "127.0.0.1:0", "--tls-cert", "x"], "--tls-cert and --tls-key come together"],
+        [["--agent", "build", "--behind-proxy"], "need --http"]
+      ] as const) {
+        const ended = yield* here.run(["serve", ...words], { env })
+        assert.deepEqual([ended.code, ended.stdout], [2, ""])
+        assert.include(ended.stderr, says)
+        assert.isFalse(existsSync(join(here.root, "data")))
+      }
+      const open = yield* here.run(["serve", "--http", "0.0.0.0:0"], { env })
+      assert.strictEqual(open.code, 2)
+      assert.include(open.stderr, "--behind-proxy")
+    })
+  )
+})
+
+describe("token", () => {
+  it.scopedLive("CL-302: a token has the scope that was asked for, and no more", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const { ready } = yield* serving(here, [], { env })
+      const token = (yield* here.run(["token"], { env })).stdout.trim()
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions`, token), 200)
+      const remove = { method: "DELETE" }
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions/ses_1`, token, remove), 403)
+      const admin = (yield* here.run(["token", "--scope", "admin", "--expires", "1h"], { env })).stdout.trim()
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions/ses_1`, admin, remove), 404)
+      const one = (yield* here.run(["token", "--session", "ses_2"], { env })).stdout.trim()
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions/ses_1`, one), 403)
+    })
+  )
+
+  it.scopedLive("HT-22: the server's token is generated once, and only its owner may read it", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const [first, second] = yield* Effect.all([here.run(["token"], { env }), here.run(["token"], { env })], {
+        concurrency: 2
+      })
+      assert.deepEqual([first.code, second.code], [0, 0])
+      const path = tokenFile(here)
+      const secret = readFileSync(path, "utf8")
+      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      const { ready } = yield* serving(here, [], { env })
+      assert.strictEqual(readFileSync(path, "utf8"), secret)
+      for (const { stdout } of [first, second]) {
+        assert.strictEqual(yield* status(`${ready.http.url}/sessions`, stdout.trim()), 200)
+      }
+      chmodSync(path, 0o644)
+      const refused = yield* here.run(["token"], { env })
+      assert.deepEqual([refused.code, refused.stdout], [1, ""])
+      assert.include(refused.stderr, "others may read it")
+    })
+  )
+})
