@@ -87,6 +87,21 @@ it.scopedLive("CL-220: a log that cannot be imported does not stop the others, a
   })
 )
 
+it.scopedLive(
+  "CL-220: a log that changed since its import is refused, and the error names the option to import it anew",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { lines, path } = written(here)
+      yield* here.run(["import", path])
+      writeFileSync(path, lines.replace("The first answer.", "Another answer."))
+      const refused = yield* here.run(["import", path])
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.stdout, /not imported: .*; import it as a new session, or .* \(daybook import --as-new\)\n/)
+      assert.strictEqual((yield* here.run(["import", "--as-new", path])).code, 0)
+    })
+)
+
 it.scopedLive("CL-221: a path that names nothing is exit code 3, before anything is imported", () =>
   Effect.gen(function* () {
     const here = yield* place
@@ -149,6 +164,12 @@ it.scopedLive("CL-225: if the folder of a log is gone, the session is imported a
     const shown = yield* here.run(["show", idOf(stdout)])
     assert.strictEqual(shown.code, 0)
     assert.include(shown.stdout, "/gone/folder")
+    const prompted = yield* here.run(["prompt", "--session", idOf(stdout), "And now?"])
+    assert.strictEqual(prompted.code, 2)
+    assert.match(
+      prompted.stderr,
+      /: \/gone\/folder cannot be entered \(ENOENT\); create it to go on with the session\n$/
+    )
   })
 )
 

@@ -29,6 +29,16 @@ it.scopedLive(
     })
 )
 
+it.scopedLive("SE-11: the command finds an answer by its model", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    yield* here.run(["prompt", "--session", "one", "hello"])
+    const [found] = jsonLines((yield* here.run(["search", "--json", "model:offline role:assistant"])).stdout)
+    assert.deepInclude(found, { title: "one", matches: 1 })
+    assert.strictEqual((yield* here.run(["search", "model:claude"])).stderr, "nothing found\n")
+  })
+)
+
 it.scopedLive("CL-252, CL-253: a faulty query exits with 2 and says what is expected; nothing found exits with 0", () =>
   Effect.gen(function* () {
     const here = yield* place

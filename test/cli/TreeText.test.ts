@@ -16,6 +16,10 @@ const node = (seq: number, parent: number | undefined, onPath: boolean, more: ob
     ...more
   })
 
+it("CL-211: a message without text says so", () => {
+  assert.match([...treeLines([node(1, undefined, true, { type: "assistant", text: "" })])].join(""), /\(no text\)\n$/)
+})
+
 it("CL-211: the path is at the left, and branches are indented under the message where they begin", () => {
   const nodes = [
     node(1, undefined, true),

@@ -88,7 +88,8 @@ const noGenerators = {
 /**
  * Prepares our modules for removal of what a bundle does not use. Imports from the root of `effect` become imports of its
  * modules: through the root, esbuild keeps all of a module that is used once. Calls that only make values (a schema, an
- * effect, a layer) are annotated, as those of `effect`'s own modules are.
+ * effect, a layer) are annotated, as those of `effect`'s own modules are. A call whose function runs at once, as that of
+ * `Option.map`, is not: esbuild would remove it where its result is not used.
  */
 const shakeable = {
   name: "shakeable",
@@ -105,6 +106,6 @@ const ofModule = (name) => {
   return imported === "" || imported.startsWith("type ") ? "" : `import * as ${as} from "effect/${imported}"`
 }
 const makesValue =
-  /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|Option|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
+  /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
 
 export const plugins = [undici, ulid, noProbe, noHelp, lazyUnicode, noGenerators, shakeable]

@@ -6,7 +6,12 @@ import { Effect } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
-const canonical = (path: string, what: string) =>
+/** What to do, by the code of the failure. */
+type Advice = Readonly<Record<string, string>>
+
+const ofAny: Advice = { EACCES: "; give yourself permission to read and enter it, or name another folder" }
+
+const canonical = (path: string, what: string, advice = ofAny) =>
   Effect.tryPromise({
     try: async () => {
       const real = await realpath(path)
@@ -17,8 +22,8 @@ const canonical = (path: string, what: string) =>
     catch: (cause) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
   }).pipe(
     Effect.mapError((code) => {
-      const advice = code === "EACCES" ? "; give yourself permission to read and enter it, or name another folder" : ""
-      return new UsageError({ message: `${what}: ${oneLine(path, 400)} cannot be entered (${code})${advice}` })
+      const then = advice[code] ?? ""
+      return new UsageError({ message: `${what}: ${oneLine(path, 400)} cannot be entered (${code})${then}` })
     }),
     Effect.filterOrFail(
       (real) => real !== undefined,
@@ -38,6 +43,8 @@ export const current = Effect.suspend(() =>
 export const given = (path: string | undefined, option: string) =>
   path === undefined ? current : canonical(resolve(path), option)
 
+const ofSession: Advice = { ...ofAny, ENOENT: "; create it to go on with the session" }
+
 /** Checks that a session's folder can be read and entered. */
 export const usable = (directory: string, sessionID: string) =>
-  Effect.asVoid(canonical(directory, `the folder of ${sessionID}`))
+  Effect.asVoid(canonical(directory, `the folder of ${sessionID}`, ofSession))

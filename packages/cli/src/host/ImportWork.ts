@@ -46,10 +46,14 @@ const makeBar = Effect.map(Output, (output) => {
   }
 })
 
+/** The errors that say to import the log as a new session. */
+const changed = new Set(["SourceDiffers", "SessionContinued"])
+
 /** What kept a log from being imported, in words and by type. */
 const failed = (path: string, error: unknown, json: boolean, terminal: boolean) => {
-  const { sentence = "it could not be imported" } = failureOf(error)
+  const { sentence: cause = "it could not be imported" } = failureOf(error)
   const type = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : "unknown"
+  const sentence = changed.has(type) ? `${cause} (daybook import --as-new)` : cause
   return json
     ? `${jsonLine({ path, error: { type, message: sentence } }, terminal)}\n`
     : `${oneLine(path, 400)}\n  not imported: ${oneLine(sentence, 400)}\n`
@@ -95,7 +99,8 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
         : reportText(path, report, request.dryRun)
     )
     const gone = Option.getOrUndefined(yield* missingFolder(report))
-    if (gone !== undefined && !request.json) yield* output.note(`  its folder ${oneLine(gone, 400)} does not exist\n`)
+    if (gone !== undefined && !request.json)
+      yield* output.note(`  its folder ${oneLine(gone, 400)} does not exist; create it to prompt the session\n`)
   }
   if (failures > 0) return yield* new ImportIncomplete({ message: `${many(failures, "log")} not imported` })
 })

@@ -10,12 +10,14 @@ const verbs: Readonly<Record<ImportReport["status"], string>> = {
   unchanged: "unchanged"
 }
 
+const count = (number: number): string => number.toLocaleString("en-GB")
+
 const moneyText = (cost: number): string => (cost === 0 ? "" : `, $${cost.toFixed(cost < 0.1 ? 4 : 2)}`)
 
 /** One line for a log, then one for each problem. */
 export const reportText = (path: string, report: ImportReport, dryRun: boolean): string => {
   const { added, answers, first, hidden, others, problems, prompts, records, results, sessionID, title, usage } = report
-  const count = Object.values(problems).reduce((total, each) => total + each, 0)
+  const met = Object.values(problems).reduce((total, each) => total + each, 0)
   const parts = [
     many(prompts, "prompt"),
     many(answers, "answer"),
@@ -26,21 +28,22 @@ export const reportText = (path: string, report: ImportReport, dryRun: boolean):
   const did = dryRun ? "would be" : verbs[report.status]
   const what = report.status === "grown" || report.status === "continued" ? `${added} of ${records}` : `${records}`
   const named = title === undefined ? "" : ` "${oneLine(title, 60)}"`
-  const tokens = `${usage.input + usage.cacheRead + usage.cacheWrite} tokens in, ${usage.output} out${moneyText(usage.cost)}`
+  const read = count(usage.input + usage.cacheRead + usage.cacheWrite)
+  const tokens = `${read} tokens in, ${count(usage.output)} out${moneyText(usage.cost)}`
   const lines = [
     `${oneLine(path, 400)}`,
     `  ${did} ${sessionID}${named} from ${report.dialect}: ${what} records (${parts}); ${tokens}`,
     ...first.map(
       ({ details, kind, place }) => `  line ${place.line}, byte ${place.offset}: ${kind}: ${oneLine(details, 400)}`
     ),
-    ...(count > first.length ? [`  ${count - first.length} more problems`] : [])
+    ...(met > first.length ? [`  ${many(met - first.length, "more problem")}`] : [])
   ]
   return `${lines.join("\n")}\n`
 }
 
 /** The logs that a tool keeps. */
 export const folderText = (tool: string, folder: string, files: number, bytes: number): string =>
-  `${tool.padEnd(12)} ${String(files).padStart(6)} logs ${sizeText(bytes).padStart(10)}  ${oneLine(folder, 400)}\n`
+  `${tool.padEnd(14)} ${many(files, "log").padStart(10)}  ${sizeText(bytes).padStart(8)}  ${oneLine(folder, 400)}\n`
 
 const width = 24
 

@@ -23,8 +23,9 @@ interface Line {
 const lineOf = ({ head, node }: Line): string => {
   const label = node.label === undefined ? "" : `[${oneLine(node.label)}] `
   const leaf = node.leaf === true ? "  <- history continues here" : ""
+  const text = node.text === "" ? "(no text)" : oneLine(node.text, 60)
   const seq = String(node.seq).padStart(6)
-  return `${head}${node.onPath ? "*" : "o"} ${seq}  ${node.type.padEnd(14)}  ${node.id}  ${label}${oneLine(node.text, 60)}${leaf}\n`
+  return `${head}${node.onPath ? "*" : "o"} ${seq}  ${node.type.padEnd(14)}  ${node.id}  ${label}${text}${leaf}\n`
 }
 
 /** The lines of a tree; `nodes` are in the order of the log. */

@@ -51,7 +51,10 @@ const selectModels = Effect.fnUntraced(function* (
       sql,
       sql`WHERE e.position IN (SELECT value FROM json_each(${JSON.stringify(positions)}))`
     )
-    for (const row of found) Option.map(toEvent(row), add)
+    for (const row of found) {
+      const event = toEvent(row)
+      if (Option.isSome(event)) add(event.value)
+    }
   }
   const pruned = new Map<string, Array<number>>()
   rows.forEach(({ position, seq }, at) => {
