@@ -188,15 +188,11 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
             dialect: live.dialect
           })
     const started = performance.now()
-    let timedOut = false
-    const timer = Effect.map(Effect.sleep(Duration.seconds(options.timeoutSeconds ?? defaults.timeoutSeconds)), () => {
-      timedOut = true
-    })
-    const stop = options.stop === undefined ? timer : Effect.raceFirst(timer, options.stop)
+    const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
     /** The recorded result. A shell that another call closes reports the reason of that call. */
     const recorded = Effect.fnUntraced(function* (ended: LiveShell.Ended) {
       const millis = performance.now() - started
-      const result = execution.result(ended, { millis, late: late.take(), timedOut })
+      const result = execution.result(ended, { millis, late: late.take() })
       const closed = closing ?? ended.closed
       const allowed = allowedBy(parts.transport, ended, closed)
       const final = {
@@ -214,7 +210,12 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const onInterrupt = (ended: LiveShell.Ended) =>
       Effect.catchAll(Effect.asVoid(recorded(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
     const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
-    const ended = yield* runWithInput(parts, { text, stop, onInterrupt }, options.input, execution.sinks)
+    const ended = yield* runWithInput(
+      parts,
+      { text, stop: options.stop, timeoutMillis, onInterrupt },
+      options.input,
+      execution.sinks
+    )
     if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
     return yield* recorded(ended)
   })
@@ -235,7 +236,8 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     stop: Effect.Effect<void> | undefined,
     work: Effect.Effect<ExecResult, ExecError>
   ): Effect.Effect<ExecResult, ExecError> => {
-    if (stop === undefined) return inTurn(work)
+    // If its turn is now, the command itself looks for the stop.
+    if (stop === undefined || busy === 0) return inTurn(work)
     let begun = false
     const running = inTurn(
       Effect.suspend(() => {
@@ -269,7 +271,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
     })
 
-  const exec: OpenShell["exec"] = Effect.fn("Shells.exec")(function* (command, options, accepted) {
+  const execute = Effect.fnUntraced(function* (command: string, options: ExecOptions, accepted: Effect.Effect<void>) {
     yield* checkCommand(command)
     yield* checkTimeout(options.timeoutSeconds ?? defaults.timeoutSeconds)
     const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
@@ -279,6 +281,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     if (result.closed !== undefined) yield* close(result.closed)
     return result
   })
+
+  // Not `Effect.fn`: the stack traces that it takes for each call cost more than the rest of the span.
+  const exec: OpenShell["exec"] = (...call) =>
+    Effect.withSpan(execute(...call), "Shells.exec", { captureStackTrace: false })
 
   const reap: Effect.Effect<void> = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis

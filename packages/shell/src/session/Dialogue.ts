@@ -24,10 +24,10 @@ export interface Sinks {
 }
 
 /**
- * `answered`: the shell has reported the end. `aborted`: it reads lines again and has not. `closed`: it has ended. `late`: none of
- * these came in time.
+ * `answered`: the shell has reported the end. `aborted`: it reads lines again and has not. `closed`: it has ended. `halted`: the
+ * command has to stop. `late`: none of these came in time.
  */
-export type News = "answered" | "aborted" | "closed" | "late"
+export type News = "answered" | "aborted" | "closed" | "halted" | "late"
 
 interface Running {
   /** The end with this token completes the command: its own, or that of a later question for the end. */
@@ -45,10 +45,14 @@ export interface Dialogue {
   readonly begin: (sinks: Sinks) => string
   /** Expects another report of the running command's end; returns its token. */
   readonly again: () => string
-  /** Expects the news that the shell reads lines again; returns its token. Undefined if it is expected already. */
-  readonly note: () => string | undefined
-  /** Waits until the shell has read the command's line and runs it, or has ended. */
+  /** Expects the news that the shell reads lines again; returns its token. */
+  readonly note: () => string
+  /** Whether the shell has read the command's line and runs it, or has ended. */
+  readonly hasBegun: () => boolean
+  /** Waits until that is so. */
   readonly begun: Effect.Effect<void>
+  /** Gives the news `halted` once, or takes it back. */
+  readonly halt: (isHalted: boolean) => void
   /** Waits for the next news of the running command, at most so long. */
   readonly news: (millis?: number) => Effect.Effect<News>
   /** Nothing more comes. */
@@ -63,6 +67,7 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
   let running: Running | undefined
   let closed = false
   let aborted = false
+  let halted = false
   let code = 0
   let cwd = ""
   let waiting: (() => void) | undefined
@@ -99,10 +104,12 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
 
   const current = (): News | undefined => {
     if (running?.passed.stdout === true && running.passed.stderr) return "answered"
-    return closed ? "closed" : aborted ? "aborted" : undefined
+    if (closed) return "closed"
+    return halted ? "halted" : aborted ? "aborted" : undefined
   }
+  const hasBegun = () => streams.stdout.begun() || closed
   const check = () => {
-    if (streams.stdout.begun() || closed) beginning?.()
+    if (hasBegun()) beginning?.()
     if (current() !== undefined) waiting?.()
   }
   return {
@@ -114,6 +121,7 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
       const token = makeToken()
       running = { token, note: undefined, passed: { stdout: false, stderr: false }, code: undefined }
       aborted = false
+      halted = false
       streams.stdout.expect(token, sinks.stdout)
       streams.stderr.expect(token, sinks.stderr)
       return token
@@ -131,11 +139,12 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
       return token
     },
     note: () => {
-      if (running === undefined || running.note !== undefined) return undefined
-      running.note = makeToken()
-      streams.stdout.also("note", running.note)
-      return running.note
+      const token = makeToken()
+      if (running !== undefined) running.note = token
+      streams.stdout.also("note", token)
+      return token
     },
+    hasBegun,
     begun: Effect.async<void>((resume) => {
       beginning = () => {
         beginning = undefined
@@ -150,14 +159,20 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
           waiting = undefined
         }
         const pass = () => {
+          const news = current() ?? "late"
           stop()
-          resume(Effect.succeed(current() ?? "late"))
+          halted &&= news !== "halted"
+          resume(Effect.succeed(news))
         }
         const timer = millis === undefined || current() !== undefined ? undefined : setTimeout(pass, millis)
         waiting = pass
         check()
         return Effect.sync(stop)
       }),
+    halt: (isHalted) => {
+      halted = isHalted
+      check()
+    },
     close: () => {
       streams.stdout.flush()
       streams.stderr.flush()

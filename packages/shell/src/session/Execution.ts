@@ -26,7 +26,6 @@ export interface ExecutionOptions {
 export interface Measured {
   readonly millis: number
   readonly late: string
-  readonly timedOut: boolean
 }
 
 export interface Execution {
@@ -97,7 +96,7 @@ export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => 
         if (ends) held = copy.subarray(from)
       }
     },
-    result: ({ closed, code, cwd, stopped }, { late, millis, timedOut }) => {
+    result: ({ closed, code, cwd, stopped, timedOut }, { late, millis }) => {
       if (closed !== "exited") release()
       return {
         stdout: "",
@@ -141,7 +140,7 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   const stderr = stream("stderr")
   return {
     sinks: { stdout: stdout.sink, stderr: stderr.sink },
-    result: ({ closed, code, cwd, stopped }, { late, millis, timedOut }) => {
+    result: ({ closed, code, cwd, stopped, timedOut }, { late, millis }) => {
       const saysExit = closed === "exited" && dialect === "bash"
       const [out, err] = [stdout.end(false), stderr.end(saysExit)]
       const truncated = out.truncated || err.truncated

@@ -9,6 +9,7 @@ import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
+import * as Deadline from "./Deadline.ts"
 import * as Dialogue from "./Dialogue.ts"
 import { firstOf } from "./FirstOf.ts"
 import { lost } from "../transport/NodeProgram.ts"
@@ -35,7 +36,9 @@ export interface Command {
   /** File that is the command's standard input; `/dev/null` by default. */
   readonly input?: string
   /** Completes when the command has to stop; never by default. */
-  readonly stop?: Effect.Effect<void>
+  readonly stop?: Effect.Effect<void> | undefined
+  /** The command is stopped after so many milliseconds; never by default. */
+  readonly timeoutMillis?: number
   /** Runs after an interruption has stopped the command. */
   readonly onInterrupt?: (ended: Ended) => Effect.Effect<void>
 }
@@ -49,6 +52,8 @@ export interface Ended {
   /** The working folder after the command. */
   readonly cwd: string
   readonly stopped: boolean
+  /** It was stopped because of its timeout. */
+  readonly timedOut: boolean
   /** The shell has ended too. */
   readonly closed: Ending | undefined
 }
@@ -174,11 +179,20 @@ const makeRunner = Effect.fnUntraced(function* (
   let number = 0
   let errors: TerminalNoise.Quiet | undefined
   let since = 0
-  // A running command may wait for its reader. What stops it reads to the end.
-  let mayPause = false
+  // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
+  let isFree = false
   const read = () => {
-    mayPause = false
+    isFree = false
     program.resume()
+  }
+  let timedOut = false
+  const halt = () => {
+    if (isFree) dialogue.halt(true)
+  }
+  const deadline = yield* Deadline.make
+  const expire = () => {
+    timedOut = isFree
+    halt()
   }
   yield* Effect.forkScoped(
     Effect.gen(function* () {
@@ -192,7 +206,7 @@ const makeRunner = Effect.fnUntraced(function* (
   )
   const asEnded = (code: number, stopped: boolean): Ended => {
     errors?.end()
-    return { code, cwd: dialogue.cwd(), stopped, closed: ending }
+    return { code, cwd: dialogue.cwd(), stopped, timedOut: stopped && timedOut, closed: ending }
   }
 
   const askAgain = Effect.suspend(() => program.write(end(dialogue.again())))
@@ -201,9 +215,9 @@ const makeRunner = Effect.fnUntraced(function* (
     Effect.flatMap(dialogue.news(millis), (news) =>
       news === "aborted" ? Effect.zipRight(askAgain, settled(millis)) : Effect.succeed(news)
     )
-  const askNote = Effect.flatMap(dialogue.begun, () => {
-    const token = dialogue.note()
-    return token === undefined ? Effect.void : program.write(noteLine(token))
+  const answered: Effect.Effect<Dialogue.News> = Effect.flatMap(settled(noteMillis), (news) => {
+    if (news !== "late") return Effect.succeed(news)
+    return dialogue.hasBegun() ? Effect.zipRight(program.write(noteLine(dialogue.note())), settled()) : answered
   })
 
   const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
@@ -221,6 +235,7 @@ const makeRunner = Effect.fnUntraced(function* (
   /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
   const stop = Effect.gen(function* () {
     read()
+    dialogue.halt(false)
     // An interrupt before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
     const news = begun ? yield* interrupted : "late"
@@ -240,24 +255,25 @@ const makeRunner = Effect.fnUntraced(function* (
       : Effect.map(Deferred.await(ended), ({ exit }) => asEnded(exitCode(exit), false))
   )
 
-  const run: LiveShell["run"] = ({ input, onInterrupt, stop: until, text }, sinks) =>
+  const run: LiveShell["run"] = ({ input, onInterrupt, stop: until, text, timeoutMillis }, sinks) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         if (ending !== undefined) return undefined
         const before = dialogue.code()
         number += 1
         since = Math.floor(hundredths() + ahead)
-        mayPause = true
+        isFree = true
+        timedOut = false
         errors = TerminalNoise.without(pid, sinks.stderr)
         const token = dialogue.begin({ stdout: sinks.stdout, stderr: errors.add })
         yield* program.write(line(dialect, { token, number, command: text, before, input }))
-        const answered = Effect.flatMap(settled(noteMillis), (news) =>
-          news === "late" ? Effect.zipRight(askNote, settled()) : Effect.succeed(news)
-        )
-        const news = yield* Effect.exit(
-          restore(until === undefined ? answered : firstOf(answered, Effect.as(until, "stop" as const)))
-        )
-        if (news._tag === "Success") return yield* news.value === "stop" ? stop : finished
+        if (timeoutMillis !== undefined) deadline.set(timeoutMillis, expire)
+        const watch =
+          until === undefined ? undefined : yield* Effect.forkDaemon(Effect.interruptible(Effect.map(until, halt)))
+        const news = yield* Effect.exit(restore(answered))
+        deadline.clear()
+        watch?.unsafeInterruptAsFork(watch.id())
+        if (news._tag === "Success") return yield* news.value === "halted" ? stop : finished
         const stopped = yield* stop
         if (onInterrupt !== undefined) yield* onInterrupt(stopped)
         return yield* Effect.failCause(news.cause)
@@ -266,7 +282,7 @@ const makeRunner = Effect.fnUntraced(function* (
   return {
     run,
     pause: () => {
-      if (mayPause) program.pause()
+      if (isFree) program.pause()
     },
     resume: program.resume,
     read,

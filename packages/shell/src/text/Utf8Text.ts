@@ -24,9 +24,11 @@ const incomplete = (bytes: Uint8Array): number => {
 /** The bytes that begin or end a sequence in its 8-bit form: DCS, CSI, ST, OSC. */
 const introducers = [0x90, 0x9b, 0x9c, 0x9d]
 
+/** One for all streams: it keeps nothing between calls, and takes longer to make than a short output to decode. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
 /** Decodes bytes that are not all UTF-8. */
 class Damaged {
-  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   /** The byte before belongs to a broken character, and so may the next. */
   private broken = false
 
@@ -45,11 +47,11 @@ class Damaged {
         at += length - 1
         this.broken = false
       } else if (!this.broken && introducers.includes(byte)) {
-        text += this.decoder.decode(bytes.subarray(from, at)) + String.fromCharCode(byte)
+        text += decoder.decode(bytes.subarray(from, at)) + String.fromCharCode(byte)
         from = at + 1
       } else this.broken = true
     }
-    return text + this.decoder.decode(bytes.subarray(from))
+    return text + decoder.decode(bytes.subarray(from))
   }
 }
 
