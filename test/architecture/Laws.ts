@@ -112,6 +112,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "source"
   ],
   api: ["wire", "group"],
+  client: ["connection", "events"],
   server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }

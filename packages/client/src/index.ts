@@ -3,4 +3,7 @@
  *
  * @module @daybook/client
  */
-export { ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"
+export { ConnectionError, ServerUnreachable, UnexpectedAnswer } from "./connection/ClientError.ts"
+export { DaybookClient, layer, make, type Options } from "./DaybookClient.ts"
+export type { Item } from "./events/Following.ts"
+export type { FollowOptions } from "./Streams.ts"
