@@ -9,6 +9,7 @@ import { newSession, say } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { Served, token } from "../server/http/support/ServedApi.ts"
 import * as Cutter from "./support/Cutter.ts"
+import * as Rude from "./support/Rude.ts"
 import { clientOf, layer as served } from "./support/ServedClient.ts"
 
 const unknown = SessionID.make("ses_unknown")
@@ -73,7 +74,7 @@ layer(served())("the verbs of a client", (it) => {
     })
   )
 
-  it.effect("HT-62: a refused token, a closed port and another server are different errors", () =>
+  it.scoped("HT-62: a refused token, a closed port and another server are different errors", () =>
     Effect.gen(function* () {
       const { url } = yield* Served
       const { id } = yield* newSession()
@@ -91,7 +92,9 @@ layer(served())("the verbs of a client", (it) => {
       const unreachable = yield* failing(closed)
       assert.strictEqual(unreachable._tag, "ServerUnreachable")
       assert.include(unreachable.message, "ECONNREFUSED")
-      assert.deepInclude(yield* failing(`${url}/elsewhere`), { _tag: "UnexpectedAnswer", status: 404 })
+      const other = yield* Rude.serve((_number, response) => response.writeHead(404).end("<html>"))
+      assert.deepInclude(yield* failing(other.url), { _tag: "UnexpectedAnswer", status: 404 })
+      assert.deepInclude(yield* failing(`${url}/elsewhere`), { _tag: "UnexpectedAnswer" })
     })
   )
 })

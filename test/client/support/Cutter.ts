@@ -50,7 +50,7 @@ export const make = (
         const address = server.address()
         const port = typeof address === "object" && address !== null ? address.port : 0
         const cut = () => {
-          for (const each of [...open]) each.destroy()
+          for (const each of open) each.destroy()
         }
         resume(
           Effect.succeed({

@@ -43,7 +43,7 @@ export const translated = (error: Failure): InvalidInput | ServerUnreachable | U
 /** An answer that does not decode is the server's fault, not that of an argument. */
 export const decoded = (answer: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
   Effect.mapError(answer, (error) =>
-    ParseResult.isParseError(error) ? new UnexpectedAnswer({ status: 200, details: error.message }) : error
+    ParseResult.isParseError(error) ? new UnexpectedAnswer({ details: error.message }) : error
   )
 
 /** The result of a request, with the errors of its endpoint and those of the connection. */

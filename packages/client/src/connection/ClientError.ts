@@ -17,10 +17,11 @@ export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>("@d
 /** The answer is not one of the API: the server failed, another program listens there, or its version differs. */
 export class UnexpectedAnswer extends Schema.TaggedError<UnexpectedAnswer>("@daybook/client/UnexpectedAnswer")(
   "UnexpectedAnswer",
-  { status: Schema.Int, details: Schema.String }
+  { status: Schema.optionalWith(Schema.Int, { exact: true }), details: Schema.String }
 ) {
   override get message() {
-    return `the server answered ${this.status}, which the API does not have: ${this.details}`
+    const status = this.status === undefined ? "" : ` ${this.status}`
+    return `the server's answer${status} is not one of the API: ${this.details}`
   }
 }
 

@@ -12,7 +12,7 @@ import type { Frame } from "./Frames.ts"
 /** What to follow, and where to begin. */
 export interface Following {
   readonly path: string
-  /** The cursor, or what stands for one in the first request. */
+  /** Where the first request begins. */
   readonly from: Readonly<Record<string, string>>
   /** What every request has. */
   readonly query: Readonly<Record<string, string>>
@@ -30,7 +30,7 @@ export const isTransient = (error: Failure): boolean => {
     case "TooManyRequests":
       return true
     case "UnexpectedAnswer":
-      return error.status >= 500
+      return error.status !== undefined && error.status >= 500
     default:
       return false
   }

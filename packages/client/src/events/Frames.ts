@@ -34,7 +34,7 @@ const frameOf = Effect.fnUntraced(
     const value = yield* Schema.decodeUnknown(Json)(data)
     switch (event) {
       case "event":
-        if (cursor === undefined) return yield* new UnexpectedAnswer({ status: 200, details: "an event has no cursor" })
+        if (cursor === undefined) return yield* new UnexpectedAnswer({ details: "an event has no cursor" })
         if (!isKnown(value)) return Option.some<Frame>({ frame: "unknown", cursor })
         return Option.some<Frame>({ frame: "event", cursor, event: yield* decodeEvent(value) })
       case "replay.complete":
@@ -47,7 +47,7 @@ const frameOf = Effect.fnUntraced(
         return Option.none<Frame>()
     }
   },
-  Effect.catchTag("ParseError", ({ message }) => new UnexpectedAnswer({ status: 200, details: message }))
+  Effect.catchTag("ParseError", ({ message }) => new UnexpectedAnswer({ details: message }))
 )
 
 /** The frames in the text of a connection. */
@@ -63,7 +63,7 @@ export const parsed = <E>(text: Stream.Stream<string, E>): Stream.Stream<Frame, 
     return text.pipe(
       Stream.mapConcatEffect((piece) => {
         const fault = parser.feed(piece)
-        if (fault !== undefined) return new UnexpectedAnswer({ status: 200, details: fault.message })
+        if (fault !== undefined) return new UnexpectedAnswer({ details: fault.message })
         return Effect.forEach(events.splice(0), frameOf)
       }),
       Stream.filterMap((frame) => frame)

@@ -35,6 +35,6 @@ export const asGiven =
 export const read = (text: string): Effect.Effect<{ position: number; incarnation: number }, UnexpectedAnswer> => {
   const cursor = Cursor.read(text)
   return cursor === undefined
-    ? new UnexpectedAnswer({ status: 200, details: "a cursor has another form" })
+    ? new UnexpectedAnswer({ details: "a cursor has another form" })
     : Effect.succeed({ position: cursor.position, incarnation: cursor.incarnation ?? 0 })
 }
