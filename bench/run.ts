@@ -16,6 +16,7 @@ import { type Figure, quantile, table, verdict } from "./Figures.ts"
 import * as FilesExport from "./FilesExport.ts"
 import * as Formats from "./Formats.ts"
 import * as Http from "./Http.ts"
+import * as HttpServe from "./HttpServe.ts"
 import * as Imports from "./Imports.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Opening from "./Opening.ts"
@@ -391,12 +392,15 @@ const http = async ({ cache, directory, quick, rounds }: Options): Promise<Reado
     { name: `prompts over HTTP, ${at}`, value: ours, unit: "per second" },
     { name: `prompts over HTTP, ${at}, against it`, value: ours / bare, unit: "x", bar: atLeast(0.5) }
   ]
+  const served = await HttpServe.measure(rounds)
   return [
     ...sides(one, "1 connection"),
     ...sides(many, "64 connections"),
     { name: "replay of 1,001 events", value: replay, unit: "ms", bar: atMost(20) },
     { name: "append to 1,000 readers, p50", value: readers.p50, unit: "ms" },
-    { name: "append to 1,000 readers, p99", value: readers.p99, unit: "ms", bar: atMost(50) }
+    { name: "append to 1,000 readers, p99", value: readers.p99, unit: "ms", bar: atMost(50) },
+    { name: "serve --http, start to first answer", value: served.start, unit: "ms", bar: atMost(500) },
+    { name: "serve --http, idle", value: served.idle, unit: "MB", note: "resident", bar: atMost(100) }
   ]
 }
 
