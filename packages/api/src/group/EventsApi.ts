@@ -4,20 +4,16 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { SessionEvent } from "@daybook/log/events/SessionEvents"
-import {
-  CursorAhead,
-  CursorExpired,
-  EventUnreadable,
-  LogUnavailable,
-  ReadError,
-  SessionNotFound
-} from "@daybook/log/log/EventLog"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Session } from "@daybook/log/domain/Message"
+import { durableTypes, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { Reading } from "../wire/Access.ts"
-import { ForeignCursor } from "../wire/Cursor.ts"
+import { StoreError } from "@daybook/log/store/StoreError"
+import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, count, text } from "./Shared.ts"
+import { bySession, count, EventsFailure, ReadFailure, text } from "./Shared.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 
@@ -36,8 +32,26 @@ export type EventsPage = typeof EventsPage.Type
 export const SessionHead = Schema.Struct({ seq: Schema.Int, cursor: Schema.String })
 export type SessionHead = typeof SessionHead.Type
 
-const reading = failures(Schema.Union(ForeignCursor, ...ReadError.members))
-const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable))
+const reading = Schema.Union(failures(ForeignCursor), EventsFailure)
+const readingFeed = failures(Schema.Union(ForeignCursor, CursorAhead, Expired, EventUnreadable, LogUnavailable))
+
+/** The names of types of events, with commas between them. Events of other types are left out; cursors pass them. */
+export const EventTypes = Schema.split(",").pipe(
+  Schema.compose(Schema.Array(Schema.Literal(...durableTypes))),
+  Schema.annotations({ identifier: "EventTypes" })
+)
+
+const types = Schema.optional(EventTypes)
+
+/** The state of a session at its floor: where a reader starts whose events were pruned (RT-13). */
+export const Snapshot = Schema.Struct({
+  sessionID: SessionID,
+  /** Absent if nothing was removed. */
+  session: Schema.optionalWith(Session, { exact: true }),
+  /** Continue behind it. */
+  cursor: Schema.String
+}).annotations({ identifier: "Snapshot" })
+export type Snapshot = typeof Snapshot.Type
 
 /** The life of the session that a sequence number belongs to; a cursor names it itself. */
 const incarnation = count
@@ -52,7 +66,7 @@ export const EventsApi = HttpApiGroup.make("events")
     HttpApiEndpoint.get("events", "/sessions/:sessionID/events")
       .setPath(bySession)
       .setHeaders(from)
-      .setUrlParams(Schema.Struct({ after: text, incarnation, live: flag, follow: flag }))
+      .setUrlParams(Schema.Struct({ after: text, incarnation, live: flag, follow: flag, type: types }))
       .addSuccess(stream)
       .addError(reading)
       .middleware(Reading)
@@ -81,8 +95,22 @@ export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("feed", "/events")
       .setHeaders(from)
-      .setUrlParams(Schema.Struct({ after: text, follow: flag }))
+      .setUrlParams(Schema.Struct({ after: text, follow: flag, type: types }))
       .addSuccess(stream)
       .addError(readingFeed)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("snapshot", "/sessions/:sessionID/snapshot")
+      .setPath(bySession)
+      .addSuccess(Snapshot)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("snapshots", "/snapshots")
+      .setUrlParams(Schema.Struct({ after: Schema.optional(SessionID) }))
+      .addSuccess(Schema.Array(Snapshot))
+      .addError(failures(StoreError))
       .middleware(Reading)
   )

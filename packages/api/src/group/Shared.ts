@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { AppendError, SessionNotFound } from "@daybook/log/log/EventLog"
+import { AppendError, CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { StoreError } from "@daybook/log/store/StoreError"
+import { Expired } from "../wire/Cursor.ts"
 import { failures } from "../wire/Failure.ts"
 
 export const bySession = Schema.Struct({ sessionID: SessionID })
@@ -27,3 +28,8 @@ export const AppendFailure = failures(Schema.Union(...appending))
 
 /** Why a session is not changed. */
 export const ChangeFailure = failures(Schema.Union(InvalidInput, ImportUnfinished, ...appending))
+
+/** Why events of a session are not read. */
+export const EventsFailure = failures(
+  Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
+)

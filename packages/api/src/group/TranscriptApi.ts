@@ -9,11 +9,10 @@ import { MessageID } from "@daybook/log/domain/Identifiers"
 import { Message } from "@daybook/log/domain/Message"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import { TreePage } from "@daybook/log/domain/Tree"
-import { ReadError } from "@daybook/log/log/EventLog"
 import { MessagePage } from "@daybook/log/store/Pages"
 import { Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, count, ReadFailure } from "./Shared.ts"
+import { bySession, count, EventsFailure, ReadFailure } from "./Shared.ts"
 
 /** Transcripts, and what is read from them. */
 export const TranscriptApi = HttpApiGroup.make("transcript")
@@ -69,6 +68,6 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
       .addSuccess(ShownRequest)
       .addError(failures(NothingShown))
       .addError(failures(RunError))
-      .addError(failures(ReadError))
+      .addError(EventsFailure)
       .middleware(Reading)
   )

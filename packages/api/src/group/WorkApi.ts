@@ -22,10 +22,10 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Input, Session } from "@daybook/log/domain/Message"
 import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
-import { EventUnreadable, LogUnavailable, ReadError } from "@daybook/log/log/EventLog"
+import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { AppendFailure, bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+import { AppendFailure, bySession, ChangeFailure, EventsFailure, ReadFailure } from "./Shared.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))
 const branching = failures(Schema.Union(MessageNotFound, SessionBusy, EventUnreadable))
@@ -77,7 +77,7 @@ export const WorkApi = HttpApiGroup.make("work")
       .addError(failures(Schema.Union(InvalidInput, ImportUnfinished, PromptUnanswered)))
       .addError(admitting)
       .addError(failures(RunError))
-      .addError(failures(ReadError))
+      .addError(EventsFailure)
       .middleware(Prompting)
   )
   .add(
@@ -138,7 +138,7 @@ export const WorkApi = HttpApiGroup.make("work")
       .addSuccess(Options.Forked, { status: 201 })
       .addError(ChangeFailure)
       .addError(failures(MessageNotFound))
-      .addError(failures(ReadError))
+      .addError(EventsFailure)
       .middleware(Prompting)
   )
   .add(

@@ -30,6 +30,20 @@ export class ForeignCursor extends Schema.TaggedError<ForeignCursor>("@daybook/a
   }
 }
 
+/** `CursorExpired` of the log, with what a reader needs to start again. */
+export class Expired extends Schema.TaggedError<Expired>("@daybook/api/CursorExpired")("CursorExpired", {
+  cursor: Schema.Number,
+  floor: Schema.Int,
+  /** The floor as a cursor: events continue from there. */
+  floorCursor: Schema.String,
+  /** The path of the state at the floor. */
+  snapshot: Schema.String
+}) {
+  override get message() {
+    return `events after ${this.cursor} are no longer kept: read ${this.snapshot}, then continue with the floor's cursor`
+  }
+}
+
 const form = /^d1\.([0-9a-f]{8})\.(?:(\d{1,15})\.)?(-1|\d{1,15})$/
 
 /** `d1.DATABASE.INCARNATION.SEQ` for a session, `d1.DATABASE.POSITION` for the feed. */

@@ -297,6 +297,8 @@ type DraftOf<D> = D extends DurableDefinition ? { readonly type: D["type"]; read
 
 /** The name of a durable type, without its version. */
 export type DurableType = DurableDefinition["type"]
+/** The names of all durable types. */
+export const durableTypes: ReadonlyArray<DurableType> = /* @__PURE__ */ durableDefinitions.map(({ type }) => type)
 
 /** An event to append: its type and payload. The log assigns id, sequence number, position and time. */
 export type Draft = DraftOf<DurableDefinition>

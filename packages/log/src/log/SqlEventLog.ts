@@ -140,14 +140,25 @@ const makeAppend = (
 }
 
 type Reads =
-  "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
+  | "read"
+  | "tail"
+  | "tailMarked"
+  | "feed"
+  | "feedMarked"
+  | "readFeed"
+  | "removals"
+  | "placeOf"
+  | "head"
+  | "latest"
+  | "tailing"
 
 /** The reads, over the reading connection. */
 const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof EventLog.Service, Reads> => ({
   read: Reader.read(sql),
   tail: Reader.tail(sql, tails, Reader.noMarker),
   tailMarked: Reader.tail(sql, tails, Reader.marker),
-  feed: Reader.feed(sql, tails),
+  feed: Reader.feed(sql, tails, Reader.noMarker),
+  feedMarked: Reader.feed(sql, tails, Reader.marker),
   readFeed: Reader.readFeed(sql),
   tailing: Reader.tailing(sql, tails),
   removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),

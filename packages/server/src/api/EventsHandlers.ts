@@ -3,24 +3,20 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Effect, Schema } from "effect"
+import { Array as Arr, Effect, Schema, Stream } from "effect"
 import { Api } from "@daybook/api"
 import * as Cursor from "@daybook/api/wire/Cursor"
 import type { EndReason } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import {
-  CursorAhead,
-  CursorExpired,
-  EventLog,
-  EventUnreadable,
-  LogUnavailable,
-  SessionNotFound
-} from "@daybook/log/log/EventLog"
+import type { DurableType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { CursorAhead, EventLog, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import { SessionStore, type SessionSnapshot } from "@daybook/log/store/SessionStore"
+import { restarting, snapshotOf } from "./Restarting.ts"
 import { Streams } from "./Streams.ts"
 
-const StreamError = Schema.Union(SessionNotFound, CursorAhead, CursorExpired, EventUnreadable, LogUnavailable)
+const StreamError = Schema.Union(SessionNotFound, CursorAhead, Cursor.Expired, EventUnreadable, LogUnavailable)
 type StreamError = typeof StreamError.Type
 
 const encodeError = Schema.encodeSync(failures(StreamError))
@@ -29,6 +25,13 @@ const reasonOf = ({ _tag }: StreamError): EndReason =>
   _tag === "SessionNotFound" ? "removed" : _tag === "CursorExpired" ? "expired" : "failed"
 
 const failed = (error: StreamError) => ({ reason: reasonOf(error), error: encodeError(error) })
+
+/** Selects events by their types, if there are any. */
+const among = (types: ReadonlyArray<DurableType> | undefined) => {
+  if (types === undefined) return undefined
+  const wanted = new Set<string>(types)
+  return ({ type }: SessionEvent) => wanted.has(type)
+}
 
 /** The stream has been written. */
 const written = HttpServerResponse.empty()
@@ -42,7 +45,8 @@ const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string 
   const { position: after = -1, incarnation } = { position: undefined, incarnation: of, ...given }
   const life = incarnation ?? (yield* log.head(sessionID)).incarnation
   const at = (position: number) => Cursor.format({ database: log.identity, incarnation: life, position })
-  return { from: { sessionID, after, incarnation: life }, at }
+  const restart = restarting(at, snapshotOf(sessionID))
+  return { from: { sessionID, after, incarnation: life }, at, restart }
 })
 
 /** The position of the latest event of all sessions: a cursor ahead of it names it. */
@@ -61,12 +65,20 @@ const latest = Effect.gen(function* () {
 /** Events of sessions and of the feed. */
 export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
   Effect.gen(function* () {
-    const [log, sessions, streams] = [yield* EventLog, yield* Sessions, yield* Streams]
+    const [log, sessions, store, streams] = [yield* EventLog, yield* Sessions, yield* SessionStore, yield* Streams]
+    const stateOf = ({ floor, incarnation, session, sessionID }: SessionSnapshot) => ({
+      sessionID,
+      ...(session === undefined ? {} : { session }),
+      cursor: Cursor.format({ database: log.identity, incarnation, position: floor })
+    })
     return handlers
       .handle("history", ({ path, urlParams }) =>
         Effect.gen(function* () {
-          const { at, from } = yield* placeIn(path.sessionID, urlParams.after, urlParams.incarnation)
-          const { cursor, events, hasMore } = yield* sessions.history({ ...from, limit: urlParams.limit })
+          const { at, from, restart } = yield* placeIn(path.sessionID, urlParams.after, urlParams.incarnation)
+          const page = sessions.history({ ...from, limit: urlParams.limit })
+          const { cursor, events, hasMore } = yield* Effect.catchTag(page, "CursorExpired", (expired) =>
+            restart(expired)
+          )
           return { events, cursor: at(cursor), hasMore }
         }).pipe(Effect.provideService(EventLog, log))
       )
@@ -84,13 +96,17 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
       )
       .handleRaw("events", ({ headers, path, request, urlParams }) =>
         Effect.gen(function* () {
-          const { at, from } = yield* placeIn(
+          const { at, from, restart } = yield* placeIn(
             path.sessionID,
             urlParams.after ?? headers["last-event-id"],
             urlParams.incarnation
           )
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: sessions.eventsMarked(from),
+            events: Stream.catchTag(sessions.eventsMarked(from), "CursorExpired", (expired) =>
+              Stream.fail(restart(expired))
+            ),
+            wanted: among(urlParams.type),
+            live: urlParams.live === "1" ? log.subscribe({ sessionID: path.sessionID }) : undefined,
             cursorOf: ({ seq }) => at(seq),
             seamOf: ({ cursor }) => at(cursor),
             start: at(from.after),
@@ -106,16 +122,22 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
           const database = log.identity
           const after = text === undefined ? 0 : (yield* Cursor.parse(text, { database, kind: "feed" })).position
           const at = (position: number) => Cursor.format({ database, position })
+          const restart = restarting(at, "/snapshots")
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: log.feed({ after }),
+            events: Stream.catchTag(log.feedMarked({ after }), "CursorExpired", (expired) =>
+              Stream.fail(restart(expired))
+            ),
+            wanted: among(urlParams.type),
             cursorOf: ({ position }) => at(position),
             seamOf: ({ cursor }) => at(cursor),
             start: at(after),
-            follow: true,
+            follow: urlParams.follow !== "0",
             failed
           })
           return written
         })
       )
+      .handle("snapshot", ({ path }) => Effect.map(store.snapshot(path.sessionID), stateOf))
+      .handle("snapshots", ({ urlParams }) => Effect.map(store.snapshots(urlParams.after), Arr.map(stateOf)))
   })
 )

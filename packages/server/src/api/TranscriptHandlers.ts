@@ -3,10 +3,12 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect } from "effect"
 import { Api } from "@daybook/api"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { expiring } from "./Restarting.ts"
 
 /** Transcripts, and what is read from them. */
 export const layer = HttpApiBuilder.group(Api, "transcript", (handlers) =>
-  Effect.map(Sessions, (sessions) =>
+  Effect.map(Effect.all([EventLog, Sessions]), ([log, sessions]) =>
     handlers
       .handle("messages", ({ path, urlParams }) => sessions.messages({ ...path, ...urlParams }))
       .handle("message", ({ path }) =>
@@ -15,6 +17,8 @@ export const layer = HttpApiBuilder.group(Api, "transcript", (handlers) =>
       .handle("context", ({ path }) => sessions.context(path.sessionID))
       .handle("tree", ({ path, urlParams }) => sessions.tree({ ...path, ...urlParams }))
       .handle("todos", ({ path }) => sessions.todos(path.sessionID))
-      .handle("request", ({ path, urlParams }) => sessions.request({ ...path, ...urlParams }))
+      .handle("request", ({ path, urlParams }) =>
+        expiring(log, path.sessionID)(sessions.request({ ...path, ...urlParams }))
+      )
   )
 )

@@ -7,7 +7,9 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Deferred, Duration, Effect, Option } from "effect"
 import { Api } from "@daybook/api"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { EventLog } from "@daybook/log/log/EventLog"
 import { Drain } from "./Drain.ts"
+import { expiring } from "./Restarting.ts"
 
 const atMost = Duration.seconds(25)
 
@@ -17,7 +19,7 @@ const idOf = (key: string): string => `msg_key-${createHash("sha256").update(key
 /** Prompts, runs and branches. */
 export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
   Effect.gen(function* () {
-    const [drain, sessions] = [yield* Drain, yield* Sessions]
+    const [drain, log, sessions] = [yield* Drain, yield* EventLog, yield* Sessions]
     /** The end of the time, or of the server, ends the waiting, not the work. */
     const within = <A, E, R>(work: Effect.Effect<A, E, R>) =>
       Effect.timeoutOption(work, atMost).pipe(Effect.raceFirst(Effect.as(Deferred.await(drain.start), Option.none())))
@@ -31,7 +33,7 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
       .handle("withdraw", ({ path }) => sessions.withdraw(path.sessionID, path.messageID))
       .handle("ask", ({ path, payload }) =>
         Effect.map(
-          within(sessions.ask({ ...path, ...payload })),
+          within(expiring(log, path.sessionID)(sessions.ask({ ...path, ...payload }))),
           Option.getOrElse(() => ({ pending: true }) as const)
         )
       )
@@ -52,7 +54,7 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
       .handle("compact", ({ path }) => sessions.compact(path.sessionID))
       .handle("unprune", ({ path }) => sessions.unprune(path.sessionID))
       .handle("branch", ({ path, payload }) => sessions.branch({ ...path, ...payload }))
-      .handle("fork", ({ path, payload }) => sessions.fork({ ...path, ...payload }))
+      .handle("fork", ({ path, payload }) => expiring(log, path.sessionID)(sessions.fork({ ...path, ...payload })))
       .handle("reset", ({ path }) => sessions.reset(path.sessionID))
       .handle("undo", ({ path, payload }) => sessions.undo({ ...path, ...payload }))
       .handle("redo", ({ path, payload }) => sessions.redo({ ...path, ...payload }))
