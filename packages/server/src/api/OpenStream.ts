@@ -55,6 +55,8 @@ const drained = (response: ServerResponse): Effect.Effect<void, Lost> =>
     }
     response.on("drain", onDrain).on("close", onClose)
     if (response.destroyed) onClose()
+    // It may have drained between the write and this: a timeout runs its effect in a fiber of its own.
+    else if (!response.writableNeedDrain) onDrain()
     return Effect.sync(clear)
   })
 

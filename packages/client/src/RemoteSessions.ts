@@ -1,0 +1,38 @@
+/**
+ * The facade itself over a client, for programs that know only `Sessions`. It has no errors of a connection, so they are
+ * defects here: such a program cannot do more than end with their message. Spec: HT-64 in specs/http.md.
+ */
+import { Effect, Layer, Predicate, Record, Schema, Stream } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { ConnectionError } from "./connection/ClientError.ts"
+import { DaybookClient } from "./DaybookClient.ts"
+
+const isConnectionError = Schema.is(ConnectionError)
+
+/** Whether an error is one of the connection. An invalid argument is not: verbs have that error themselves. */
+export const isLost = (error: unknown): error is ConnectionError =>
+  isConnectionError(error) && error._tag !== "InvalidInput"
+
+const isStream = (value: unknown): value is Stream.Stream<unknown, unknown> =>
+  Predicate.hasProperty(value, Stream.StreamTypeId)
+
+const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => Effect.isEffect(value)
+
+/** The errors of the connection as defects. */
+const dying = (result: unknown): unknown => {
+  if (isStream(result))
+    return Stream.catchAll(result, (error) => (isLost(error) ? Stream.die(error) : Stream.fail(error)))
+  if (isEffect(result))
+    return Effect.catchAll(result, (error) => (isLost(error) ? Effect.die(error) : Effect.fail(error)))
+  return result
+}
+
+const local = (verb: unknown): unknown =>
+  Predicate.isFunction(verb) && !isEffect(verb) ? (...given: Array<unknown>) => dying(verb(...given)) : dying(verb)
+
+/** Sessions of the client's server. */
+export const layer: Layer.Layer<Sessions, never, DaybookClient> = Layer.effect(
+  Sessions,
+  // Each verb keeps its name, its arguments and its result, and loses only errors: the client's type says so, verb by verb.
+  Effect.map(DaybookClient, (client) => Record.map({ ...client }, local) as unknown as Sessions["Type"])
+)
