@@ -6,7 +6,9 @@
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { EventsApi } from "./group/EventsApi.ts"
+import { PermissionsApi } from "./group/PermissionsApi.ts"
 import { QuestionsApi } from "./group/QuestionsApi.ts"
+import { SearchApi } from "./group/SearchApi.ts"
 import { ServerApi } from "./group/ServerApi.ts"
 import { SessionsApi } from "./group/SessionsApi.ts"
 import { TranscriptApi } from "./group/TranscriptApi.ts"
@@ -18,6 +20,8 @@ export const Api = HttpApi.make("daybook")
   .add(TranscriptApi)
   .add(WorkApi)
   .add(QuestionsApi)
+  .add(PermissionsApi)
+  .add(SearchApi)
   .add(EventsApi)
   .add(ServerApi)
   .annotate(OpenApi.Title, "Daybook")

@@ -11,16 +11,16 @@ import * as Options from "@daybook/core/session/SessionOptions"
 import { Address, House } from "@daybook/log/domain/Address"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { Session } from "@daybook/log/domain/Message"
 import { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { SessionMetrics } from "@daybook/log/domain/Usage"
 import { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import { AppendError, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
-import { SessionPage } from "@daybook/log/store/Pages"
+import { Page } from "@daybook/log/store/Pages"
 import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
+import { Session } from "../wire/Named.ts"
 import { bySession, ChangeFailure, count, ReadFailure, text } from "./Shared.ts"
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
@@ -59,7 +59,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   .add(
     HttpApiEndpoint.get("list", "/sessions")
       .setUrlParams(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text }))
-      .addSuccess(SessionPage)
+      .addSuccess(Page(Session))
       .addError(listing)
       .middleware(Reading)
   )

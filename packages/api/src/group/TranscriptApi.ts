@@ -6,13 +6,16 @@ import { Schema } from "effect"
 import { NothingShown, ShownRequest } from "@daybook/core/request/ShownRequest"
 import { RunError } from "@daybook/core/runner/RunError"
 import { MessageID } from "@daybook/log/domain/Identifiers"
-import { Message } from "@daybook/log/domain/Message"
 import { TodoItem } from "@daybook/log/domain/Todo"
 import { TreePage } from "@daybook/log/domain/Tree"
 import { MessagePage } from "@daybook/log/store/Pages"
 import { Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
+import { Message } from "../wire/Named.ts"
 import { bySession, count, EventsFailure, ReadFailure } from "./Shared.ts"
+
+/** A page of messages. */
+const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
 
 /** Transcripts, and what is read from them. */
 export const TranscriptApi = HttpApiGroup.make("transcript")
@@ -28,7 +31,7 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
           branch: Schema.optional(Schema.Literal("path", "all"))
         })
       )
-      .addSuccess(MessagePage)
+      .addSuccess(NamedPage)
       .addError(ReadFailure)
       .middleware(Reading)
   )

@@ -19,12 +19,12 @@ import { MessageID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { Input, Session } from "@daybook/log/domain/Message"
 import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
+import { Input, Session } from "../wire/Named.ts"
 import { AppendFailure, bySession, ChangeFailure, EventsFailure, ReadFailure } from "./Shared.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))

@@ -53,6 +53,15 @@ export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@day
   }
 }
 
+/** The server was started without this. */
+export class NotServed extends Schema.TaggedError<NotServed>("@daybook/api/NotServed")("NotServed", {
+  what: Schema.Literal("search")
+}) {
+  override get message() {
+    return `this server has no ${this.what}`
+  }
+}
+
 /** The server failed, and its log says how. */
 export class InternalError extends Schema.TaggedError<InternalError>("@daybook/api/InternalError")(
   "InternalError",

@@ -2,7 +2,7 @@
  * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
  */
 import { Schema } from "effect"
-import { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { LiveEvent, SessionEvent } from "./Named.ts"
 
 /** The media types of a stream; a client chooses with `accept`. */
 export const mediaTypes = { sse: "text/event-stream", ndjson: "application/x-ndjson" } as const

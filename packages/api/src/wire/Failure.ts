@@ -30,6 +30,7 @@ export const statuses = {
   MessageUnreadable: 500,
   ModelNotFound: 422,
   ModelNotSelected: 422,
+  NotServed: 501,
   NotWaiting: 409,
   NothingShown: 404,
   NothingToRedo: 409,

@@ -1,6 +1,9 @@
 /** Serves the HTTP API for `daybook serve --http`. Spec: specs/http.md, CL-300, CL-301 in specs/cli.md. */
 import { readFile } from "node:fs/promises"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { Search } from "@daybook/log/search/Search"
+import * as SqlSearch from "@daybook/log/search/SqlSearch"
+import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/api/HttpServing"
 import type { Asks } from "@daybook/server"
 import { oneLine } from "../render/Plain.ts"
@@ -32,8 +35,18 @@ const textOf = (path: string) =>
     catch: (cause) => new FileProblem({ message: `${oneLine(path, 400)}: it cannot be read (${String(cause)})` })
   })
 
+/** A database in memory is not searched: no second connection reads it. */
+const searchOf = (filename: string) =>
+  filename === ":memory:"
+    ? Effect.succeed(undefined)
+    : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
+
 /** Serves until the scope closes. */
-export const serve = Effect.fn("Command.serve.http")(function* (request: HttpRequest, asks: Asks.Asks) {
+export const serve = Effect.fn("Command.serve.http")(function* (
+  request: HttpRequest,
+  filename: string,
+  asks: Asks.Asks
+) {
   const { behindProxy, host, names, port, tls } = request
   const token = yield* HttpToken.ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
@@ -41,6 +54,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (request: HttpReq
     token,
     version: DAYBOOK_VERSION,
     asks,
+    search: yield* searchOf(filename),
     host,
     port,
     names,

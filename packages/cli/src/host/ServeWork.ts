@@ -89,6 +89,8 @@ const worldsOf = (request: Request, root: string) => request.agents.map((agent) 
 /** The request with its root, resolved models and open asks. */
 interface Place {
   readonly request: Request
+  /** The database. */
+  readonly filename: string
   readonly root: string
   readonly models: ReadonlyArray<ServedModel>
   readonly asks: Asks.Asks
@@ -128,12 +130,12 @@ const openSockets = ({ asks, models, request, root }: Place) =>
   })
 
 /** Opens HTTP, if it is wanted. */
-const openHttp = ({ asks, request: { http } }: Place) =>
+const openHttp = ({ asks, filename, request: { http } }: Place) =>
   http === undefined
     ? Effect.succeed(undefined)
     : Effect.flatMap(
         Effect.promise(() => import("./HttpWork.ts")),
-        (work) => work.serve(http, asks)
+        (work) => work.serve(http, filename, asks)
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
@@ -168,11 +170,11 @@ const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<v
   })
 
 /** Serves until the signal, and returns when the files say so too. */
-const serving = (place: Place, filename: string, signal: Effect.Effect<void>) =>
+const serving = (place: Place, signal: Effect.Effect<void>) =>
   Effect.zipRight(
     until(open(place), signal),
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
-  ).pipe(Effect.provide(beside(filename, place.root)))
+  ).pipe(Effect.provide(beside(place.filename, place.root)))
 
 const isAlone = ({ agents, models }: Request) => agents.length + models.length === 0
 
@@ -183,13 +185,13 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()
-  const place = { request, root, models, asks }
+  const place = { request, filename, root, models, asks }
   const host = { servers: true, background: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
   yield* Effect.scoped(
     Effect.flatMap(Signal.first, (signal) =>
       Effect.zipRight(
         Watchdog.begin(),
-        isAlone(request) ? until(openAlone(place), signal) : serving(place, filename, signal)
+        isAlone(request) ? until(openAlone(place), signal) : serving(place, signal)
       ).pipe(Effect.provide(Host.layer(filename, host)))
     )
   ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))

@@ -6,12 +6,15 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Layer } from "effect"
 import { Api } from "@daybook/api"
-import type { Asks } from "../ask/Asks.ts"
+import type { Search } from "@daybook/log/search/Search"
+import * as Asks from "../ask/Asks.ts"
 import type { AccessToken } from "../http/AccessToken.ts"
 import * as Authorization from "./Authorization.ts"
 import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
+import * as PermissionsHandlers from "./PermissionsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
+import * as SearchHandlers from "./SearchHandlers.ts"
 import * as SessionsHandlers from "./SessionsHandlers.ts"
 import * as Streams from "./Streams.ts"
 import * as TranscriptHandlers from "./TranscriptHandlers.ts"
@@ -22,7 +25,9 @@ export interface Options {
   readonly token: AccessToken
   readonly version: string
   /** Connects permissions of the runtime with clients; without it, clients see no permissions. */
-  readonly asks?: Asks | undefined
+  readonly asks?: Asks.Asks | undefined
+  /** Searches the texts of sessions; without it, searches are refused. */
+  readonly search?: typeof Search.Service | undefined
 }
 
 const serverHandlers = ({ version }: Options) =>
@@ -42,6 +47,8 @@ export const layer = (options: Options) =>
       TranscriptHandlers.layer,
       WorkHandlers.layer,
       QuestionsHandlers.layer,
+      PermissionsHandlers.layer(options.asks ?? Asks.make()),
+      SearchHandlers.layer(options.search),
       EventsHandlers.layer,
       serverHandlers(options)
     ]),

@@ -31,6 +31,8 @@ export interface Asks {
   /** This asker together with another, such as a terminal; both ask at the same time, and the first answer counts. */
   readonly layerBeside: <E, R>(other: Layer.Layer<PermissionAsker, E, R>) => Layer.Layer<PermissionAsker, E, R>
   readonly open: (sessionID: SessionID) => ReadonlyArray<OpenAsk>
+  /** The open asks of all sessions. */
+  readonly all: () => ReadonlyArray<OpenAsk>
   /** Records that an ask is closed; for questions, which close in the log. */
   readonly remember: (ask: string, decision: string) => void
   /** The decision that closed the ask, if it is still remembered. */
@@ -145,6 +147,7 @@ export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration
         })
       }),
     open: (sessionID) => [...pending.values()].filter(({ request }) => request.sessionID === sessionID),
+    all: () => [...pending.values()],
     remember: (name, decision) => remember(state, name, decision),
     decisionOf: (name) => closed.get(name),
     answer: (sessionID, name, answer) => {

@@ -38,12 +38,15 @@ export const request = (path: string, { headers, ...init }: RequestInit = {}) =>
     )
   )
 
-/** The status and the JSON body of a response. */
+/** The status and the JSON body of a response; undefined for none. */
 export const answer = (path: string, init?: RequestInit) =>
   Effect.flatMap(request(path, init), (response) =>
     Effect.map(
-      Effect.promise((): Promise<unknown> => response.json()),
-      (body) => ({ status: response.status, body })
+      Effect.promise(() => response.text()),
+      (text): { readonly status: number; readonly body: unknown } => ({
+        status: response.status,
+        body: text === "" ? undefined : JSON.parse(text)
+      })
     )
   )
 

@@ -1,0 +1,86 @@
+/** Permissions of tools over TCP, with the asker of a runtime. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Schema } from "effect"
+import { OpenPermission } from "../../../packages/api/src/group/PermissionsApi.ts"
+import {
+  Answer,
+  PermissionAsker,
+  type PermissionRequest
+} from "../../../packages/core/src/permission/PermissionAsker.ts"
+import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { issue } from "../../../packages/server/src/api/Tokens.ts"
+import * as Asks from "../../../packages/server/src/ask/Asks.ts"
+import * as ServedApi from "./support/ServedApi.ts"
+import { answer, post, token } from "./support/ServedApi.ts"
+
+const sessionID = SessionID.make("ses_1")
+
+const request: PermissionRequest = {
+  sessionID,
+  callID: "call_1",
+  tool: "bash",
+  agent: "build",
+  location: { directory: "/work" },
+  permission: "bash",
+  resources: ["rm -r build"],
+  title: "rm -r build",
+  subject: { type: "command", command: "rm -r build", folder: "/work", warnings: [] },
+  notes: [],
+  always: []
+}
+
+const decodeOpen = Schema.decodeUnknown(Schema.Array(OpenPermission))
+
+/** A server whose permissions are asked of its clients. */
+const served = Effect.sync(() => {
+  const asks = Asks.make()
+  return Layer.merge(ServedApi.layer({ permissionAsker: asks.layer }, {}, { asks }), asks.layer)
+})
+
+const asked = (more: Partial<PermissionRequest> = {}) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.fork((yield* PermissionAsker).ask({ ...request, ...more }))
+    yield* Effect.yieldNow()
+    const { body } = yield* answer(`/sessions/${sessionID}/permissions`)
+    const [open] = yield* decodeOpen(body)
+    return { fiber, open, path: `/sessions/${sessionID}/permissions/${open?.ask}` }
+  })
+
+it.scopedLive("HT-37: an open permission is shown whole, and the first decision counts", () =>
+  Effect.gen(function* () {
+    const { fiber, open, path } = yield* asked()
+    assert.deepEqual({ ...open }, { ask: open?.ask, ...request })
+    assert.deepEqual((yield* answer("/permissions")).body, [open])
+    assert.strictEqual((yield* post(path, { decision: "once" })).status, 204)
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Once())
+    const again = yield* post(path, { decision: "decline" })
+    assert.strictEqual(again.status, 409)
+    assert.deepInclude(again.body, { _tag: "PermissionClosed", decision: "once" })
+    assert.deepEqual((yield* answer(`/sessions/${sessionID}/permissions`)).body, [])
+  }).pipe(Effect.provide(Layer.unwrapEffect(served)))
+)
+
+it.scopedLive("HT-37: a permission for one call is not kept, and one with patterns can be", () =>
+  Effect.gen(function* () {
+    const { fiber, path } = yield* asked()
+    const kept = yield* post(path, { decision: "always" })
+    assert.strictEqual(kept.status, 400)
+    assert.deepInclude(kept.body, { _tag: "InvalidInput", field: "decision" })
+    yield* post(path, { decision: "correct", message: "keep it" })
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Correct({ message: "keep it" }))
+    const other = yield* asked({ always: ["rm -r *"] })
+    yield* post(other.path, { decision: "always", resources: ["rm -r build"] })
+    assert.deepEqual(yield* Fiber.join(other.fiber), Answer.AlwaysFor({ resources: ["rm -r build"] }))
+  }).pipe(Effect.provide(Layer.unwrapEffect(served)))
+)
+
+it.scopedLive("HT-37: who may prompt may not decide", () =>
+  Effect.gen(function* () {
+    const { fiber, path } = yield* asked()
+    const authorization = `Bearer ${issue(token, { scope: "prompt" })}`
+    assert.strictEqual((yield* post(path, { decision: "once" }, { authorization })).status, 403)
+    assert.notStrictEqual((yield* Fiber.status(fiber))._tag, "Done")
+    yield* post(path, { decision: "decline" })
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Decline())
+  }).pipe(Effect.provide(Layer.unwrapEffect(served)))
+)
