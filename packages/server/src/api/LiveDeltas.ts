@@ -3,7 +3,6 @@
  * beginning of it, follows the text's start, and ends before the stored text: a text whose beginning is not known, or that
  * grew beyond the limit before the reader took it, has no more deltas. Spec: HT-46 in specs/http.md.
  */
-import { Struct } from "effect"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { OpenText } from "@daybook/log/log/EventLog"
 
@@ -31,32 +30,29 @@ const keyOf = (event: LiveEvent): string => {
       return `input ${event.data.callID}`
     case "session.next.compaction.delta":
       return `compaction ${event.data.messageID}`
+    default:
+      return event satisfies never
   }
 }
 
-/** What starts or ends with a stored event. */
-const boundaryOf = (event: SessionEvent): readonly ["start" | "end", string] | undefined => {
-  switch (event.type) {
-    case "session.next.text.started":
-      return ["start", `text ${event.data.textID}`]
-    case "session.next.text.ended":
-      return ["end", `text ${event.data.textID}`]
-    case "session.next.reasoning.started":
-      return ["start", `reasoning ${event.data.reasoningID}`]
-    case "session.next.reasoning.ended":
-      return ["end", `reasoning ${event.data.reasoningID}`]
-    case "session.next.tool.input.started":
-      return ["start", `input ${event.data.callID}`]
-    case "session.next.tool.input.ended":
-      return ["end", `input ${event.data.callID}`]
-    case "session.next.compaction.started":
-      return ["start", `compaction ${event.data.messageID}`]
-    case "session.next.compaction.ended":
-    case "session.next.compaction.failed":
-      return ["end", `compaction ${event.data.messageID}`]
-    default:
-      return undefined
+/** The text that starts or ends with a stored event. */
+const boundaryOf = (event: SessionEvent): string | undefined => {
+  const { data, type } = event
+  if (type === "session.next.text.started" || type === "session.next.text.ended") return `text ${data.textID}`
+  if (type === "session.next.reasoning.started" || type === "session.next.reasoning.ended") {
+    return `reasoning ${data.reasoningID}`
   }
+  if (type === "session.next.tool.input.started" || type === "session.next.tool.input.ended") {
+    return `input ${data.callID}`
+  }
+  if (
+    type === "session.next.compaction.started" ||
+    type === "session.next.compaction.ended" ||
+    type === "session.next.compaction.failed"
+  ) {
+    return `compaction ${data.messageID}`
+  }
+  return undefined
 }
 
 const textOf = (event: LiveEvent): string =>
@@ -73,28 +69,22 @@ const withText = (event: LiveEvent, text: string): LiveEvent => {
       return { ...event, data: { ...event.data, delta: text } }
     case "session.next.compaction.delta":
       return { ...event, data: { ...event.data, text } }
+    default:
+      return event satisfies never
   }
 }
 
 /** The first delta of a text that has started, if it is one that `before` can hold. */
-const firstOf = (event: SessionEvent, delta: string): LiveEvent | undefined => {
-  const { sessionID } = event
-  switch (event.type) {
-    case "session.next.text.started":
-      return {
-        type: "session.next.text.delta",
-        sessionID,
-        data: { ...Struct.pick(event.data, "assistantMessageID", "textID"), delta }
-      }
-    case "session.next.reasoning.started":
-      return {
-        type: "session.next.reasoning.delta",
-        sessionID,
-        data: { ...Struct.pick(event.data, "assistantMessageID", "reasoningID"), delta }
-      }
-    default:
-      return undefined
+const firstOf = ({ data, sessionID, type }: SessionEvent, delta: string): LiveEvent | undefined => {
+  if (type === "session.next.text.started") {
+    const { assistantMessageID, textID } = data
+    return { type: "session.next.text.delta", sessionID, data: { assistantMessageID, textID, delta } }
   }
+  if (type === "session.next.reasoning.started") {
+    const { assistantMessageID, reasoningID } = data
+    return { type: "session.next.reasoning.delta", sessionID, data: { assistantMessageID, reasoningID, delta } }
+  }
+  return undefined
 }
 
 /** `before` is what was said of open texts before the first delta is heard. */
@@ -146,9 +136,9 @@ export const make = (before: ReadonlyArray<OpenText>): LiveDeltas => {
         for (const key of started) if (!key.startsWith("compaction")) silence(key)
         return
       }
-      const [what, key] = boundaryOf(event) ?? []
+      const key = boundaryOf(event)
       if (key === undefined) return
-      if (what === "end") return silence(key)
+      if (!event.type.endsWith(".started")) return silence(key)
       started.add(key)
       const first = firstOf(event, said.get(key) ?? "")
       if (first === undefined || textOf(first) === "") return
