@@ -1,0 +1,203 @@
+/**
+ * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
+ * Spec: IP-11 in specs/inspector.md.
+ */
+import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { Epochs } from "./Epochs.ts"
+import { Spending } from "./Spending.ts"
+import { type Lane, Timeline } from "./Timeline.ts"
+
+/** A request to the provider: where it is in the log, and its answer. */
+export interface Turn {
+  readonly seq: number
+  readonly at: number
+  readonly messageID: string
+  readonly model: string
+}
+
+/** What ends with its activity, if nothing else ended it. */
+const ofActivity: ReadonlyArray<Lane> = ["turn", "tool"]
+
+const firstLine = (text: string): string => text.trimStart().slice(0, 400).split("\n", 1)[0]?.slice(0, 120) ?? ""
+
+const callKey = ({ assistantMessageID, callID }: { readonly assistantMessageID: string; readonly callID: string }) =>
+  `${assistantMessageID} ${callID}`
+
+export class Story {
+  readonly timeline = new Timeline()
+  readonly spending = new Spending()
+  readonly epochs = new Epochs()
+  readonly turns: Array<Turn> = []
+  /** The last event that was folded, and how many were. */
+  seq = -1
+  count = 0
+
+  /** Adds an event; one that was added before is ignored. */
+  add(event: SessionEvent): void {
+    if (event.seq <= this.seq) return
+    this.seq = event.seq
+    this.count++
+    this.timeline.touch(event.created)
+    this.#fold(event)
+  }
+
+  #fold(event: SessionEvent): void {
+    const { created, seq } = event
+    const [at, start] = [
+      { seq, at: created },
+      { seq, start: created }
+    ]
+    const { epochs, spending, timeline } = this
+    switch (event.type) {
+      case "session.next.prompted":
+        timeline.add({
+          lane: "prompt",
+          key: event.data.messageID,
+          seq,
+          label: firstLine(event.data.prompt.text),
+          start: created,
+          end: created,
+          outcome: "completed"
+        })
+        return
+      case "session.next.prompt.admitted":
+        timeline.begin("prompt", event.data.messageID, start, firstLine(event.data.prompt.text))
+        timeline.waits("prompt", event.data.messageID)
+        return
+      case "session.next.prompt.promoted":
+        timeline.end("prompt", event.data.messageID, created, "completed")
+        return
+      case "session.next.prompt.withdrawn":
+        timeline.end("prompt", event.data.messageID, created, "withdrawn")
+        return
+      case "session.next.activity.started":
+        timeline.begin("activity", event.data.activityID, start, `activity, opened by ${event.data.trigger}`)
+        return
+      case "session.next.activity.settled":
+        return this.#settle(event)
+      case "session.next.step.started": {
+        const { assistantMessageID: messageID, model } = event.data
+        this.turns.push({ ...at, messageID, model: model.id })
+        timeline.begin("turn", messageID, start, `turn ${this.turns.length}, ${model.id}`)
+        return
+      }
+      case "session.next.step.ended":
+        timeline.end("turn", event.data.assistantMessageID, created, "completed")
+        spending.charge(at, event.data)
+        return
+      case "session.next.step.failed":
+        timeline.end("turn", event.data.assistantMessageID, created, "failed")
+        spending.charge(at, event.data)
+        return
+      case "session.next.tool.called":
+        timeline.begin("tool", callKey(event.data), start, event.data.tool)
+        return
+      case "session.next.tool.success":
+        timeline.end("tool", callKey(event.data), created, "completed")
+        return
+      case "session.next.tool.failed":
+        timeline.end("tool", callKey(event.data), created, "failed")
+        return
+      case "session.next.retried": {
+        const { attempt, error, waitMs = 0 } = event.data
+        const label = `retry ${attempt}: ${firstLine(error.message)}`
+        timeline.add({ lane: "retry", key: `${seq}`, ...start, label, end: created + waitMs, outcome: "failed" })
+        spending.charge(at, event.data)
+        return
+      }
+      case "session.next.compaction.started":
+        timeline.begin("compaction", event.data.messageID, start, `compaction, ${event.data.reason}`)
+        return
+      case "session.next.compaction.ended":
+        timeline.end("compaction", event.data.messageID, created, "completed")
+        spending.charge(at, event.data)
+        epochs.change({ ...at, kind: "compacted", text: event.data.text })
+        return
+      case "session.next.compaction.failed":
+        timeline.end("compaction", event.data.messageID, created, "failed")
+        spending.charge(at, event.data)
+        return
+      case "session.next.request.framed":
+        return this.#frame(event)
+      case "session.next.context.updated":
+        epochs.change({ ...at, kind: "updated", text: event.data.text })
+        return
+      case "session.next.context.pruned": {
+        const { through } = event.data
+        const text =
+          through < 0 ? "All tool results are shown again." : `Tool results up to event ${through} are not shown.`
+        epochs.change({ ...at, kind: "pruned", text })
+        return
+      }
+      case "session.next.instructions.discovered":
+        epochs.change({ ...at, kind: "instructions", text: event.data.paths.join("\n") })
+        return
+      case "session.next.budget.set":
+        spending.budget = event.data.budget
+        return
+      case "session.next.renamed":
+      case "session.next.imported":
+      case "session.next.branch.summarized":
+        spending.charge(at, event.data)
+        return
+      case "session.next.forked":
+        // What the history before cost was paid by the other session.
+        spending.restart()
+        return
+      case "session.created":
+      case "session.next.addressed":
+      case "session.next.agent.switched":
+      case "session.next.model.switched":
+      case "session.next.moved":
+      case "session.next.interrupt.requested":
+      case "session.next.synthetic":
+      case "session.next.text.started":
+      case "session.next.text.ended":
+      case "session.next.reasoning.started":
+      case "session.next.reasoning.ended":
+      case "session.next.tool.input.started":
+      case "session.next.tool.input.ended":
+      case "session.next.tool.progress":
+      case "session.next.compaction.requested":
+      case "session.next.leaf.moved":
+      case "session.next.labeled":
+      case "session.next.files.changed":
+      case "session.next.files.restored":
+      case "session.next.question.answered":
+      case "session.next.question.dismissed":
+      case "session.next.permission.decided":
+      case "session.next.permission.revoked":
+      case "session.next.shell.started":
+      case "session.next.shell.ended":
+      case "session.next.shell.opened":
+      case "session.next.shell.executed":
+      case "session.next.shell.blocked":
+      case "session.next.shell.checkpointed":
+      case "session.next.shell.restored":
+      case "session.next.shell.closed":
+        return
+      default:
+        // A newer server may send a type that this page does not know.
+        event satisfies never
+    }
+  }
+
+  #settle({ created, data }: EventOfType<"session.next.activity.settled">): void {
+    const at = data.stoppedAt ?? created
+    this.timeline.endAll(ofActivity, at, data.outcome === "completed" ? "completed" : "interrupted")
+    this.timeline.end("activity", data.activityID, at, data.outcome)
+  }
+
+  #frame({ created, data, seq }: EventOfType<"session.next.request.framed">): void {
+    const at = { seq, at: created }
+    if (data.context !== undefined) {
+      const { baseline, snapshot } = data.context
+      const text = typeof baseline === "number" ? (data.system?.[baseline] ?? "") : baseline
+      this.epochs.begin(at, text, Object.keys(snapshot.told))
+      return
+    }
+    if (data.tools !== undefined) {
+      this.epochs.change({ ...at, kind: "tools", text: `Offered tools: ${data.tools.offered.join(", ") || "none"}` })
+    }
+  }
+}

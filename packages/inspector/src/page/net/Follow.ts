@@ -1,0 +1,104 @@
+/**
+ * Follows a stream of events line by line, and continues at its cursor when it was cut off: each event once, in order. Ends when
+ * the server says that nothing can follow. Spec: IP-5 in specs/inspector.md.
+ *
+ *   connecting -> reading -> live -> (cut off) waiting -> connecting at the last cursor
+ */
+import type { Frame } from "@daybook/api/wire/EventFrames"
+import { type Api, ApiError, withQuery } from "./Api.ts"
+
+/** `reading`: stored events arrive. `live`: all arrived. `ended`: the replay was asked for without what follows. */
+export type FollowState = "connecting" | "reading" | "live" | "lost" | "ended" | "refused" | "removed" | "expired"
+
+export interface FollowOptions {
+  readonly path: string
+  /** The cursor to start after; absent: the first event. */
+  readonly after?: string | undefined
+  /** Deltas of running turns too. */
+  readonly live?: boolean
+  readonly frames: (frames: ReadonlyArray<Frame>) => void
+  readonly state?: (state: FollowState) => void
+  readonly signal: AbortSignal
+  /** Waits before another attempt; the tests replace it. */
+  readonly pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>
+}
+
+const shortest = 500
+const longest = 15_000
+
+const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds)
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true })
+  })
+
+/** The complete lines of a text, and what is left of the last one. */
+export const linesOf = (text: string): readonly [ReadonlyArray<string>, string] => {
+  const lines = text.split("\n")
+  const rest = lines.pop() ?? ""
+  return [lines.filter((line) => line.trim() !== ""), rest]
+}
+
+const parse = (line: string): Frame => JSON.parse(line)
+
+/** What the last frame of a stream means for its reader; undefined: connect again. */
+const outcomes: Readonly<Record<string, FollowState | undefined>> = {
+  complete: "ended",
+  removed: "removed",
+  expired: "expired"
+}
+
+const refusalOf = (error: unknown): FollowState | undefined => {
+  if (!(error instanceof ApiError)) return undefined
+  if (error.status === 401 || error.status === 403) return "refused"
+  if (error.status === 410) return "expired"
+  return error.status >= 400 && error.status < 500 && error.status !== 429 ? "removed" : undefined
+}
+
+/** Reads one connection to its end. */
+const readOnce = async (api: Api, options: FollowOptions, cursor: { after: string | undefined; moved: boolean }) => {
+  const { frames, live, path, signal, state } = options
+  const response = await api.open(withQuery(path, { after: cursor.after, live: live === true ? 1 : undefined }), {
+    signal,
+    headers: { accept: "application/x-ndjson" }
+  })
+  state?.("reading")
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let [rest, outcome]: [string, FollowState | undefined] = ["", undefined]
+  for (;;) {
+    const part = await reader?.read()
+    if (part === undefined || part.done) return outcome
+    const [lines, unfinished] = linesOf(rest + part.value)
+    rest = unfinished
+    const batch = lines.map(parse)
+    for (const frame of batch) {
+      if (frame.frame === "event" || frame.frame === "replay.complete") cursor.after = frame.cursor
+      if (frame.frame === "event") cursor.moved = true
+      if (frame.frame === "end") outcome = outcomes[frame.reason]
+    }
+    if (batch.length > 0) frames(batch)
+    if (batch.some(({ frame }) => frame === "replay.complete")) {
+      cursor.moved = true
+      state?.("live")
+    }
+  }
+}
+
+/** Follows until the signal, or until nothing can follow. */
+export const follow = async (api: Api, options: FollowOptions): Promise<void> => {
+  const { pause = sleep, signal, state } = options
+  const cursor = { after: options.after, moved: false }
+  let wait = shortest
+  state?.("connecting")
+  while (!signal.aborted) {
+    const outcome = await readOnce(api, options, cursor).catch(refusalOf)
+    if (signal.aborted) return
+    if (outcome !== undefined) return state?.(outcome)
+    if (cursor.moved) wait = shortest
+    cursor.moved = false
+    state?.("lost")
+    // A server that was started again is not asked by all its pages at once.
+    await pause(wait * (0.5 + Math.random() / 2), signal)
+    wait = Math.min(longest, wait * 2)
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * The session that is shown: its record, its inbox, its open questions, its transcript, and its events as they come. The whole
+ * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/inspector.md.
+ */
+import { signal } from "@preact/signals"
+import type { Frame } from "@daybook/api/wire/EventFrames"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
+import type { Input, Session } from "@daybook/log/domain/Message"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type EventFilter, filtersNothing, passes } from "../fold/EventLine.ts"
+import { Story } from "../fold/Story.ts"
+import { type Api, ApiError } from "../net/Api.ts"
+import { follow, type FollowState } from "../net/Follow.ts"
+import { joined } from "./Debounce.ts"
+import { EventPages } from "./EventPages.ts"
+import { Transcript } from "./Transcript.ts"
+
+const refreshAfter = 200
+/** Milliseconds between two drawings of a history that is being read. */
+const drawEvery = 100
+
+const eventsOf = (frames: ReadonlyArray<Frame>): ReadonlyArray<SessionEvent> =>
+  frames.flatMap((frame) => (frame.frame === "event" ? [frame.event] : []))
+
+const liveOf = (frames: ReadonlyArray<Frame>): ReadonlyArray<LiveEvent> =>
+  frames.flatMap((frame) => (frame.frame === "live" ? [frame.live] : []))
+
+export class OpenSession {
+  readonly id: string
+  readonly record = signal<Session | undefined>(undefined)
+  readonly inbox = signal<ReadonlyArray<Input>>([])
+  readonly questions = signal<ReadonlyArray<PendingQuestion>>([])
+  readonly state = signal<FollowState>("connecting")
+  readonly error = signal<ApiError | undefined>(undefined)
+  /** The sequence number of the last event. */
+  readonly head = signal(-1)
+  readonly transcript: Transcript
+  readonly pages: EventPages
+  /** The fold of all events; `storyVersion` grows when it did. */
+  readonly story = new Story()
+  readonly storyVersion = signal(0)
+  readonly storyState = signal<FollowState | undefined>(undefined)
+  /** The events that pass the filter; undefined without one. */
+  readonly matching = signal<ReadonlyArray<number> | undefined>(undefined)
+  readonly api: Api
+  readonly #abort = new AbortController()
+  readonly #refresh: () => void
+  #filter = new AbortController()
+
+  constructor(api: Api, id: string) {
+    this.api = api
+    this.id = id
+    this.transcript = new Transcript(api, id)
+    this.pages = new EventPages(api, id)
+    this.#refresh = joined(refreshAfter, () => this.#load())
+  }
+
+  get path(): string {
+    return `/sessions/${this.id}`
+  }
+
+  async open(): Promise<void> {
+    const { signal } = this.#abort
+    const [head] = await Promise.all([
+      this.api
+        .get<{ seq: number; cursor: string }>(`${this.path}/head`, {}, signal)
+        .catch((error: unknown) => this.#failed(error)),
+      this.#load(),
+      this.transcript.open()
+    ])
+    if (head === undefined || signal.aborted) return
+    this.head.value = Math.max(this.head.value, head.seq)
+    await follow(this.api, {
+      path: `${this.path}/events`,
+      after: head.cursor,
+      live: true,
+      signal,
+      state: (state) => (this.state.value = state),
+      frames: (frames) => {
+        const [events, live] = [eventsOf(frames), liveOf(frames)]
+        if (live.length > 0) this.transcript.grow(live)
+        if (events.length === 0) return
+        this.head.value = events.at(-1)?.seq ?? this.head.value
+        this.pages.add(events)
+        this.transcript.add(events)
+        this.#refresh()
+      }
+    })
+  }
+
+  close(): void {
+    this.#abort.abort()
+    this.#filter.abort()
+  }
+
+  /** Folds the whole history, and what follows it. */
+  needStory(): void {
+    if (this.storyState.value !== undefined) return
+    let drawn = 0
+    const draw = () => {
+      drawn = performance.now()
+      this.storyVersion.value++
+    }
+    this.storyState.value = "connecting"
+    void follow(this.api, {
+      path: `${this.path}/events`,
+      signal: this.#abort.signal,
+      state: (state) => {
+        this.storyState.value = state
+        draw()
+      },
+      frames: (frames) => {
+        for (const event of eventsOf(frames)) this.story.add(event)
+        if (this.storyState.value === "live" || performance.now() - drawn > drawEvery) draw()
+      }
+    })
+  }
+
+  /** Shows only events that pass; reads the history for it. */
+  filter(filter: EventFilter): void {
+    this.#filter.abort()
+    if (filtersNothing(filter)) {
+      this.matching.value = undefined
+      return
+    }
+    this.#filter = new AbortController()
+    const [found, isShown]: [Array<number>, (event: SessionEvent) => boolean] = [[], passes(filter)]
+    this.matching.value = found
+    void follow(this.api, {
+      path: `${this.path}/events`,
+      signal: this.#filter.signal,
+      frames: (frames) => {
+        const before = found.length
+        for (const event of eventsOf(frames)) if (isShown(event)) found.push(event.seq)
+        if (found.length > before) this.matching.value = [...found]
+      }
+    })
+  }
+
+  prompt(text: string, delivery: "steer" | "queue", id: string): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/prompts`, { id, prompt: { text }, delivery })
+  }
+
+  interrupt(): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/interrupt`, {})
+  }
+
+  resume(): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/resume`)
+  }
+
+  withdraw(messageID: string): Promise<unknown> {
+    return this.api.send("DELETE", `${this.path}/prompts/${messageID}`)
+  }
+
+  answer({ callID, messageID }: PendingQuestion, answers: ReadonlyArray<string>): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/questions/${messageID}/${encodeURIComponent(callID)}/answer`, {
+      answers
+    })
+  }
+
+  dismiss({ callID, messageID }: PendingQuestion): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/questions/${messageID}/${encodeURIComponent(callID)}/dismiss`)
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const [record, inbox, questions] = await Promise.all([
+        this.api.get<Session>(this.path),
+        this.api.get<ReadonlyArray<Input>>(`${this.path}/prompts`),
+        this.api.get<ReadonlyArray<PendingQuestion>>(`${this.path}/questions`)
+      ])
+      this.record.value = record
+      this.inbox.value = inbox
+      this.questions.value = questions
+      this.error.value = undefined
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #failed(error: unknown): undefined {
+    if (this.#abort.signal.aborted) return
+    this.error.value = error instanceof ApiError ? error : new ApiError(0, "Failed", String(error))
+  }
+}

@@ -1,0 +1,38 @@
+/** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`. Spec: IP-6 in specs/inspector.md. */
+import { signal } from "@preact/signals"
+
+export const tabs = ["transcript", "timeline", "requests", "spending", "context", "events"] as const
+export type Tab = (typeof tabs)[number]
+
+export interface Route {
+  readonly sessionID: string | undefined
+  readonly tab: Tab
+  /** An event to show. */
+  readonly at: number | undefined
+}
+
+const isTab = (text: string | undefined): text is Tab => tabs.some((tab) => tab === text)
+
+/** Reads the address; what it does not know is the start page. */
+export const parseRoute = (hash: string): Route => {
+  const [path = "", query = ""] = hash.replace(/^#/, "").split("?")
+  const [, sessionID, tab] = /^\/sessions\/([\w.-]+)(?:\/(\w+))?$/.exec(path) ?? []
+  const at = new URLSearchParams(query).get("at")
+  return {
+    sessionID,
+    tab: isTab(tab) ? tab : "transcript",
+    at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : undefined
+  }
+}
+
+export const hrefOf = (sessionID: string, tab: Tab, at?: number): string =>
+  `#/sessions/${sessionID}/${tab}${at === undefined ? "" : `?at=${at}`}`
+
+export const route = signal<Route>(parseRoute(""))
+
+/** Follows the address. */
+export const watchRoute = (): void => {
+  const read = () => (route.value = parseRoute(location.hash))
+  addEventListener("hashchange", read)
+  read()
+}

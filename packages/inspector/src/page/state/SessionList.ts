@@ -1,0 +1,101 @@
+/**
+ * The sessions of the server and whether they work, kept up to date by the feed of all sessions. Spec: IP-7 in
+ * specs/inspector.md.
+ */
+import { signal } from "@preact/signals"
+import type { Session } from "@daybook/log/domain/Message"
+import type { SessionPage } from "@daybook/log/store/Pages"
+import { type Api, ApiError } from "../net/Api.ts"
+import { follow, type FollowState } from "../net/Follow.ts"
+import { joined } from "./Debounce.ts"
+
+const pageSize = 50
+const refreshAfter = 250
+
+export class SessionList {
+  readonly items = signal<ReadonlyArray<Session>>([])
+  readonly active = signal<ReadonlySet<string>>(new Set())
+  readonly cursor = signal<string | undefined>(undefined)
+  readonly search = signal("")
+  readonly state = signal<FollowState>("connecting")
+  readonly error = signal<ApiError | undefined>(undefined)
+  readonly loaded = signal(false)
+  readonly #api: Api
+  readonly #abort = new AbortController()
+  readonly #refresh: () => void
+
+  constructor(api: Api) {
+    this.#api = api
+    this.#refresh = joined(refreshAfter, () => this.#load())
+  }
+
+  /** Reads the list, then follows the feed. */
+  async open(): Promise<void> {
+    await this.#load()
+    const { signal } = this.#abort
+    const head = await this.#api
+      .get<{ cursor: string }>("/head", {}, signal)
+      .catch((error: unknown) => this.#failed(error))
+    if (head === undefined) return
+    await follow(this.#api, {
+      path: "/events",
+      after: head.cursor,
+      signal,
+      frames: (frames) => {
+        if (frames.some(({ frame }) => frame === "event")) this.#refresh()
+      },
+      state: (state) => {
+        // What happened while nothing was heard is in the list.
+        if (state === "live") this.#refresh()
+        this.state.value = state
+      }
+    })
+  }
+
+  close(): void {
+    this.#abort.abort()
+  }
+
+  find(text: string): void {
+    this.search.value = text
+    this.#refresh()
+  }
+
+  async more(): Promise<void> {
+    const cursor = this.cursor.value
+    if (cursor === undefined) return
+    const page = await this.#page(cursor)
+    this.items.value = [...this.items.value, ...page.items]
+    this.cursor.value = page.cursor
+  }
+
+  /** Begins a session in the folder of another one. */
+  async create(directory: string): Promise<Session | undefined> {
+    const session = await this.#api.send<Session>("POST", "/sessions", { location: { directory } })
+    this.#refresh()
+    return session
+  }
+
+  #page(cursor?: string): Promise<SessionPage> {
+    const search = this.search.value.trim() || undefined
+    return this.#api.get("/sessions", { limit: pageSize, search, cursor })
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const [page, active] = await Promise.all([this.#page(), this.#api.get<ReadonlyArray<string>>("/sessions/active")])
+      this.items.value = page.items
+      this.cursor.value = page.cursor
+      this.active.value = new Set(active)
+      this.error.value = undefined
+    } catch (error) {
+      this.#failed(error)
+    }
+    this.loaded.value = true
+  }
+
+  #failed(error: unknown): undefined {
+    this.error.value = error instanceof ApiError ? error : new ApiError(0, "Failed", String(error))
+    if (this.error.value.status === 401) this.state.value = "refused"
+  }
+}

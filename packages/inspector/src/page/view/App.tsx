@@ -1,0 +1,155 @@
+/** The page: the sessions beside the one that is shown. Spec: IP-6, IP-20 in specs/inspector.md. */
+import { useEffect, useMemo, useState } from "preact/hooks"
+import { Api } from "../net/Api.ts"
+import { keepToken } from "../net/Token.ts"
+import { OpenSession } from "../state/OpenSession.ts"
+import { hrefOf, route, tabs } from "../state/Route.ts"
+import { SessionList } from "../state/SessionList.ts"
+import { choice, chooseTheme } from "../state/Theme.ts"
+import { Empty } from "./Parts.tsx"
+import { SessionView, stateText } from "./SessionView.tsx"
+import { Sidebar } from "./Sidebar.tsx"
+
+/** Asks for a token. */
+const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly onToken: (token: string) => void }) => {
+  const [token, set] = useState("")
+  return (
+    <main class="entry">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (token.trim() !== "") onToken(token.trim())
+        }}
+      >
+        <h1>Daybook</h1>
+        <p>
+          {isRefused
+            ? "The server did not accept the token of this tab."
+            : "Open the address that the server printed when it started, or give its token here."}
+        </p>
+        <label>
+          Token
+          <input
+            type="password"
+            autocomplete="off"
+            value={token}
+            onInput={({ currentTarget }) => set(currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="main">
+          Continue
+        </button>
+      </form>
+    </main>
+  )
+}
+
+/** `/` searches, Alt with an arrow changes view or session. */
+const useKeys = (list: SessionList) =>
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const isWriting = event.target instanceof HTMLElement && event.target.matches("input, textarea")
+      if (event.key === "/" && !isWriting) {
+        event.preventDefault()
+        document.querySelector<HTMLInputElement>("[data-filter], [data-search]")?.focus()
+        return
+      }
+      if (!event.altKey || event.ctrlKey || event.metaKey) return
+      const { sessionID, tab } = route.value
+      const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key]
+      if (by === undefined) return
+      event.preventDefault()
+      if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+        const items = list.items.value
+        const at = items.findIndex(({ id }) => id === sessionID)
+        const next = items[Math.max(0, Math.min(items.length - 1, at + by))]
+        if (next !== undefined) location.hash = hrefOf(next.id, tab)
+      } else if (sessionID !== undefined) {
+        const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]
+        if (next !== undefined) location.hash = hrefOf(sessionID, next)
+      }
+    }
+    addEventListener("keydown", pressed)
+    return () => removeEventListener("keydown", pressed)
+  }, [list])
+
+const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: () => void }) => {
+  const list = useMemo(() => new SessionList(api), [api])
+  useEffect(() => {
+    void list.open()
+    return () => list.close()
+  }, [list])
+  const { sessionID } = route.value
+  const session = useMemo(
+    () => (sessionID === undefined ? undefined : new OpenSession(api, sessionID)),
+    [api, sessionID]
+  )
+  useEffect(() => {
+    void session?.open()
+    return () => session?.close()
+  }, [session])
+  const state = list.state.value
+  useEffect(() => {
+    if (state === "refused") onRefused()
+  }, [state])
+  useKeys(list)
+  return (
+    <div class="page" data-place={session === undefined ? "list" : "session"}>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => (event.preventDefault(), document.getElementById("content")?.focus())}
+      >
+        Skip to the session
+      </a>
+      <header class="top">
+        <h1>
+          <a href="#/">Daybook</a>
+        </h1>
+        <span role="status" class={`follow ${state}`}>
+          {stateText[state]}
+        </span>
+        <label class="theme">
+          Theme
+          <select value={choice.value} onChange={({ currentTarget }) => chooseTheme(currentTarget.value)}>
+            <option value="system">System</option>
+            <option value="light">Light</option>
+            <option value="dark">Dark</option>
+          </select>
+        </label>
+      </header>
+      <Sidebar list={list} current={sessionID} />
+      <main class="content" id="content" tabIndex={-1}>
+        {session === undefined ? (
+          <Empty>Choose a session.</Empty>
+        ) : (
+          <SessionView
+            key={session.id}
+            session={session}
+            route={route.value}
+            isActive={list.active.value.has(session.id)}
+          />
+        )}
+      </main>
+    </div>
+  )
+}
+
+export const App = ({ token: given }: { readonly token: string | undefined }) => {
+  const [token, setToken] = useState(given)
+  const [isRefused, setRefused] = useState(false)
+  const api = useMemo(() => (token === undefined ? undefined : new Api(token)), [token])
+  if (api === undefined || isRefused) {
+    return (
+      <Entry
+        isRefused={isRefused}
+        onToken={(next) => {
+          keepToken(next)
+          setRefused(false)
+          setToken(next)
+        }}
+      />
+    )
+  }
+  return <Inspector api={api} onRefused={() => setRefused(true)} />
+}

@@ -1,0 +1,187 @@
+/** One message of a transcript. Spec: IP-8, IP-18 in specs/inspector.md. */
+import type { ComponentChildren } from "preact"
+import type { AssistantMessage, Message, Part, ToolPart } from "@daybook/log/domain/Message"
+import { clockText, costText, countText, durationText, tokensText } from "../fold/Words.ts"
+import { hrefOf } from "../state/Route.ts"
+import { Code, Markdown } from "./Markdown.tsx"
+import { Badge, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
+
+interface MessageProps {
+  readonly message: Message
+  readonly sessionID: string
+  readonly growing: ReadonlyMap<string, string>
+}
+
+const toolTones: Readonly<Record<ToolPart["state"], Tone>> = {
+  pending: "plain",
+  running: "live",
+  completed: "good",
+  error: "bad"
+}
+
+/** What a call acts on, in a few words. */
+const callText = ({ input, raw }: ToolPart): string => {
+  const values = Object.values(input ?? {}).filter((value) => typeof value === "string")
+  return (values[0] ?? raw ?? "").replace(/\s+/g, " ").slice(0, 160)
+}
+
+const outputOf = ({ content, error }: ToolPart): string =>
+  [
+    ...(error === undefined ? [] : [error.message]),
+    ...(content ?? []).map((each) => (each.type === "text" ? each.text : `[${each.mime} ${each.name ?? each.uri}]`))
+  ].join("\n")
+
+const Tool = ({ part }: { readonly part: ToolPart }) => {
+  const { completedAt, input, name, ranAt, state } = part
+  const output = outputOf(part)
+  const title = (
+    <>
+      <span class="tool-name">
+        <Text>{name}</Text>
+      </span>
+      <span class="tool-call">
+        <Text>{callText(part)}</Text>
+      </span>
+      {completedAt === undefined || ranAt === undefined ? undefined : (
+        <span class="soft">{durationText(completedAt - ranAt)}</span>
+      )}
+      <Badge tone={toolTones[state]}>{state}</Badge>
+    </>
+  )
+  return (
+    <div class={`tool ${state}`}>
+      <Fold title={title}>
+        {() => (
+          <>
+            <Code language="json" text={JSON.stringify(input ?? part.raw ?? {}, undefined, 2)} />
+            {output === "" ? undefined : <Raw label={`Output of ${name}`} text={output} />}
+          </>
+        )}
+      </Fold>
+    </div>
+  )
+}
+
+const PartView = ({ growing, part }: { readonly part: Part; readonly growing: string | undefined }) => {
+  switch (part.type) {
+    case "tool":
+      return <Tool part={part} />
+    case "text":
+      return <Markdown text={part.text ?? growing ?? ""} />
+    case "reasoning":
+      return (
+        <div class="reasoning">
+          <Fold title="Reasoning" open={part.text === undefined}>
+            {() => <Markdown text={part.text ?? growing ?? ""} />}
+          </Fold>
+        </div>
+      )
+  }
+}
+
+/** What the answer took: tokens, cost, time. */
+const answerFacts = ({ completedAt, cost, createdAt, model, tokens }: AssistantMessage): string =>
+  [
+    model.id,
+    ...(tokens === undefined ? [] : [`${tokensText(tokens.input)} in`, `${tokensText(tokens.output)} out`]),
+    ...(cost === undefined || cost === 0 ? [] : [costText(cost)]),
+    ...(completedAt === undefined ? [] : [durationText(completedAt - createdAt)])
+  ].join(" \u00b7 ")
+
+const Head = ({
+  children,
+  message,
+  name
+}: {
+  readonly message: Message
+  readonly name: string
+  readonly children?: ComponentChildren
+}) => (
+  <header class="message-head">
+    <h3>{name}</h3>
+    <Time at={message.createdAt}>{clockText(message.createdAt)}</Time>
+    <span class="soft">{children}</span>
+  </header>
+)
+
+const Answer = ({ growing, message, sessionID }: MessageProps & { readonly message: AssistantMessage }) => (
+  <>
+    <Head message={message} name="Assistant">
+      <bdi>{answerFacts(message)}</bdi> <a href={hrefOf(sessionID, "requests", message.seq)}>what it was shown</a>
+    </Head>
+    {message.content.map((part) => (
+      <PartView key={`${part.type} ${part.id}`} part={part} growing={growing.get(`${message.id} ${part.id}`)} />
+    ))}
+    {message.error === undefined ? undefined : (
+      <p class="problem">
+        <Text>{message.error.message}</Text>
+      </p>
+    )}
+    {message.completedAt === undefined && message.error === undefined ? (
+      <p class="soft working">Working…</p>
+    ) : undefined}
+  </>
+)
+
+/** A note of the runtime, folded. */
+const Note = ({ message, name, text }: { readonly message: Message; readonly name: string; readonly text: string }) => (
+  <Fold
+    title={
+      <>
+        <strong>{name}</strong> <span class="soft">{countText(text.length, "character")}</span>{" "}
+        <Time at={message.createdAt}>{clockText(message.createdAt)}</Time>
+      </>
+    }
+  >
+    {() => <Markdown text={text} />}
+  </Fold>
+)
+
+const Body = (props: MessageProps) => {
+  const { message } = props
+  switch (message.type) {
+    case "user":
+      return (
+        <>
+          <Head message={message} name="You" />
+          <Markdown text={message.text} />
+        </>
+      )
+    case "assistant":
+      return <Answer {...props} message={message} />
+    case "system":
+      return <Note message={message} name="Context" text={message.text} />
+    case "synthetic":
+      return <Note message={message} name="Runtime" text={message.text} />
+    case "compaction":
+      return <Note message={message} name={`Compaction, ${message.reason}`} text={message.summary} />
+    case "branch-summary":
+      return <Note message={message} name="Summary of a branch" text={message.summary} />
+    case "shell":
+      return (
+        <>
+          <Head message={message} name="Shell" />
+          <Code language="bash" text={message.command} />
+          {message.output === undefined ? undefined : <Raw label="Output" text={message.output} />}
+        </>
+      )
+    case "agent-switched":
+      return (
+        <p class="soft">
+          The agent is <Text>{message.agent}</Text> from here on.
+        </p>
+      )
+    case "model-switched":
+      return (
+        <p class="soft">
+          The model is <Text>{`${message.model.providerID}/${message.model.id}`}</Text> from here on.
+        </p>
+      )
+  }
+}
+
+export const MessageView = (props: MessageProps) => (
+  <article class={`message ${props.message.type}`}>
+    <Body {...props} />
+  </article>
+)

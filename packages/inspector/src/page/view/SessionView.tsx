@@ -1,0 +1,127 @@
+/** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/inspector.md. */
+import { useEffect } from "preact/hooks"
+import type { Session } from "@daybook/log/domain/Message"
+import { costText, tokensText } from "../fold/Words.ts"
+import type { FollowState } from "../net/Follow.ts"
+import type { OpenSession } from "../state/OpenSession.ts"
+import { hrefOf, type Route, type Tab, tabs } from "../state/Route.ts"
+import { Composer } from "./Composer.tsx"
+import { ContextView } from "./ContextView.tsx"
+import { EventsView } from "./EventsView.tsx"
+import { Badge, Empty, Text, type Tone } from "./Parts.tsx"
+import { RequestsView } from "./RequestsView.tsx"
+import { stateOf, titleOf } from "./Sidebar.tsx"
+import { SpendingView } from "./SpendingView.tsx"
+import { TimelineView } from "./TimelineView.tsx"
+import { TranscriptView } from "./TranscriptView.tsx"
+
+const names: Readonly<Record<Tab, string>> = {
+  transcript: "Transcript",
+  timeline: "Timeline",
+  requests: "Requests",
+  spending: "Spending",
+  context: "Context",
+  events: "Events"
+}
+
+export const stateText: Readonly<Record<FollowState, string>> = {
+  connecting: "Connecting",
+  reading: "Reading",
+  live: "Live",
+  lost: "Connection lost, trying again",
+  ended: "Ended",
+  refused: "The token is not valid",
+  removed: "The session was removed",
+  expired: "Older events were pruned: reload the page"
+}
+
+const tones: Readonly<Record<string, Tone>> = { running: "live", completed: "good", failed: "bad", "cut off": "warn" }
+
+const Facts = ({
+  isActive,
+  record,
+  state
+}: {
+  readonly record: Session
+  readonly isActive: boolean
+  readonly state: FollowState
+}) => {
+  const { agent, cost, location, model, tokens } = record
+  const word = stateOf(record, isActive)
+  return (
+    <p class="facts">
+      <Badge tone={tones[word] ?? "plain"}>{word}</Badge>
+      <span title={location.directory}>
+        <Text>{location.directory}</Text>
+      </span>
+      {agent === undefined ? undefined : <Text>{agent}</Text>}
+      {model === undefined ? undefined : <Text>{`${model.providerID}/${model.id}`}</Text>}
+      <span>{tokensText(tokens.input + tokens.output)} tokens</span>
+      {cost === 0 ? undefined : <span>{costText(cost)}</span>}
+      <span role="status" class={`follow ${state}`}>
+        {stateText[state]}
+      </span>
+    </p>
+  )
+}
+
+const View = ({ route: { at, tab }, session }: { readonly session: OpenSession; readonly route: Route }) => {
+  switch (tab) {
+    case "transcript":
+      return <TranscriptView session={session} at={at} />
+    case "timeline":
+      return <TimelineView session={session} />
+    case "requests":
+      return <RequestsView session={session} at={at} />
+    case "spending":
+      return <SpendingView session={session} />
+    case "context":
+      return <ContextView session={session} at={at} />
+    case "events":
+      return <EventsView session={session} at={at} />
+  }
+}
+
+export const SessionView = ({
+  isActive,
+  route,
+  session
+}: {
+  readonly session: OpenSession
+  readonly route: Route
+  readonly isActive: boolean
+}) => {
+  const record = session.record.value
+  const error = session.error.value
+  const title = record === undefined ? session.id : titleOf(record)
+  useEffect(() => {
+    document.title = `${title} · Daybook`
+  }, [title])
+  if (record === undefined && error !== undefined) return <Empty>{error.message}</Empty>
+  return (
+    <>
+      <header class="session-head">
+        <a class="back" href="#/">
+          Sessions
+        </a>
+        <h2>
+          <Text>{title}</Text>
+        </h2>
+        {record === undefined ? undefined : <Facts record={record} isActive={isActive} state={session.state.value} />}
+        <nav class="tabs" aria-label="Views">
+          {tabs.map((tab) => (
+            <a key={tab} href={hrefOf(session.id, tab)} aria-current={tab === route.tab ? "page" : undefined}>
+              {names[tab]}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <section class="view" aria-label={names[route.tab]}>
+        <View session={session} route={route} />
+      </section>
+      {route.tab === "transcript" || session.questions.value.length > 0 ? (
+        <Composer session={session} isRunning={isActive} />
+      ) : undefined}
+    </>
+  )
+}

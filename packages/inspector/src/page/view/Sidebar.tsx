@@ -1,0 +1,86 @@
+/** The sessions, newest first, and whether they work. Spec: IP-7 in specs/inspector.md. */
+import type { Session } from "@daybook/log/domain/Message"
+import { agoText, costText, folderText } from "../fold/Words.ts"
+import { hrefOf } from "../state/Route.ts"
+import type { SessionList } from "../state/SessionList.ts"
+import { Text, useNow } from "./Parts.tsx"
+
+/** A session's state as a word. `cut off`: it says that it runs, but no process runs it. */
+export const stateOf = ({ activity }: Session, isActive: boolean): string => {
+  if (isActive) return "running"
+  if (activity === undefined) return "idle"
+  return activity.state === "running" ? "cut off" : activity.state
+}
+
+export const titleOf = ({ id, title }: Session): string => (title === undefined || title.trim() === "" ? id : title)
+
+const Row = ({
+  isActive,
+  isCurrent,
+  now,
+  session
+}: {
+  readonly session: Session
+  readonly isActive: boolean
+  readonly isCurrent: boolean
+  readonly now: number
+}) => {
+  const state = stateOf(session, isActive)
+  return (
+    <li>
+      <a class="session" href={hrefOf(session.id, "transcript")} aria-current={isCurrent ? "page" : undefined}>
+        <span class="session-title">
+          <Text>{titleOf(session)}</Text>
+        </span>
+        <span class="session-facts">
+          <span class={`dot ${state.replace(" ", "-")}`} aria-hidden="true" />
+          {state} · <Text>{folderText(session.location.directory)}</Text> · {agoText(session.updatedAt, now)}
+          {session.cost === 0 ? undefined : ` · ${costText(session.cost)}`}
+        </span>
+      </a>
+    </li>
+  )
+}
+
+export const Sidebar = ({ current, list }: { readonly list: SessionList; readonly current: string | undefined }) => {
+  const now = useNow(5_000)
+  const items = list.items.value
+  const active = list.active.value
+  return (
+    <nav class="sidebar" aria-label="Sessions">
+      <label class="search">
+        <span class="hidden">Search sessions</span>
+        <input
+          type="search"
+          placeholder="Search titles and prompts"
+          data-search
+          aria-keyshortcuts="/"
+          value={list.search.value}
+          onInput={({ currentTarget }) => list.find(currentTarget.value)}
+        />
+      </label>
+      <ul class="sessions">
+        {items.map((session) => (
+          <Row
+            key={session.id}
+            session={session}
+            isActive={active.has(session.id)}
+            isCurrent={session.id === current}
+            now={now}
+          />
+        ))}
+      </ul>
+      {items.length === 0 && list.loaded.value ? (
+        <p class="empty">
+          {list.error.value?.message ??
+            (list.search.value === "" ? "No session yet. A prompt begins one." : "No session matches.")}
+        </p>
+      ) : undefined}
+      {list.cursor.value === undefined ? undefined : (
+        <button type="button" class="more" onClick={() => void list.more()}>
+          Show older sessions
+        </button>
+      )}
+    </nav>
+  )
+}

@@ -1,0 +1,212 @@
+/** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/inspector.md. */
+import { useEffect, useMemo, useRef } from "preact/hooks"
+import uPlot from "uplot"
+import type { Spending, Spent } from "../fold/Spending.ts"
+import { clockText, costText, countText, tokensText } from "../fold/Words.ts"
+import type { OpenSession } from "../state/OpenSession.ts"
+import { hrefOf } from "../state/Route.ts"
+import { theme } from "../state/Theme.ts"
+import { Empty } from "./Parts.tsx"
+
+interface Line {
+  readonly label: string
+  /** The name of a colour. */
+  readonly color: string
+  readonly value: (point: Spent) => number | undefined
+  readonly bars?: boolean
+}
+
+interface PlotProps {
+  readonly title: string
+  readonly points: ReadonlyArray<Spent>
+  readonly lines: ReadonlyArray<Line>
+  readonly text: (value: number) => string
+}
+
+const plotHeight = 220
+
+/** A plot over time. Screen readers get the table below it. */
+const Plot = ({ lines, points, text, title }: PlotProps) => {
+  const host = useRef<HTMLDivElement>(null)
+  const data = useMemo(
+    (): uPlot.AlignedData => [
+      points.map(({ at }) => at / 1_000),
+      ...lines.map(({ value }) => points.map((point) => value(point) ?? null))
+    ],
+    [points, points.length]
+  )
+  const plot = useRef<uPlot | undefined>(undefined)
+  useEffect(() => {
+    const element = host.current
+    if (element === null) return
+    const style = getComputedStyle(element)
+    const color = (name: string) => style.getPropertyValue(`--${name}`).trim()
+    const axis = {
+      stroke: color("soft"),
+      grid: { stroke: color("line"), width: 1 },
+      ticks: { stroke: color("line"), width: 1 }
+    }
+    const bars = uPlot.paths.bars?.({ size: [0.8, 40] })
+    const made = new uPlot(
+      {
+        width: Math.max(240, element.clientWidth),
+        height: plotHeight,
+        cursor: { y: false },
+        axes: [
+          { ...axis, font: `12px ${style.fontFamily}` },
+          { ...axis, font: `12px ${style.fontFamily}`, size: 64, values: (_plot, values) => values.map(text) }
+        ],
+        series: [
+          { value: (_plot, at) => (at === null ? "" : clockText(at * 1_000)) },
+          ...lines.map(({ bars: isBars = false, color: name, label }): uPlot.Series => ({
+            label,
+            stroke: color(name),
+            ...(isBars ? { fill: color(name), ...(bars === undefined ? {} : { paths: bars }) } : { width: 2 }),
+            points: { show: points.length < 40 && !isBars },
+            value: (_plot, value) => (value === null ? "" : text(value))
+          }))
+        ]
+      },
+      data,
+      element
+    )
+    plot.current = made
+    const observer = new ResizeObserver(() =>
+      made.setSize({ width: Math.max(240, element.clientWidth), height: plotHeight })
+    )
+    observer.observe(element)
+    return () => {
+      observer.disconnect()
+      made.destroy()
+    }
+  }, [theme.value])
+  useEffect(() => plot.current?.setData(data), [data])
+  return (
+    <figure class="plot">
+      <figcaption>{title}</figcaption>
+      <div ref={host} aria-hidden="true" />
+    </figure>
+  )
+}
+
+const Numbers = ({ spending: { budget, points, totalCost, totalTokens } }: { readonly spending: Spending }) => {
+  const last = points.at(-1)
+  const input = points.reduce((sum, each) => sum + each.input, 0)
+  const cached = points.reduce((sum, each) => sum + each.cached, 0)
+  const facts: ReadonlyArray<readonly [string, string]> = [
+    ["Cost", costText(totalCost)],
+    ["Tokens", tokensText(totalTokens)],
+    ["Requests", countText(points.length, "request")],
+    ["Read from cache", input === 0 ? "–" : `${Math.round((100 * cached) / input)} %`],
+    [
+      "Budget left",
+      budget.cost === undefined && budget.tokens === undefined
+        ? "no budget"
+        : [
+            ...(budget.cost === undefined ? [] : [costText(last?.costLeft ?? budget.cost)]),
+            ...(budget.tokens === undefined ? [] : [`${tokensText(last?.tokensLeft ?? budget.tokens)} tokens`])
+          ].join(", ")
+    ]
+  ]
+  return (
+    <dl class="numbers">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** The most expensive requests. */
+const Most = ({ points, sessionID }: { readonly points: ReadonlyArray<Spent>; readonly sessionID: string }) => (
+  <section class="longest" aria-label="Largest requests">
+    <h3>Largest requests</h3>
+    <table>
+      <thead>
+        <tr>
+          <th>Event</th>
+          <th>Time</th>
+          <th class="number">Input</th>
+          <th class="number">From cache</th>
+          <th class="number">Output</th>
+          <th class="number">Cost</th>
+        </tr>
+      </thead>
+      <tbody>
+        {[...points]
+          .sort((a, b) => b.cost - a.cost || b.input + b.output - a.input - a.output)
+          .slice(0, 12)
+          .map(({ at, cached, cost, input, output, seq }) => (
+            <tr key={seq}>
+              <td>
+                <a href={hrefOf(sessionID, "requests", seq)}>{seq}</a>
+              </td>
+              <td>{clockText(at)}</td>
+              <td class="number">{tokensText(input)}</td>
+              <td class="number">{tokensText(cached)}</td>
+              <td class="number">{tokensText(output)}</td>
+              <td class="number">{costText(cost)}</td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
+  </section>
+)
+
+export const SpendingView = ({ session }: { readonly session: OpenSession }) => {
+  useEffect(() => session.needStory(), [session])
+  const version = session.storyVersion.value
+  const { spending } = session.story
+  const points = useMemo(() => [...spending.points], [version])
+  if (points.length === 0) {
+    return <Empty>{session.storyState.value === "live" ? "Nothing was spent yet." : "Reading the history…"}</Empty>
+  }
+  const hasBudget = points.some(({ costLeft, tokensLeft }) => costLeft !== undefined || tokensLeft !== undefined)
+  return (
+    <div class="scroller spending" tabIndex={0} role="region" aria-label="Spending">
+      <Numbers spending={spending} />
+      <div class="plots">
+        <Plot
+          title="Tokens of each request"
+          points={points}
+          text={tokensText}
+          lines={[
+            { label: "Input", color: "lane-turn", value: ({ input }) => input, bars: true },
+            { label: "From cache", color: "lane-activity", value: ({ cached }) => cached, bars: true },
+            { label: "Output", color: "lane-tool", value: ({ output }) => output }
+          ]}
+        />
+        <Plot
+          title="Cost so far"
+          points={points}
+          text={costText}
+          lines={[{ label: "Cost", color: "accent", value: ({ totalCost }) => totalCost }]}
+        />
+        <Plot
+          title="Tokens so far"
+          points={points}
+          text={tokensText}
+          lines={[{ label: "Tokens", color: "accent", value: ({ totalTokens }) => totalTokens }]}
+        />
+        {hasBudget ? (
+          <Plot
+            title="Budget left"
+            points={points}
+            text={spending.budget.cost === undefined ? tokensText : costText}
+            lines={[
+              {
+                label: "Left",
+                color: "warn",
+                value: ({ costLeft, tokensLeft }) => (spending.budget.cost === undefined ? tokensLeft : costLeft)
+              }
+            ]}
+          />
+        ) : undefined}
+      </div>
+      <Most points={points} sessionID={session.id} />
+    </div>
+  )
+}
