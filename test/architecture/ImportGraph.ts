@@ -53,7 +53,7 @@ export const readModule = (path: string, text: string): Module => {
 export const readModules = (): ReadonlyArray<Module> =>
   readdirSync(packagesFolder).flatMap((name) =>
     readdirSync(join(packagesFolder, name, "src"), { recursive: true, encoding: "utf8" })
-      .filter((path) => path.endsWith(".ts"))
+      .filter((path) => /\.tsx?$/.test(path))
       .map((path) => `${name}/src/${path}`)
       .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
   )

@@ -19,6 +19,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   api: ["log", "core"],
   server: ["log", "core", "transcript", "files", "api"],
   client: ["log", "core", "api"],
+  inspector: ["log", "core", "api"],
   cli: [
     "log",
     "core",
@@ -32,7 +33,8 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats",
     "api",
     "server",
-    "client"
+    "client",
+    "inspector"
   ]
 }
 
@@ -113,6 +115,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   api: ["wire", "group"],
   client: ["connection", "events"],
+  inspector: ["page"],
   server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }

@@ -8,12 +8,14 @@
  */
 import { build, transform } from "esbuild"
 import { spawnSync } from "node:child_process"
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { bundled } from "../../inspector/scripts/page.mjs"
+import { notices } from "../../../scripts/notices.mjs"
 import { plugins } from "./plugins.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -25,22 +27,6 @@ const outdir = resolve(out ?? root, "dist", "bundle")
 if (out !== undefined) await cp(join(root, "bin"), join(out, "bin"), { recursive: true })
 const require = createRequire(import.meta.url)
 const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"))
-
-/** The licence texts of the bundled packages, which must be distributed with them. */
-const notices = async (inputs) => {
-  const folders = new Set(
-    inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(resolve(path))?.[0] ?? [])
-  )
-  const texts = await Promise.all(
-    [...folders].sort().map(async (folder) => {
-      const { license, name, version: bundled } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"))
-      const file = (await readdir(folder)).find((each) => /^licen[cs]e(\.|$)/i.test(each))
-      const text = file === undefined ? "" : `\n\n${(await readFile(join(folder, file), "utf8")).trim()}`
-      return `${name} ${bundled} (${license ?? "see its text"})${text}`
-    })
-  )
-  return `${texts.join(`\n\n${"-".repeat(80)}\n\n`)}\n`
-}
 
 const options = {
   entryPoints: [join(root, "src", "main.ts")],
@@ -102,6 +88,7 @@ const page = await build({
   target: "es2024",
   charset: "ascii"
 })
+const inspector = await bundled()
 const textOf = (ending) => page.outputFiles.find(({ path }) => path.endsWith(ending)).text
 const { metafile, outputFiles } = await build({
   ...options,
@@ -113,7 +100,9 @@ const { metafile, outputFiles } = await build({
   define: {
     DAYBOOK_VERSION: JSON.stringify(version),
     DAYBOOK_WATCH_SCRIPT: JSON.stringify(textOf(".js")),
-    DAYBOOK_WATCH_STYLE: JSON.stringify(textOf(".css"))
+    DAYBOOK_WATCH_STYLE: JSON.stringify(textOf(".css")),
+    DAYBOOK_INSPECTOR_SCRIPT: JSON.stringify(inspector.script),
+    DAYBOOK_INSPECTOR_STYLE: JSON.stringify(inspector.style)
   },
   splitting: true,
   chunkNames: "[name]-[hash]",
@@ -132,7 +121,10 @@ for (const { path, text } of outputFiles) {
   await writeFile(path, code)
 }
 
-await writeFile(join(outdir, "THIRD-PARTY-NOTICES.txt"), await notices(Object.keys(metafile.inputs)))
+await writeFile(
+  join(outdir, "THIRD-PARTY-NOTICES.txt"),
+  await notices([...Object.keys(metafile.inputs), ...inspector.inputs])
+)
 
 const { load } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(load(join(outdir, "main.js")).help(version)))

@@ -1,12 +1,19 @@
 /**
- * Serves the inspector beside the HTTP API: its document at `/`, its files below `/inspector`. The files hold no data, so they
- * need no token; the page asks the API with the token of its address. Spec: IP-1..IP-3 in specs/inspector.md.
+ * The pages of the inspector, for a server of the HTTP API: its document at `/`, its files below `/inspector`. They hold no data,
+ * so they need no token; the page asks the API with the token of its address. Spec: IP-1..IP-3 in specs/inspector.md.
+ *
+ * @module @daybook/inspector/Inspector
  */
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Effect, type Layer } from "effect"
 import type { Assets } from "./Assets.ts"
 import { document, icon } from "./Document.ts"
+
+/** A page that needs no token. */
+export interface Page {
+  readonly contentType: string
+  readonly body: string
+  /** What the page may load. */
+  readonly policy: string
+}
 
 /** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
 export const policy = [
@@ -22,26 +29,13 @@ export const policy = [
   "trusted-types 'none'"
 ].join("; ")
 
-const headers = {
-  "cache-control": "no-cache",
-  "content-security-policy": policy,
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY"
-}
+const page = (contentType: string, body: string) => () => ({ contentType, body, policy })
 
-const file = (contentType: string, text: string) =>
-  Effect.succeed(HttpServerResponse.setHeaders(HttpServerResponse.text(text, { contentType }), headers))
-
-/** The routes of the page, in the router of the API's server. */
-export const layer = ({ script, style }: Assets): Layer.Layer<never> =>
-  HttpApiBuilder.Router.use((router) =>
-    Effect.all([
-      router.get("/", file("text/html; charset=utf-8", document)),
-      router.get("/inspector/page.js", file("text/javascript; charset=utf-8", script)),
-      router.get("/inspector/page.css", file("text/css; charset=utf-8", style)),
-      router.get("/inspector/icon.svg", file("image/svg+xml", icon))
-    ])
-  )
+/** The pages by their path. */
+export const pages = ({ script, style }: Assets): ReadonlyMap<string, () => Page> =>
+  new Map([
+    ["/", page("text/html; charset=utf-8", document)],
+    ["/inspector/page.js", page("text/javascript; charset=utf-8", script)],
+    ["/inspector/page.css", page("text/css; charset=utf-8", style)],
+    ["/inspector/icon.svg", page("image/svg+xml", icon)]
+  ])

@@ -1,6 +1,7 @@
 /** Serves the HTTP API for `daybook serve --http`. Spec: specs/http.md, CL-300, CL-301 in specs/cli.md. */
 import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
+import * as Inspector from "@daybook/inspector/Inspector"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
@@ -10,8 +11,10 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import * as HttpToken from "./HttpToken.ts"
 
-// The build defines it.
+// The build defines them; the last two are the inspector's script and style.
 declare const DAYBOOK_VERSION: string
+declare const DAYBOOK_INSPECTOR_SCRIPT: string
+declare const DAYBOOK_INSPECTOR_STYLE: string
 
 /** Where and how to serve HTTP. */
 export interface HttpRequest {
@@ -59,7 +62,8 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     port,
     names,
     behindProxy,
-    certificate
+    certificate,
+    pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })
   return { url, inspector: `${url}/#token=${token}` } satisfies HttpAddress
 })

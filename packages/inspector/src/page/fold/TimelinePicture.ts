@@ -77,11 +77,13 @@ export const boxesOf = (
     const end = (scale.drawn(endOf(span, timeline)) - from) * perMs
     if (end < 0 || start > width) continue
     const row = `${span.lane} ${span.row}`
-    // One pixel shows one span; a failure is never hidden by a span before it.
+    // One pixel shows one span; a failure is never hidden by its neighbours.
     if (Math.max(end, start + 1) <= (drawnTo.get(row) ?? -1) && span.outcome !== "failed") continue
     const x = Math.max(-1, start)
-    const right = Math.min(width + 1, Math.max(end, start + narrowest))
-    drawnTo.set(row, Math.max(right - 1, drawnTo.get(row) ?? -1))
+    const whole = Math.max(end, start + narrowest)
+    const right = Math.min(width + 1, whole)
+    const covers = span.outcome === "failed" ? whole + 1 : whole - 1
+    drawnTo.set(row, Math.max(covers, drawnTo.get(row) ?? -1))
     const y = (places.get(span.lane) ?? 0) + span.row * (rowHeight + gap)
     boxes.push({ span, x, width: right - x, y, height: rowHeight })
   }

@@ -16,7 +16,7 @@ const isTab = (text: string | undefined): text is Tab => tabs.some((tab) => tab 
 /** Reads the address; what it does not know is the start page. */
 export const parseRoute = (hash: string): Route => {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?")
-  const [, sessionID, tab] = /^\/sessions\/([\w.-]+)(?:\/(\w+))?$/.exec(path) ?? []
+  const [, sessionID, tab] = /^\/sessions\/(ses_[\w.-]+)(?:\/(\w+))?$/.exec(path) ?? []
   const at = new URLSearchParams(query).get("at")
   return {
     sessionID,

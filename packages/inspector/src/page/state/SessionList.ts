@@ -45,9 +45,9 @@ export class SessionList {
         if (frames.some(({ frame }) => frame === "event")) this.#refresh()
       },
       state: (state) => {
-        // What happened while nothing was heard is in the list.
-        if (state === "live") this.#refresh()
-        this.state.value = state
+        // The feed has no seam. What happened while nothing was heard is in the list.
+        if (state === "reading") this.#refresh()
+        this.state.value = state === "reading" ? "live" : state
       }
     })
   }

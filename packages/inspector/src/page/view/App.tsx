@@ -51,7 +51,10 @@ const useKeys = (list: SessionList) =>
       const isWriting = event.target instanceof HTMLElement && event.target.matches("input, textarea")
       if (event.key === "/" && !isWriting) {
         event.preventDefault()
-        document.querySelector<HTMLInputElement>("[data-filter], [data-search]")?.focus()
+        const [filter, search] = ["[data-filter]", "[data-search]"].map((each) =>
+          document.querySelector<HTMLElement>(each)
+        )
+        ;(filter ?? search)?.focus()
         return
       }
       if (!event.altKey || event.ctrlKey || event.metaKey) return

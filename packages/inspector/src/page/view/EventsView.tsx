@@ -31,7 +31,7 @@ const Row = ({
     ) : (
       <>
         <span class="clock">{clockText(event.created)}</span>
-        <span class={`type ${kindOf(event.type)}`}>{shortType(event.type)}</span>
+        <span class={`type kind-${kindOf(event.type)}`}>{shortType(event.type)}</span>
         <span class="summary">
           <Text>{summaryOf(event)}</Text>
         </span>

@@ -116,9 +116,9 @@ export const SessionView = ({
           ))}
         </nav>
       </header>
-      <section class="view" aria-label={names[route.tab]}>
+      <div class="view">
         <View session={session} route={route} />
-      </section>
+      </div>
       {route.tab === "transcript" || session.questions.value.length > 0 ? (
         <Composer session={session} isRunning={isActive} />
       ) : undefined}

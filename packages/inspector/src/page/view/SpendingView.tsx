@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef } from "preact/hooks"
 import uPlot from "uplot"
 import type { Spending, Spent } from "../fold/Spending.ts"
-import { clockText, costText, countText, tokensText } from "../fold/Words.ts"
+import { clockText, costText, dateText, tokensText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
 import { theme } from "../state/Theme.ts"
@@ -20,17 +20,32 @@ interface PlotProps {
   readonly title: string
   readonly points: ReadonlyArray<Spent>
   readonly lines: ReadonlyArray<Line>
+  /** By number of the request instead of its time. */
+  readonly byNumber?: boolean
   readonly text: (value: number) => string
 }
 
 const plotHeight = 220
 
+/** Times of an axis; the date where a day begins. */
+const timesText = (times: ReadonlyArray<number>): Array<string> => {
+  let day = ""
+  return times.map((seconds) => {
+    const date = new Date(seconds * 1_000)
+    const own = date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })
+    const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
+    const text = own === day ? time : `${time}\n${own}`
+    day = own
+    return text
+  })
+}
+
 /** A plot over time. Screen readers get the table below it. */
-const Plot = ({ lines, points, text, title }: PlotProps) => {
+const Plot = ({ byNumber = false, lines, points, text, title }: PlotProps) => {
   const host = useRef<HTMLDivElement>(null)
   const data = useMemo(
     (): uPlot.AlignedData => [
-      points.map(({ at }) => at / 1_000),
+      points.map(({ at }, index) => (byNumber ? index + 1 : at / 1_000)),
       ...lines.map(({ value }) => points.map((point) => value(point) ?? null))
     ],
     [points, points.length]
@@ -47,21 +62,38 @@ const Plot = ({ lines, points, text, title }: PlotProps) => {
       ticks: { stroke: color("line"), width: 1 }
     }
     const bars = uPlot.paths.bars?.({ size: [0.8, 40] })
+    const steps = uPlot.paths.stepped?.({ align: 1 })
     const made = new uPlot(
       {
         width: Math.max(240, element.clientWidth),
         height: plotHeight,
         cursor: { y: false },
+        scales: {
+          x: byNumber ? { time: false, range: (_plot, from, to) => [from - 0.6, to + 0.6] } : {},
+          y: { range: (_plot, _from, to) => [0, Math.max(to * 1.1, 1e-6)] }
+        },
         axes: [
-          { ...axis, font: `12px ${style.fontFamily}` },
+          {
+            ...axis,
+            font: `12px ${style.fontFamily}`,
+            space: 90,
+            ...(byNumber
+              ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] }
+              : { values: (_plot: uPlot, times: ReadonlyArray<number>) => timesText(times) })
+          },
           { ...axis, font: `12px ${style.fontFamily}`, size: 64, values: (_plot, values) => values.map(text) }
         ],
         series: [
-          { value: (_plot, at) => (at === null ? "" : clockText(at * 1_000)) },
+          {
+            label: byNumber ? "Request" : "Time",
+            value: (_plot, at) => (at === null ? "" : byNumber ? String(at) : dateText(at * 1_000))
+          },
           ...lines.map(({ bars: isBars = false, color: name, label }): uPlot.Series => ({
             label,
             stroke: color(name),
-            ...(isBars ? { fill: color(name), ...(bars === undefined ? {} : { paths: bars }) } : { width: 2 }),
+            ...(isBars
+              ? { fill: color(name), ...(bars === undefined ? {} : { paths: bars }) }
+              : { width: 2, ...(steps === undefined ? {} : { paths: steps }) }),
             points: { show: points.length < 40 && !isBars },
             value: (_plot, value) => (value === null ? "" : text(value))
           }))
@@ -96,7 +128,7 @@ const Numbers = ({ spending: { budget, points, totalCost, totalTokens } }: { rea
   const facts: ReadonlyArray<readonly [string, string]> = [
     ["Cost", costText(totalCost)],
     ["Tokens", tokensText(totalTokens)],
-    ["Requests", countText(points.length, "request")],
+    ["Requests", points.length.toLocaleString("en-US")],
     ["Read from cache", input === 0 ? "–" : `${Math.round((100 * cached) / input)} %`],
     [
       "Budget left",
@@ -171,12 +203,13 @@ export const SpendingView = ({ session }: { readonly session: OpenSession }) => 
       <div class="plots">
         <Plot
           title="Tokens of each request"
+          byNumber
           points={points}
           text={tokensText}
           lines={[
             { label: "Input", color: "lane-turn", value: ({ input }) => input, bars: true },
             { label: "From cache", color: "lane-activity", value: ({ cached }) => cached, bars: true },
-            { label: "Output", color: "lane-tool", value: ({ output }) => output }
+            { label: "Output", color: "lane-tool", value: ({ output }) => output, bars: true }
           ]}
         />
         <Plot

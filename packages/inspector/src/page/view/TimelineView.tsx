@@ -70,6 +70,7 @@ const draw = (canvas: HTMLCanvasElement, { boxes, chosen, scale, timeline, width
   context.translate(labelWidth, 0)
   const perMs = width / Math.max(1, window.to - window.from)
   for (const at of ticks(window, width, 96)) {
+    if (scale.pauses.some(({ before }) => at > before && at < before + scale.pauseLength)) continue
     const x = Math.round((at - window.from) * perMs) + 0.5
     context.fillStyle = color("line")
     context.fillRect(x - 0.5, axisHeight - 6, 1, height)
@@ -79,7 +80,12 @@ const draw = (canvas: HTMLCanvasElement, { boxes, chosen, scale, timeline, width
   for (const pause of scale.pauses) {
     const x = (pause.before - window.from) * perMs
     context.fillStyle = color("line")
-    context.fillRect(x, axisHeight, Math.max(1, 30_000 * perMs), height)
+    const wide = Math.max(2, scale.pauseLength * perMs)
+    context.fillRect(x, axisHeight, wide, height)
+    const text = durationText(pause.to - pause.from)
+    if (context.measureText(text).width > wide - 6) continue
+    context.fillStyle = color("soft")
+    context.fillText(text, x + 4, height - 10)
   }
   for (const box of boxes) {
     const { height, span, width, x, y } = box
