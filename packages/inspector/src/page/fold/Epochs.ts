@@ -1,5 +1,5 @@
 /**
- * The epochs of the model's context: each begins with a baseline, and goes on with what the model was told of changes. Holds
+ * The epochs of the model's context: each begins with a baseline, and goes on with the changes that the model learns. Holds
  * texts up to a limit. Pure. Spec: IP-15 in specs/inspector.md.
  */
 
