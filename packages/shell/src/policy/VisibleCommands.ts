@@ -4,7 +4,7 @@
  */
 import * as grammar from "unbash"
 import { baseName, innerOf, isReader, isShell, isWrapper, nameOf } from "@daybook/core/permission/CommandHazards"
-import { readCommandLine, type SimpleCommand, type Word } from "@daybook/core/permission/CommandLine"
+import { fixedWord, readCommandLine, type SimpleCommand, type Word } from "@daybook/core/permission/CommandLine"
 
 /** A command with a name that is certain. */
 export interface VisibleCommand {
@@ -99,7 +99,27 @@ const takeCommand = (found: Found, command: SimpleCommand, depth: number): void 
 const wrapsShell = ({ words }: SimpleCommand): boolean =>
   words.some(({ text }) => /^(?:ash|bash|dash|ksh|sh|zsh)$/.test(baseName(text)))
 
+/** Characters without a meaning of their own in any place of a line. Most commands have no others. */
+const plain = /^\w[\w./-]*(?: [\w./:,@+-]+)*$/
+const longestPlain = 1_024
+
+/** Words that are no command's name where a name can be. */
+const reserved = new Set(
+  "case coproc do done elif else esac fi for function if in select then time until while".split(" ")
+)
+
+/** What the parser would return for one command of plain words; undefined if the line is anything else. */
+const plainCommand = (text: string): SimpleCommand | undefined => {
+  if (text.length > longestPlain || !plain.test(text)) return undefined
+  const words = text.split(" ").map(fixedWord)
+  return reserved.has(words[0]?.text ?? "")
+    ? undefined
+    : { assignments: [], words, redirects: [], source: text, substitutions: [], defined: false }
+}
+
 const takeLine = (found: Found, text: string, depth: number): void => {
+  const command = plainCommand(text)
+  if (command !== undefined) return takeCommand(found, command, depth)
   const line = readCommandLine(grammar, text)
   if ("unread" in line) {
     found.hidden.push(`the line cannot be judged: ${line.unread}`)
@@ -111,7 +131,7 @@ const takeLine = (found: Found, text: string, depth: number): void => {
     return
   }
   for (const { hides, what } of line.loose) if (hides) found.hidden.push(what)
-  for (const command of line.commands) takeCommand(found, command, depth)
+  for (const each of line.commands) takeCommand(found, each, depth)
 }
 
 export const visibleCommands = (text: string): VisibleLine => {

@@ -117,19 +117,25 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   const stream = (name: OutputStream) => {
     const file = store?.open(handle, name)
     const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
-    const pipeline = OutputPipeline.make({
-      budget,
-      secrets,
-      onText: (text) => {
-        file?.add(text)
-        if (name === "stderr") live?.add(text)
-        else onText?.(name, text)
-      }
-    })
+    const begin = () =>
+      OutputPipeline.make({
+        budget,
+        secrets,
+        onText: (text) => {
+          file?.add(text)
+          if (name === "stderr") live?.add(text)
+          else onText?.(name, text)
+        }
+      })
+    // Most commands print nothing to one of the streams.
+    let pipeline: OutputPipeline.OutputPipeline | undefined
     return {
-      sink: (bytes: Uint8Array) => pipeline.add(bytes),
+      sink: (bytes: Uint8Array) => {
+        pipeline ??= begin()
+        pipeline.add(bytes)
+      },
       end: (isFarewell: boolean) => {
-        const shaped = pipeline.end()
+        const shaped = pipeline?.end() ?? OutputPipeline.nothing
         live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false
         return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }
