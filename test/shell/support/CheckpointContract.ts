@@ -36,7 +36,11 @@ find . -mindepth 1 -exec sh -c '
 /** A new workspace, which the scope's end removes. */
 export const workspaceOn = (
   transport: Transport,
-  options: { readonly ignores?: ReadonlyArray<string>; readonly base?: string } = {}
+  options: {
+    readonly ignores?: ReadonlyArray<string>
+    readonly base?: string
+    readonly limits?: Partial<Checkpoints.AllLimits>
+  } = {}
 ) =>
   Effect.gen(function* () {
     const print = (script: string) =>
@@ -54,7 +58,8 @@ export const workspaceOn = (
     const checkpoints = yield* Checkpoints.make(
       transport,
       { workspace: folder, ignores: options.ignores ?? [] },
-      (text) => text
+      (text) => text,
+      { ...Checkpoints.usual, ...options.limits }
     )
     const sh = (script: string) => print(`cd ${quoted(folder)} || exit 99\n${script}`)
     const workspace: Workspace = {

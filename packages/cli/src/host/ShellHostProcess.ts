@@ -5,37 +5,22 @@
  */
 import { homedir } from "node:os"
 import * as SocketServer from "@effect/platform/SocketServer"
-import { Context, Effect, Exit, Layer, Logger, LogLevel, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
 import * as HostServer from "@daybook/shell/host/HostServer"
 import { SocketBusy } from "@daybook/server/socket/SocketPath"
 import * as Shells from "@daybook/shell/Shells"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { logLine, secretsOf } from "../render/LogLine.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { standard } from "../support/Stream.ts"
 import { Output } from "../terminal/Output.ts"
+import * as ShellHostLog from "./ShellHostLog.ts"
 import { placeOf } from "./ShellHostPlace.ts"
 import * as ShellHostSocket from "./ShellHostSocket.ts"
 import * as ShellsHost from "./ShellsHost.ts"
 
 // The build defines it.
 declare const DAYBOOK_VERSION: string
-
-/** Bytes that one host writes into its log. */
-const mostLogged = 1_048_576
-
-/** Logs warnings to stderr, up to a limit. */
-const logs = Layer.suspend(() => {
-  const secrets = secretsOf(process.env)
-  let left = mostLogged
-  const logger = Logger.make((entry) => {
-    const line = logLine(entry, "text", secrets)
-    left -= Buffer.byteLength(line)
-    if (left >= 0) standard().stderr.write(line, () => undefined)
-  })
-  return Layer.merge(Logger.add(logger), Logger.minimumLogLevel(LogLevel.Warning))
-})
 
 /** How long the host stays without a shell; tests set another time. */
 const linger = Effect.sync(() => {
@@ -78,5 +63,5 @@ export const run = Effect.fn("Command.shell.host")(
     yield* Effect.ignore(Effect.timeout(Effect.disconnect(closed), closeWithin))
   },
   Effect.scoped,
-  Effect.provide(logs)
+  Effect.provide(ShellHostLog.layer((line) => void standard().stderr.write(line, () => undefined)))
 )

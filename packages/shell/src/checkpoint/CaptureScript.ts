@@ -8,16 +8,16 @@ import { quoted } from "../session/ShellScripts.ts"
 import { secretNames } from "./Secrets.ts"
 import { codes, type Place } from "./ScriptParts.ts"
 
-export const limits = {
+export interface Limits {
   /** Bytes of a file; larger ones are left alone. */
-  fileBytes: 32 * 1024 * 1024,
+  readonly fileBytes: number
   /** Bytes of new and changed files. */
-  bytes: 1024 * 1024 * 1024,
+  readonly bytes: number
   /** Checkpoints that are kept. */
-  kept: 50,
+  readonly kept: number
   /** KiB of a store above which its older half is dropped. */
-  storeKiB: 2 * 1024 * 1024
-} as const
+  readonly storeKiB: number
+}
 
 /** Prints those of its arguments that a checkpoint can hold: files and links, not behind a link or in another repository. */
 const choose = `
@@ -84,7 +84,7 @@ const each = (text: string): string => `xargs -0 sh -c ${quoted(text)} sh`
  * second is the name of the new reference, the third its message; a fourth returns the newest checkpoint if it is the same.
  * It sets \`id\`.
  */
-export const capturing = ({ ignores }: Place): string => {
+export const capturing = ({ ignores }: Place, limits: Limits): string => {
   const rules = [...ignores, ...secretNames].map((pattern) => `-x ${quoted(pattern)}`).join(" ")
   const notSecret = [".git", ...secretNames].map((name) => `-name ${quoted(name)}`).join(" -o ")
   return `

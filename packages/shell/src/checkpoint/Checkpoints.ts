@@ -2,11 +2,11 @@
  * Checkpoints of one shell's workspace, in a shadow git repository outside of it, on the machine where the shell runs. The
  * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
  */
-import { Clock, Effect, Schema, type Scope } from "effect"
+import { Clock, type Duration, Effect, Schema, type Scope } from "effect"
 import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
 import { quoted } from "../session/ShellScripts.ts"
 import type { Transport } from "../transport/Program.ts"
-import { capturing } from "./CaptureScript.ts"
+import { capturing, type Limits } from "./CaptureScript.ts"
 import { CheckpointFailed, CheckpointNotFound } from "./CheckpointError.ts"
 import * as Restoration from "./Restoration.ts"
 import * as RestoreScript from "./RestoreScript.ts"
@@ -83,29 +83,41 @@ const checkLabel = (label: string | undefined): Effect.Effect<void, InvalidOptio
 
 const checked = (
   { code, details, output }: Finished,
-  id: string
+  id: string,
+  { bytes }: Limits
 ): Effect.Effect<Buffer, CheckpointFailed | CheckpointNotFound> => {
   if (code === 0) return Effect.succeed(output)
   if (code === codes.unknown) return Effect.fail(new CheckpointNotFound({ checkpointID: id }))
   const reason = reasons[code] ?? "failed"
-  const text = code === codes.tooLarge ? "new and changed files exceed 1 GiB" : details
+  const text = code === codes.tooLarge ? `new and changed files exceed ${bytes / 1024 ** 3} GiB` : details
   return Effect.fail(new CheckpointFailed({ reason, details: text || "git failed" }))
 }
 
-/** A capture that takes longer is given up, so that no command waits for ever. */
-const patience = "2 minutes"
+export interface AllLimits extends Limits {
+  /** A capture that takes longer is given up, so that no command waits for ever. */
+  readonly patience: string & Duration.DurationInput
+}
 
-const within = Effect.timeoutFail({
-  duration: patience,
-  onTimeout: () => new CheckpointFailed({ reason: "failed", details: `it took longer than ${patience}` })
-})
+/** The limits of every shell. */
+export const usual: AllLimits = {
+  fileBytes: 32 * 1024 ** 2,
+  bytes: 1024 ** 3,
+  kept: 50,
+  storeKiB: 2 * 1024 ** 2,
+  patience: "2 minutes"
+}
 
-/** `redact` is applied to paths and errors. */
+/** `redact` is applied to paths and errors. Tests set other limits. */
 export const make = Effect.fnUntraced(function* (
   transport: Transport,
   place: Place,
-  redact: (text: string) => string
+  redact: (text: string) => string,
+  limits: AllLimits = usual
 ): Effect.fn.Return<Checkpoints, never, Scope.Scope> {
+  const within = Effect.timeoutFail({
+    duration: limits.patience,
+    onTimeout: () => new CheckpointFailed({ reason: "failed", details: `it took longer than ${limits.patience}` })
+  })
   const turn = yield* Effect.makeSemaphore(1)
   let store: string | undefined
   let number = 0
@@ -118,7 +130,7 @@ export const make = Effect.fnUntraced(function* (
 
   const run = (where: Pick<Transport, "run">, script: (token: string) => string, id = "", input?: Uint8Array) =>
     runScript(where, script, input).pipe(
-      Effect.flatMap((finished) => checked(finished, id)),
+      Effect.flatMap((finished) => checked(finished, id, limits)),
       Effect.mapError((error) =>
         error._tag === "CheckpointFailed"
           ? new CheckpointFailed({ reason: error.reason, details: redact(error.details) })
@@ -173,7 +185,9 @@ export const make = Effect.fnUntraced(function* (
   [ -n "$old" ] || prune ${name} >/dev/null
   printf '%s %s' "$id" "\${old:-no}"
 }`
-    const output = (yield* within(run(workOn(at), onStore(place, at, `${capturing(place)}\n${body}`)))).toString("utf8")
+    const output = (yield* within(
+      run(workOn(at), onStore(place, at, `${capturing(place, limits)}\n${body}`))
+    )).toString("utf8")
     return { id: output.slice(0, 40), isNew: output.endsWith("no") }
   }, turn.withPermits(1))
 
@@ -194,7 +208,7 @@ export const make = Effect.fnUntraced(function* (
 
   const restoreAt = Effect.fnUntraced(function* (at: string, id: string) {
     const message = yield* messageOf("restore", undefined)
-    const compare = `${capturing(place)}\n${RestoreScript.finding(id)}\n${RestoreScript.comparing(nextNumber(), message)}`
+    const compare = `${capturing(place, limits)}\n${RestoreScript.finding(id)}\n${RestoreScript.comparing(nextNumber(), message)}`
     const comparison = Restoration.comparisonIn(yield* within(run(workOn(at), onStore(place, at, compare), id)))
     if (comparison === undefined) {
       return yield* new CheckpointFailed({
