@@ -144,7 +144,13 @@ const flat = (
 type WordNode = Extract<SyntaxNode, { readonly type: "Word" }>
 
 /** A word without expansions. */
-export const fixedWord = (text: string): Word => ({ text, fixed: true, pattern: literal(text), splits: false, option: false })
+export const fixedWord = (text: string): Word => ({
+  text,
+  fixed: true,
+  pattern: literal(text),
+  splits: false,
+  option: false
+})
 
 const wordOf = ({ parts, text, value }: WordNode): Word => {
   const pieces = parts === undefined ? [{ text: value }] : flat(parts)
