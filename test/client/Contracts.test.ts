@@ -1,12 +1,12 @@
 /**
- * The contracts of a log, with its tails, its feed and its pages read through a server and a client over TCP. The server's
- * facade shows the creation event, as the log does. Live deltas have another contract over HTTP (HT-46) and stay local.
+ * The contracts of a log, with its tails and its feed read through a server and a client over TCP. Live deltas have another
+ * contract over HTTP (HT-46), and pages a smaller bound: both stay local.
  */
 import { Effect, Layer, Stream } from "effect"
 import type { ConnectionError } from "../../packages/client/src/connection/ClientError.ts"
 import { isLost } from "../../packages/client/src/RemoteSessions.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
 import { incarnationContract } from "../../packages/log/src/testing/IncarnationContract.ts"
 import { replayContract } from "../../packages/log/src/testing/ReplayContract.ts"
 import { tailContract } from "../../packages/log/src/testing/TailContract.ts"
@@ -15,16 +15,9 @@ import { contents } from "../support/Logs.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { clientOf } from "./support/ServedClient.ts"
 
-/** The facade of the server, with pages as long as the log's. */
-const facade = Layer.effect(
-  Sessions,
-  Effect.gen(function* () {
-    const [log, sessions] = [yield* EventLog, yield* Sessions]
-    return Sessions.of({ ...sessions, eventsMarked: log.tailMarked, history: log.read })
-  })
-)
+const served = Layer.scoped(ServedApi.Served, ServedApi.serve())
 
-const served = Layer.scoped(ServedApi.Served, ServedApi.serve()).pipe(Layer.provide(facade))
+const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
 
 /** The log, read over TCP. A connection that is lost is a defect of these tests. */
 const remote = Layer.effect(
@@ -36,11 +29,9 @@ const remote = Layer.effect(
       Stream.catchAll(items, (error) => (isLost(error) ? Stream.die(error) : Stream.fail(error)))
     return EventLog.of({
       ...log,
-      tail: (options) => found(client.events(options)),
-      tailMarked: (options) => found(client.eventsMarked(options)),
-      feed: (options) => found(client.feed(options)),
-      read: (options) =>
-        Effect.catchAll(client.history(options), (error) => (isLost(error) ? Effect.die(error) : Effect.fail(error)))
+      tail: (options) => Stream.filter(found(client.tail(options)), isEvent),
+      tailMarked: (options) => found(client.tail(options)),
+      feed: (options) => found(client.feed(options))
     })
   })
 )

@@ -25,7 +25,7 @@ it.scoped("HT-62: a refusal is the stream's error at once, with its fields", () 
       [401, { _tag: "Unauthorized", message: "no" }],
       [403, { _tag: "Forbidden", needs: "read", message: "no" }],
       [404, { _tag: "SessionNotFound", sessionID, message: "no" }],
-      [410, { _tag: "CursorExpired", cursor: 0, floor: 7, message: "no" }],
+      [410, { _tag: "CursorExpired", cursor: 0, floor: 7, floorCursor: "c", snapshot: "/s", message: "no" }],
       [400, { _tag: "ForeignCursor", cursor: "x", reason: "database", message: "no" }]
     ] as const
     for (const [status, { message: _, ...error }] of refusals) {

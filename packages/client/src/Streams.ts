@@ -14,6 +14,7 @@ import type {
   SessionNotFound
 } from "@daybook/log/log/EventLog"
 import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
+import type { StreamError } from "./events/Connecting.ts"
 import * as Following from "./events/Following.ts"
 import * as Place from "./events/Place.ts"
 
@@ -31,11 +32,13 @@ export interface FollowOptions {
 
 export interface Streams {
   /** Events with their cursors, for callers that keep cursors: they are opaque, and valid in this database alone. */
-  readonly follow: (options: FollowOptions) => Stream.Stream<Following.Item, ReadError | ConnectionError>
+  readonly follow: (options: FollowOptions) => Stream.Stream<Following.Item, StreamError | ConnectionError>
   /** `session.next.*` events after the number, then new ones (TL-1). */
   readonly events: (options: From) => Stream.Stream<SessionEvent, ReadError | ConnectionError>
   /** `events` with one marker where replay ends (TL-9). */
   readonly eventsMarked: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError | ConnectionError>
+  /** `eventsMarked` with the creation of the session, as the log has it (TL-9). */
+  readonly tail: (options: From) => Stream.Stream<SessionEvent | ReplayComplete, ReadError | ConnectionError>
   /** Deltas of the running turn. A connection that breaks loses some: the stored text has them all. */
   readonly live: (sessionID: SessionID) => Stream.Stream<LiveEvent, ReadError | ConnectionError>
   /** The events of all sessions after a position, in global order, then new ones (LG-42). */
@@ -50,7 +53,7 @@ const pathOf = (sessionID: SessionID | undefined): string =>
 const notOfFeed = ({ message }: SessionNotFound) => new UnexpectedAnswer({ status: 404, details: message })
 
 /** The streams over a connection. `head` gives the cursor at the end of a session. */
-export const make = <E extends ReadError | ConnectionError>(
+export const make = <E extends StreamError | ConnectionError>(
   http: HttpClient.HttpClient,
   giveUpAfter: Duration.DurationInput,
   head: (sessionID: SessionID) => Effect.Effect<string, E>
@@ -64,7 +67,7 @@ export const make = <E extends ReadError | ConnectionError>(
       ...(follow ? {} : { follow: "0" })
     })
 
-  const eventsMarked: Streams["eventsMarked"] = ({ sessionID, ...place }) =>
+  const tail: Streams["tail"] = ({ sessionID, ...place }) =>
     from(sessionID, Place.queryOf(place)).pipe(
       Stream.mapConcatEffect((item): Effect.Effect<ReadonlyArray<SessionEvent | ReplayComplete>, UnexpectedAnswer> => {
         if (item.frame === "event") return Effect.succeed([item.event])
@@ -74,8 +77,13 @@ export const make = <E extends ReadError | ConnectionError>(
       Stream.mapError(Place.asGiven(place.after))
     )
 
+  // Creation is not part of the `session.next.*` events of the facade.
+  const eventsMarked: Streams["eventsMarked"] = (options) =>
+    Stream.filter(tail(options), ({ type }) => type !== "session.created")
+
   return {
     follow,
+    tail,
     eventsMarked,
     events: (options) =>
       Stream.filter(eventsMarked(options), (item): item is SessionEvent => item.type !== "replay.complete"),

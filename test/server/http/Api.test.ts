@@ -116,7 +116,7 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       const first = yield* frames("-1")
       assert.deepEqual(
         first.map(({ frame }) => frame),
-        ["event", "replay.complete", "end"]
+        ["event", "event", "replay.complete", "end"]
       )
       yield* admit("two")
       const second = yield* frames(String(first.at(-1)?.["cursor"]))

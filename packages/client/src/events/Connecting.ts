@@ -8,18 +8,23 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Duration, Effect, Either, Schema, Stream } from "effect"
 import * as Access from "@daybook/api/wire/Access"
-import { ForeignCursor } from "@daybook/api/wire/Cursor"
+import { Expired, ForeignCursor } from "@daybook/api/wire/Cursor"
 import type { End } from "@daybook/api/wire/EventFrames"
 import { mediaTypes } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
-import { ReadError } from "@daybook/log/log/EventLog"
+import { CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { translated } from "../connection/Answered.ts"
 import { type ConnectionError, ServerUnreachable, UnexpectedAnswer } from "../connection/ClientError.ts"
 import * as Frames from "./Frames.ts"
 
+/** Why events are not read. An expired cursor comes with one to go on from, and the path of a snapshot. */
+export const StreamError = Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
+export type StreamError = typeof StreamError.Type
+
 /** Why a stream of events fails. */
 const StreamFailure = Schema.Union(
-  failures(Schema.Union(ForeignCursor, ...ReadError.members, ...Access.Refused.members)),
+  failures(StreamError),
+  failures(Schema.Union(ForeignCursor, ...Access.Refused.members)),
   HttpApiError.HttpApiDecodeError
 )
 
@@ -35,7 +40,7 @@ const silence = Duration.seconds(45)
 const decodeFailure = Schema.decodeUnknownEither(StreamFailure)
 
 /** Why a connection, or its stream, ended. */
-export type Failure = ReadError | ConnectionError
+export type Failure = StreamError | ConnectionError
 
 const failureOf = (status: number, body: unknown): Failure =>
   Either.match(decodeFailure(body), {

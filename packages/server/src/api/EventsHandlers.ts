@@ -102,7 +102,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             urlParams.incarnation
           )
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: Stream.catchTag(sessions.eventsMarked(from), "CursorExpired", (expired) =>
+            events: Stream.catchTag(log.tailMarked(from), "CursorExpired", (expired) =>
               Stream.fail(restart(expired))
             ),
             wanted: among(urlParams.type),
