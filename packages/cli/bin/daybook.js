@@ -42,7 +42,9 @@ const wanted = asked
 if (wanted === undefined) {
   // An earlier request is read from the log; the next request needs the runtime.
   const earlier = words[0] === "context" && options.some((word) => word === "--at" || word.startsWith("--at="))
-  const entry = earlier || ["events", "sessions", "messages", "show"].includes(words[0]) ? "reader.js" : "main.js"
+  const isRemote = (process.env.DAYBOOK_SERVER ?? "") !== ""
+  const entry =
+    !isRemote && (earlier || ["events", "sessions", "messages", "show"].includes(words[0])) ? "reader.js" : "main.js"
   const { main } = require("./load.js").load(join(bundle, entry))
   // V8 never gives back what the young generation grew to during the start of a server (support/Garbage.ts).
   // The flags change after the load, because V8 rejects stored code under other flags.

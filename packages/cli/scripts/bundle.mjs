@@ -56,6 +56,7 @@ const reader = await build({
     "*/Rehearsal.ts",
     "*/Configuration.ts",
     "*/FilesWork.ts",
+    "*/RemoteHost.ts",
     "*/ModelList.ts",
     "*/ServeWork.ts",
     "*/StatsWork.ts",

@@ -9,9 +9,10 @@ import { Console, type Context, Effect } from "effect"
 import * as Actions from "./arguments/Actions.ts"
 import * as Arguments from "./arguments/Arguments.ts"
 import type { Verb } from "./arguments/Verb.ts"
+import * as Remote from "./host/Remote.ts"
 import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
-import { UsageError } from "./support/Errors.ts"
+import { needsDatabase, UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
 import { Output } from "./terminal/Output.ts"
 
@@ -47,7 +48,15 @@ const tooMany = (before: string, word: string) =>
   new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
 
 /** Runs the words after `daybook`. bin/daybook.js prints help before. */
-export const run = <E>({ parser, verbs }: Verbs<E>, version: string, words: ReadonlyArray<string>) => {
+export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const { server, words } = yield* Remote.named(all, process.env)
+    const verb = known.verbs.find(({ name }) => name === words[0])
+    if (server !== undefined && verb !== undefined && !Remote.offered.has(verb.name)) return yield* needsDatabase()
+    return yield* Effect.provideService(runWords(known, version, words), Remote.Remote, server)
+  })
+
+const runWords = <E>({ parser, verbs }: Verbs<E>, version: string, words: ReadonlyArray<string>) => {
   const parse = (line: ReadonlyArray<string>) =>
     Effect.flatMap(Output, (output) =>
       Effect.consoleWith((console) =>

@@ -33,8 +33,7 @@ export const make = ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) =>
       request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
     )
     const api = yield* Verbs.derived(http)
-    const head = (sessionID: Identifiers.SessionID) =>
-      Effect.map(answered(api.events.head({ path: { sessionID } })), ({ cursor }) => cursor)
+    const head: Streams.Streams["head"] = (sessionID) => answered(api.events.head({ path: { sessionID } }))
     return DaybookClient.of({
       ...Verbs.make(api, yield* Identifiers.Identifiers),
       ...Streams.make(http, giveUpAfter, head)

@@ -30,7 +30,15 @@ export interface FollowOptions {
   readonly follow?: boolean | undefined
 }
 
+/** Where a session's log ends: to follow from now on, begin after it. */
+export interface Head {
+  readonly seq: number
+  readonly cursor: string
+}
+
 export interface Streams {
+  /** Where the session's log ends now. */
+  readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable | ConnectionError>
   /** Events with their cursors, for callers that keep cursors: they are opaque, and valid in this database alone. */
   readonly follow: (options: FollowOptions) => Stream.Stream<Following.Item, StreamError | ConnectionError>
   /** `session.next.*` events after the number, then new ones (TL-1). */
@@ -52,11 +60,11 @@ const pathOf = (sessionID: SessionID | undefined): string =>
 
 const notOfFeed = ({ message }: SessionNotFound) => new UnexpectedAnswer({ status: 404, details: message })
 
-/** The streams over a connection. `head` gives the cursor at the end of a session. */
-export const make = <E extends StreamError | ConnectionError>(
+/** The streams over a connection. */
+export const make = (
   http: HttpClient.HttpClient,
   giveUpAfter: Duration.DurationInput,
-  head: (sessionID: SessionID) => Effect.Effect<string, E>
+  head: Streams["head"]
 ): Streams => {
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
     Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
@@ -82,13 +90,14 @@ export const make = <E extends StreamError | ConnectionError>(
     Stream.filter(tail(options), ({ type }) => type !== "session.created")
 
   return {
+    head,
     follow,
     tail,
     eventsMarked,
     events: (options) =>
       Stream.filter(eventsMarked(options), (item): item is SessionEvent => item.type !== "replay.complete"),
     live: (sessionID) =>
-      Stream.unwrap(Effect.map(head(sessionID), (after) => follow({ sessionID, after, live: true }))).pipe(
+      Stream.unwrap(Effect.map(head(sessionID), ({ cursor }) => follow({ sessionID, after: cursor, live: true }))).pipe(
         Stream.filterMap((item) => (item.frame === "live" ? Option.some(item.live) : Option.none()))
       ),
     feed: ({ after } = {}) =>

@@ -11,6 +11,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
+import { Remote } from "../host/Remote.ts"
 import { runFollower, told, trusting, withRunning, withSessions } from "../host/Runtime.ts"
 import { compacted } from "../render/CompactionText.ts"
 import { ActivityFailed, Interrupted } from "../support/Errors.ts"
@@ -68,11 +69,12 @@ const outcome = Effect.fnUntraced(function* (sessionID: SessionID, after: number
   return yield* new ActivityFailed({ message: `nothing of ${sessionID} was summarised: ${message}`, type: kind })
 })
 
-/** Only requests: this process wakes nothing, because it would stop it immediately. */
+/** Only requests: this process wakes nothing, because it would stop it immediately. A server runs it. */
 const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefined) {
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
   const { compaction } = yield* (yield* SessionStore).get(session.id)
-  if (compaction?.state !== "requested") {
+  if ((yield* Remote) !== undefined) yield* (yield* Sessions).compact(session.id)
+  else if (compaction?.state !== "requested") {
     const messageID = yield* (yield* Identifiers).message
     yield* (yield* EventLog).append(session.id, [draft("session.next.compaction.requested", { messageID })])
   }

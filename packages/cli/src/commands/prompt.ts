@@ -15,9 +15,11 @@ import * as PromptText from "../arguments/PromptText.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import { Remote } from "../host/Remote.ts"
 import {
   chosenModel,
   findAgent,
+  parsedModel,
   readModel,
   resolveModel,
   runFollower,
@@ -119,25 +121,41 @@ interface Prepared {
   readonly undo: Effect.Effect<void>
 }
 
+/** Checks the folder, the agent and the model of a session on this machine; returns the agent's name. */
+const usable = Effect.fn("Command.prompt.usable")(function* (options: Options, session: Session) {
+  const { directory } = session.location
+  // A prompt that repeats an id prints the first one's outcome, which does not need the folder.
+  if (options.id === undefined) yield* Folder.usable(directory, session.id)
+  yield* trusting(directory)
+  const { model, name } = yield* findAgent(options.agent ?? session.agent, directory)
+  if (options.model === undefined) yield* resolveModel(session.model ?? model)
+  return name
+})
+
+/** Checks the agent and the model of a new session on this machine; returns the agent's name. */
+const startable = Effect.fn("Command.prompt.startable")(function* ({ agent, directory, model }: Options) {
+  yield* trusting(directory)
+  const { model: itsModel, name } = yield* findAgent(agent, directory)
+  if (model === undefined) yield* resolveModel(itsModel)
+  return name
+})
+
 /** Continues an existing session. Everything is checked before anything is changed. */
 const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, session: Session) {
   const sessions = yield* Sessions
   const { directory, model } = options
   const stopped = unfinished(session.id, session.imported)
   if (stopped !== undefined) return yield* stopped
-  // A prompt that repeats an id prints the first one's outcome, which does not need the folder.
-  if (options.id === undefined) yield* Folder.usable(session.location.directory, session.id)
-  yield* trusting(session.location.directory)
-  const { model: itsModel, name } = yield* findAgent(options.agent ?? session.agent, session.location.directory)
   if (options.inFolder && session.location.directory !== directory) {
     return yield* new UsageError({
       message: `${session.id} works in ${oneLine(session.location.directory, 400)}; --cwd is for a new session`
     })
   }
-  if (model === undefined) yield* resolveModel(session.model ?? itsModel)
+  const name = (yield* Remote) === undefined ? yield* usable(options, session) : (options.agent ?? session.agent)
   const input = yield* inputOf(options, session.location.directory)
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
-  if (options.agent !== undefined && name !== session.agent) yield* sessions.switchAgent(session.id, name)
+  if (options.agent !== undefined && name !== undefined && name !== session.agent)
+    yield* sessions.switchAgent(session.id, name)
   return { session, isNew: false, input, undo: Effect.void } satisfies Prepared
 })
 
@@ -145,9 +163,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
 const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, title: string | undefined) {
   const sessions = yield* Sessions
   const { directory, model, text } = options
-  yield* trusting(directory)
-  const { model: itsModel, name } = yield* findAgent(options.agent, directory)
-  if (model === undefined) yield* resolveModel(itsModel)
+  const name = (yield* Remote) === undefined ? yield* startable(options) : options.agent
   const input = yield* inputOf(options, directory)
   const wanted = { location: { directory }, agent: options.agent === undefined ? undefined : name, model }
   if (title === undefined) {
@@ -212,6 +228,8 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   agent: string | undefined,
   directory: string
 ) {
+  // A server checks agents and models itself.
+  if ((yield* Remote) !== undefined) return text === undefined ? undefined : yield* parsedModel(text)
   const wanted = text === undefined ? undefined : yield* withModels(readModel(text))
   if (yield* DatabasePath.exists) return wanted
   yield* trusting(directory)

@@ -10,37 +10,62 @@ import * as Store from "@daybook/log/Store"
 import type { Configured } from "../config/Configuration.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
-import { UsageError } from "../support/Errors.ts"
+import { needsDatabase, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
+import { Remote } from "./Remote.ts"
 
 const host = Effect.promise(() => import("./Host.ts"))
+
+/** Runs over the server, if one is named. */
+const orRemote = <A, E, R, E2, R2>(effect: Effect.Effect<A, E, R>, local: Effect.Effect<A, E2, R2>) =>
+  Effect.gen(function* () {
+    const server = yield* Remote
+    if (server === undefined) return yield* local
+    const { layer } = yield* Effect.promise(() => import("./RemoteHost.ts"))
+    return yield* Effect.provide(effect, layer(server))
+  })
+
+/** Work that only the database's own process can do. */
+const locally = <A, E, R>(local: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Remote, (server): Effect.Effect<A, E | UsageError, R> =>
+    server === undefined ? local : Effect.fail(needsDatabase())
+  )
 
 /** The module that follows a run; reading verbs do not load it. */
 export const runFollower = Effect.promise(() => import("./RunFollower.ts"))
 
 /** Reads an existing database; creates none, and loads neither runner nor models. */
 export const withReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const filename = yield* DatabasePath.existing
-    return yield* Effect.provide(effect, Store.layerReading({ filename }))
-  })
+  orRemote(
+    effect,
+    Effect.gen(function* () {
+      const filename = yield* DatabasePath.existing
+      return yield* Effect.provide(effect, Store.layerReading({ filename }))
+    })
+  )
 
 /** Runs on an existing database without the user's configuration, for work that needs no agent or model. */
 export const withSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const filename = yield* DatabasePath.existing
-    const { layerBare } = yield* host
-    return yield* Effect.provide(effect, layerBare(filename))
-  })
+  orRemote(
+    effect,
+    Effect.gen(function* () {
+      const filename = yield* DatabasePath.existing
+      const { layerBare } = yield* host
+      return yield* Effect.provide(effect, layerBare(filename))
+    })
+  )
 
 /** Runs on an existing database with the configuration; starts no MCP server. */
 export const withConfigured = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const filename = yield* DatabasePath.existing
-    const { layer } = yield* host
-    return yield* Effect.provide(effect, layer(filename, { servers: false }))
-  })
+  orRemote(
+    effect,
+    Effect.gen(function* () {
+      const filename = yield* DatabasePath.existing
+      const { layer } = yield* host
+      return yield* Effect.provide(effect, layer(filename, { servers: false }))
+    })
+  )
 
 /** Exports the effect's telemetry if the environment names a collector (CL-128). */
 export const withTelemetry = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -56,28 +81,37 @@ const watched = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.scoped(Effec
 
 /** Runs on an existing database with the configuration and MCP servers, for work that runs sessions. */
 export const withRunning = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const filename = yield* DatabasePath.existing
-    const { layer } = yield* host
-    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
-  })
+  orRemote(
+    effect,
+    Effect.gen(function* () {
+      const filename = yield* DatabasePath.existing
+      const { layer } = yield* host
+      return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+    })
+  )
 
 /** Runs on the database, which is created if it does not exist. */
 export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const { layer } = yield* host
-    const filename = yield* DatabasePath.writable
-    return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
-  })
+  orRemote(
+    effect,
+    Effect.gen(function* () {
+      const { layer } = yield* host
+      const filename = yield* DatabasePath.writable
+      return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
+    })
+  )
 
 /** A runtime in memory, without sessions, for questions about configuration and agents. */
 export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false })))
+  locally(Effect.flatMap(host, ({ layer }) => Effect.provide(effect, layer(":memory:", { servers: false }))))
 
 const trust = Effect.promise(() => import("./Trusting.ts"))
 
-/** Asks about the project of a folder if needed (CL-160). */
-export const trusting = (directory: string) => Effect.flatMap(trust, ({ settle }) => settle(directory))
+/** Asks about the project of a folder if needed (CL-160). That of a session of a server is the server's. */
+export const trusting = (directory: string) =>
+  Effect.flatMap(Remote, (server) =>
+    server === undefined ? Effect.flatMap(trust, ({ settle }) => settle(directory)) : Effect.void
+  )
 
 /** Runs a command that trusts every project if `--trust` was given. */
 export const told =
@@ -95,10 +129,15 @@ export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatM
 export const withModels = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(host, ({ models }) => Effect.provide(effect, models))
 
+/** Parses `provider/model`. */
+export const parsedModel = Effect.fn("Runtime.parsedModel")(function* (text: string) {
+  const { parseModel } = yield* host
+  return yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
+})
+
 /** Parses `provider/model` and checks that the model exists. */
 export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
-  const { parseModel } = yield* host
-  const ref = yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
+  const ref = yield* parsedModel(text)
   yield* resolveModel(ref)
   return ref
 })

@@ -91,3 +91,9 @@ export class HostNotStarted extends Schema.TaggedError<HostNotStarted>("@daybook
 export class CommandEnded extends Schema.TaggedError<CommandEnded>("@daybook/cli/CommandEnded")("CommandEnded", {
   code: Schema.Int
 }) {}
+
+/** The error of work that a server does not offer. */
+export const needsDatabase = () =>
+  new UsageError({
+    message: "this needs the database: run it where the server runs, without --server and DAYBOOK_SERVER"
+  })

@@ -1,0 +1,71 @@
+/** The server that a command uses in place of the database. Spec: CL-303 in specs/cli.md. */
+import { Context, Either } from "effect"
+import { UsageError } from "../support/Errors.ts"
+
+export interface Server {
+  readonly url: string
+  readonly token: string
+}
+
+/** The server, if one is named. */
+export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
+  defaultValue: (): Server | undefined => undefined
+}) {}
+
+/** The verbs that work over a server. The others are about the database, its files or this machine. */
+export const offered: ReadonlySet<string> = new Set([
+  "prompt",
+  "continue",
+  "events",
+  "sessions",
+  "messages",
+  "show",
+  "tree",
+  "context",
+  "resume",
+  "answer",
+  "interrupt",
+  "undo",
+  "branch",
+  "fork",
+  "label",
+  "compact",
+  "budget",
+  "switch",
+  "rename",
+  "remove"
+])
+
+/** What the words say, and those of the verb. */
+export interface Named {
+  readonly server: Server | undefined
+  readonly words: ReadonlyArray<string>
+}
+
+/** `--server URL` and `--token TOKEN` stand before the verb; `DAYBOOK_SERVER` and `DAYBOOK_TOKEN` take their place. */
+export const named = (
+  words: ReadonlyArray<string>,
+  env: Readonly<Record<string, string | undefined>>
+): Either.Either<Named, UsageError> => {
+  const given: { server?: string | undefined; token?: string | undefined } = {
+    server: env["DAYBOOK_SERVER"],
+    token: env["DAYBOOK_TOKEN"]
+  }
+  const wrong = (message: string) => Either.left(new UsageError({ message }))
+  let rest = words
+  for (;;) {
+    const [, name, value] = /^--(server|token)(?:=(.*))?$/s.exec(rest[0] ?? "") ?? []
+    if (name !== "server" && name !== "token") break
+    const text = value ?? rest[1]
+    if (text === undefined || text === "") return wrong(`--${name}: a value is missing`)
+    given[name] = text
+    rest = rest.slice(value === undefined ? 2 : 1)
+  }
+  const { server = "", token = "" } = given
+  if (server === "") return Either.right({ server: undefined, words: rest })
+  if (!URL.canParse(server) || !/^https?:$/.test(new URL(server).protocol)) {
+    return wrong("--server: expected an address such as http://127.0.0.1:4310")
+  }
+  if (token === "") return wrong("the server needs a token: --token, or better DAYBOOK_TOKEN")
+  return Either.right({ server: { url: server.replace(/\/+$/, ""), token }, words: rest })
+}

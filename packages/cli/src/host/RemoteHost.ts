@@ -1,0 +1,120 @@
+/**
+ * The services of a verb over a server: what the HTTP API offers. Everything else needs the database, and says so. Spec:
+ * CL-303, CL-304 in specs/cli.md.
+ */
+import { Chunk, Effect, Layer, Option, Stream } from "effect"
+import * as Client from "@daybook/client/DaybookClient"
+import * as RemoteSessions from "@daybook/client/RemoteSessions"
+import { Agents } from "@daybook/core/agent/Agents"
+import { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { PermissionStore } from "@daybook/core/permission/PermissionStore"
+import { Naming } from "@daybook/core/session/Naming"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { TreeNode } from "@daybook/log/domain/Tree"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
+import { Inbox } from "@daybook/log/store/Inbox"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { needsDatabase } from "../support/Errors.ts"
+import type { Server } from "./Remote.ts"
+
+/** A service of which a server offers these members. The use of another one ends the command with a sentence. */
+const offering = <S extends object>(members: Partial<S>): S => {
+  const get = (target: Partial<S>, name: PropertyKey): unknown => {
+    if (Reflect.has(target, name)) return Reflect.get(target, name)
+    throw needsDatabase()
+  }
+  // The proxy makes the members a whole service: a missing one throws before anyone can use it.
+  return new Proxy(members, { get }) as S
+}
+
+const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
+
+const log = Layer.effect(
+  EventLog,
+  Effect.gen(function* () {
+    const [client, sessions] = [yield* Client.DaybookClient, yield* Sessions]
+    const tailMarked: EventLog["Type"]["tailMarked"] = (options) =>
+      Stream.catchAll(client.tail(options), (error) =>
+        error._tag === "InvalidInput" || RemoteSessions.isLost(error) ? Stream.die(error) : Stream.fail(error)
+      )
+    return offering<EventLog["Type"]>({
+      tailMarked,
+      tail: (options) => Stream.filter(tailMarked(options), isEvent),
+      read: sessions.history,
+      live: ({ sessionID }) => sessions.live(sessionID),
+      latest: (sessionID) => Effect.map(Effect.orDie(client.head(sessionID)), ({ seq }) => seq)
+    })
+  })
+)
+
+/** All nodes of a session's tree. */
+const nodes = ({ tree }: Sessions["Type"], sessionID: SessionID) =>
+  Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
+    Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
+      Chunk.unsafeFromArray(page.items),
+      Option.fromNullable(page.cursor)
+    ])
+  )
+
+/** The messages that a person may mean, as the store finds them. */
+const meant = (sessions: Sessions["Type"], sessionID: SessionID, reference: string) =>
+  Effect.map(Stream.runCollect(nodes(sessions, sessionID)), (all) => {
+    const which = (holds: (node: TreeNode) => boolean) => [...Chunk.filter(all, holds)].map(({ id }) => id)
+    const [exact, labelled] = [which(({ id }) => id === reference), which(({ label }) => label === reference)]
+    if (exact.length > 0 || labelled.length > 0) return exact.length > 0 ? exact : labelled
+    return which(({ id }) => id.startsWith(reference) || id.endsWith(reference)).slice(0, 10)
+  })
+
+const store = Layer.effect(
+  SessionStore,
+  Effect.map(Sessions, (sessions) => {
+    const titled: SessionStore["Type"]["titled"] = (title, { directory } = {}) =>
+      Effect.map(Effect.orDie(sessions.list({ search: title, directory, limit: 500 })), ({ items }) =>
+        items.filter((session) => session.title === title)
+      )
+    return offering<SessionStore["Type"]>({
+      titled,
+      get: sessions.get,
+      list: sessions.list,
+      addressed: (address) => Effect.orDie(sessions.addressed(address)),
+      messages: (options) => Effect.orDie(sessions.messages(options)),
+      message: (sessionID, messageID) => Effect.orDie(sessions.message(sessionID, messageID)),
+      find: (sessionID, reference) => Effect.orDie(meant(sessions, sessionID, reference)),
+      tree: (options) => Effect.orDie(sessions.tree(options)),
+      metrics: (sessionID) => Effect.orDie(sessions.metrics(sessionID))
+    })
+  })
+)
+
+const inbox = Layer.effect(
+  Inbox,
+  Effect.map(Sessions, (sessions) =>
+    offering<Inbox["Type"]>({
+      sessions: sessions.waiting,
+      waiting: (sessionID) => Effect.orDie(sessions.inbox(sessionID))
+    })
+  )
+)
+
+/** The name of a session is the server's work. */
+const naming = Layer.succeed(Naming, offering<Naming["Type"]>({ settled: () => Effect.void, expect: () => undefined }))
+
+const absent = Layer.mergeAll(
+  Layer.succeed(Agents, offering<Agents["Type"]>({})),
+  Layer.succeed(ModelResolver, offering<ModelResolver["Type"]>({})),
+  Layer.succeed(PermissionStore, offering<PermissionStore["Type"]>({})),
+  Layer.succeed(SessionExecution, offering<SessionExecution["Type"]>({})),
+  Layer.succeed(ConsumerStore, offering<ConsumerStore["Type"]>({}))
+)
+
+/** The services of verbs, over this server. A command does not wait for a server that is not there. */
+export const layer = ({ token, url }: Server) =>
+  Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
+    Layer.provideMerge(RemoteSessions.layer),
+    Layer.provide(Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" }))
+  )
