@@ -2,9 +2,8 @@
  * The contracts of a log, with its tails and its feed read through a server and a client over TCP. Live deltas have another
  * contract over HTTP (HT-46), and pages a smaller bound: both stay local.
  */
-import { Effect, Layer, Stream } from "effect"
-import type { ConnectionError } from "../../packages/client/src/connection/ClientError.ts"
-import { isLost } from "../../packages/client/src/RemoteSessions.ts"
+import { Effect, Layer, Schema, Stream } from "effect"
+import { ConnectionError } from "../../packages/client/src/connection/ClientError.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
 import { incarnationContract } from "../../packages/log/src/testing/IncarnationContract.ts"
@@ -14,6 +13,8 @@ import { runtime } from "../support/Harness.ts"
 import { contents } from "../support/Logs.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { clientOf } from "./support/ServedClient.ts"
+
+const isConnectionError = Schema.is(ConnectionError)
 
 const served = Layer.scoped(ServedApi.Served, ServedApi.serve())
 
@@ -26,7 +27,7 @@ const remote = Layer.effect(
     const [log, { url }] = [yield* EventLog, yield* ServedApi.Served]
     const client = yield* clientOf(url)
     const found = <A, E>(items: Stream.Stream<A, E | ConnectionError>): Stream.Stream<A, E> =>
-      Stream.catchAll(items, (error) => (isLost(error) ? Stream.die(error) : Stream.fail(error)))
+      Stream.catchAll(items, (error) => (isConnectionError(error) ? Stream.die(error) : Stream.fail(error)))
     return EventLog.of({
       ...log,
       tail: (options) => Stream.filter(found(client.tail(options)), isEvent),

@@ -1,0 +1,112 @@
+/**
+ * The client for programs without Effect: promises, async iterables, and errors with a `code`. Spec: HT-65 in
+ * specs/http.md.
+ *
+ * @module @daybook/client/promise
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { type Brand, Cause, Effect, Exit, Predicate, Record, Stream } from "effect"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
+import * as Client from "./DaybookClient.ts"
+
+/** Why a call failed. `code` is stable: `SessionNotFound`, `Unauthorized`, `ServerUnreachable`. */
+export class DaybookError extends Error {
+  override readonly name = "DaybookError"
+  readonly code: string
+  /** The fields of the error, such as `sessionID`. */
+  readonly fields: Readonly<globalThis.Record<string, unknown>>
+
+  constructor({ _tag, message, ...fields }: { readonly _tag: string; readonly message: string }) {
+    super(message)
+    this.code = _tag
+    this.fields = fields
+  }
+}
+
+/** How to reach a server. */
+export interface Options extends Client.Options {
+  /** Ends every call and every stream; `with` gives one to some. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Ids are plain texts for callers. */
+type Unbranded<A> =
+  A extends Brand.Brand<string>
+    ? Brand.Brand.Unbranded<A>
+    : A extends object
+      ? { readonly [Field in keyof A]: Unbranded<A[Field]> }
+      : A
+
+/** A verb with a promise or an async iterable as its result. */
+export type Plain<Verb> = Verb extends (...given: infer Given) => Effect.Effect<infer A, infer _E>
+  ? (...given: Extract<Unbranded<Given>, ReadonlyArray<unknown>>) => Promise<A>
+  : Verb extends (...given: infer Given) => Stream.Stream<infer A, infer _E>
+    ? (...given: Extract<Unbranded<Given>, ReadonlyArray<unknown>>) => AsyncIterable<A>
+    : Verb extends Effect.Effect<infer A, infer _E>
+      ? () => Promise<A>
+      : never
+
+type Service = Client.DaybookClient["Type"]
+
+/** The verbs of `DaybookClient`. Each fails with a `DaybookError`, or with the reason of the signal. */
+export type Daybook = { readonly [Name in keyof Service]: Plain<Service[Name]> } & {
+  /** The same verbs, ended by this signal. */
+  readonly with: (options: { readonly signal: AbortSignal }) => Daybook
+}
+
+const isFailure = (error: unknown): error is { readonly _tag: string; readonly message: string } =>
+  Predicate.hasProperty(error, "_tag") && Predicate.hasProperty(error, "message")
+
+const thrown = (error: unknown): unknown => (isFailure(error) ? new DaybookError(error) : error)
+
+const isStream = (value: unknown): value is Stream.Stream<unknown, unknown> =>
+  Predicate.hasProperty(value, Stream.StreamTypeId)
+
+const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => Effect.isEffect(value)
+
+const promised = async (effect: Effect.Effect<unknown, unknown>, signal: AbortSignal | undefined): Promise<unknown> => {
+  signal?.throwIfAborted()
+  const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })
+  if (Exit.isSuccess(exit)) return exit.value
+  signal?.throwIfAborted()
+  throw thrown(Cause.squash(exit.cause))
+}
+
+/** Fails with the reason of the signal when it comes. */
+const aborted = (signal: AbortSignal): Effect.Effect<never, unknown> =>
+  Effect.async((resume) => {
+    const onAbort = () => resume(Effect.fail(signal.reason))
+    if (signal.aborted) return onAbort()
+    signal.addEventListener("abort", onAbort)
+    return Effect.sync(() => signal.removeEventListener("abort", onAbort))
+  })
+
+const iterable = (stream: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined): AsyncIterable<unknown> =>
+  Stream.toAsyncIterable(
+    Stream.mapError(signal === undefined ? stream : Stream.interruptWhen(stream, aborted(signal)), thrown)
+  )
+
+const plain =
+  (signal: AbortSignal | undefined) =>
+  (verb: unknown): unknown =>
+  (...given: Array<unknown>): unknown => {
+    const result: unknown = Predicate.isFunction(verb) && !isEffect(verb) ? verb(...given) : verb
+    if (isStream(result)) return iterable(result, signal)
+    return isEffect(result) ? promised(result, signal) : result
+  }
+
+const over = (client: Service, signal: AbortSignal | undefined): Daybook => {
+  const verbs = {
+    ...Record.map({ ...client }, plain(signal)),
+    with: (options: { readonly signal: AbortSignal }) =>
+      over(client, signal === undefined ? options.signal : AbortSignal.any([signal, options.signal]))
+  }
+  // Each verb keeps its name and arguments; `Daybook` says verb by verb what becomes of its result.
+  return verbs as unknown as Daybook
+}
+
+/** A client of a server. It holds no connection, so nothing needs to be closed. */
+export const connect = ({ signal, ...options }: Options): Daybook => {
+  const make = Effect.provide(Client.make(options), [FetchHttpClient.layer, Identifiers.layer])
+  return over(Effect.runSync(make), signal)
+}
