@@ -64,7 +64,8 @@ const nodes = ({ tree }: Sessions["Type"], sessionID: SessionID) =>
 /** The messages that a person may mean, as the store finds them. */
 const meant = (sessions: Sessions["Type"], sessionID: SessionID, reference: string) =>
   Effect.map(Stream.runCollect(nodes(sessions, sessionID)), (all) => {
-    const which = (holds: (node: TreeNode) => boolean) => [...Chunk.filter(all, holds)].map(({ id }) => id)
+    const which = (holds: (node: TreeNode) => boolean) =>
+      Chunk.toReadonlyArray(Chunk.filter(all, holds)).map(({ id }) => id)
     const [exact, labelled] = [which(({ id }) => id === reference), which(({ label }) => label === reference)]
     if (exact.length > 0 || labelled.length > 0) return exact.length > 0 ? exact : labelled
     return which(({ id }) => id.startsWith(reference) || id.endsWith(reference)).slice(0, 10)

@@ -102,9 +102,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             urlParams.incarnation
           )
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: Stream.catchTag(log.tailMarked(from), "CursorExpired", (expired) =>
-              Stream.fail(restart(expired))
-            ),
+            events: Stream.catchTag(log.tailMarked(from), "CursorExpired", (expired) => Stream.fail(restart(expired))),
             wanted: among(urlParams.type),
             live: urlParams.live === "1" ? log.subscribe({ sessionID: path.sessionID }) : undefined,
             cursorOf: ({ seq }) => at(seq),
