@@ -43,6 +43,16 @@ export class SiteRefused extends Schema.TaggedError<SiteRefused>("@daybook/api/S
   }
 }
 
+/** The body is larger than the server reads, or it ended early. */
+export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>("@daybook/api/BodyTooLarge")("BodyTooLarge", {
+  /** Bytes. */
+  most: Schema.Int
+}) {
+  override get message() {
+    return `the body was not read: it may have ${this.most} bytes`
+  }
+}
+
 /** There is no such endpoint. */
 export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@daybook/api/EndpointNotFound")(
   "EndpointNotFound",

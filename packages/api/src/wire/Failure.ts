@@ -9,6 +9,7 @@ import { Schema, SchemaAST } from "effect"
 export const statuses = {
   AddressTaken: 409,
   AgentNotFound: 422,
+  BodyTooLarge: 413,
   BranchNotSummarized: 502,
   BudgetExceeded: 402,
   ContextSnapshotUnreadable: 500,

@@ -6,7 +6,14 @@ import { Cause, Effect, Option, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { failures, statuses } from "@daybook/api/wire/Failure"
 
-const Failing = Schema.Union(Access.EndpointNotFound, Access.InternalError, Access.SiteRefused, Access.Stopping)
+const Failing = Schema.Union(
+  Access.BodyTooLarge,
+  Access.EndpointNotFound,
+  Access.InternalError,
+  Access.SiteRefused,
+  Access.Stopping,
+  Access.TooManyRequests
+)
 type Failing = typeof Failing.Type
 
 const encode = Schema.encodeSync(failures(Failing))
@@ -25,9 +32,16 @@ export const refuse = (response: ServerResponse, error: Failing): void => {
 export const pathOf = ({ url = "/" }: IncomingMessage): string => url.split("?", 1)[0] ?? ""
 
 /** The response to what no endpoint expects. A client that has left gets none. */
-export const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
+export const unexpected = (
+  cause: Cause.Cause<unknown>,
+  mostBody: number
+): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(new Access.EndpointNotFound()))
+  const defect = error ?? Option.getOrUndefined(Cause.dieOption(cause))
+  // Besides an unreadable body, nothing of a request fails like this; one that is not JSON is refused by its endpoint.
+  if (defect instanceof HttpServerError.RequestError)
+    return Effect.succeed(failed(new Access.BodyTooLarge({ most: mostBody })))
   return Effect.as(Effect.logError("A request failed", cause), failed(new Access.InternalError()))
 }

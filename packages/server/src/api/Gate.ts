@@ -7,6 +7,7 @@ import * as Access from "@daybook/api/wire/Access"
 import { headers } from "../http/LocalGuard.ts"
 import { foreignPart, type Site } from "../http/Site.ts"
 import { pathOf, refuse } from "./Answers.ts"
+import type { Clients } from "./Clients.ts"
 
 /** A page that needs no token. */
 export interface Page {
@@ -28,6 +29,9 @@ export interface GateOptions {
   readonly site: Site
   readonly pages: Pages
   readonly ends: () => boolean
+  readonly clients: Clients
+  /** Bytes of a body. */
+  readonly mostBody: number
 }
 
 const show = ({ method }: IncomingMessage, response: ServerResponse, { body, contentType, policy }: Page): void => {
@@ -39,7 +43,7 @@ const show = ({ method }: IncomingMessage, response: ServerResponse, { body, con
 
 /** Answers the request if no endpoint should; returns whether it did. */
 export const make =
-  ({ ends, pages, site }: GateOptions) =>
+  ({ clients, ends, mostBody, pages, site }: GateOptions) =>
   (request: IncomingMessage, response: ServerResponse): boolean => {
     for (const [name, value] of closed) response.setHeader(name, value)
     const part = foreignPart(site, { host: request.headers.host, origin: request.headers.origin })
@@ -52,6 +56,21 @@ export const make =
       refuse(response, new Access.Stopping())
       return true
     }
+    // Node ignores an encoding that it does not know; a proxy before it may not.
+    if ((request.headers["transfer-encoding"] ?? "chunked") !== "chunked") {
+      response.writeHead(400, { connection: "close" }).end()
+      return true
+    }
+    if (Number(request.headers["content-length"] ?? 0) > mostBody) {
+      refuse(response, new Access.BodyTooLarge({ most: mostBody }))
+      return true
+    }
+    const leave = clients.request(request)
+    if (leave === undefined) {
+      refuse(response, new Access.TooManyRequests({ retryAfterSeconds: 1 }))
+      return true
+    }
+    response.once("close", leave)
     const page = request.method === "GET" || request.method === "HEAD" ? pages.get(path) : undefined
     if (page === undefined) return false
     show(request, response, page())

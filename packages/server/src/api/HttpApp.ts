@@ -10,6 +10,7 @@ import type { Search } from "@daybook/log/search/Search"
 import * as Asks from "../ask/Asks.ts"
 import type { AccessToken } from "../http/AccessToken.ts"
 import * as Authorization from "./Authorization.ts"
+import * as Clients from "./Clients.ts"
 import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
 import * as PermissionsHandlers from "./PermissionsHandlers.ts"
@@ -40,7 +41,7 @@ const serverHandlers = ({ version }: Options) =>
   )
 
 /** The API. It requires the facade and the log of a runtime. */
-export const layer = (options: Options) =>
+export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) =>
   HttpApiBuilder.api(Api).pipe(
     Layer.provide([
       SessionsHandlers.layer,
@@ -52,7 +53,7 @@ export const layer = (options: Options) =>
       EventsHandlers.layer,
       serverHandlers(options)
     ]),
-    Layer.provide(Authorization.layer(options.token)),
+    Layer.provide(Authorization.layer(options.token, clients)),
     Layer.provide(Streams.layer),
     Layer.provideMerge(Drain.layer)
   )

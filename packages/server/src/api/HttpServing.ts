@@ -6,13 +6,16 @@
  * @module @daybook/server/api/HttpServing
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as FileSystem from "@effect/platform/FileSystem"
+import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Duration, Effect, Layer, Schema } from "effect"
+import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
-import { type Certificate, type HttpListener, listen } from "../http/HttpListener.ts"
+import { type Certificate, type HttpListener, listen, type Timeouts } from "../http/HttpListener.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
 import { unexpected } from "./Answers.ts"
+import * as Clients from "./Clients.ts"
 import * as Documents from "./Documents.ts"
 import { Drain } from "./Drain.ts"
 import * as Gate from "./Gate.ts"
@@ -37,6 +40,10 @@ export interface ServeOptions extends HttpApp.Options {
   readonly behindProxy?: boolean | undefined
   /** Other names of the server in `Host`. */
   readonly names?: ReadonlyArray<string> | undefined
+  /** What one client may hold, besides the defaults. */
+  readonly limits?: Partial<Clients.Limits> | undefined
+  /** How long a client may take to send a request, besides the defaults. */
+  readonly timeouts?: Partial<Timeouts> | undefined
   /** Further pages. */
   readonly pages?: Gate.Pages | undefined
 }
@@ -51,7 +58,6 @@ const maxConnections = 16_384
 /** How long requests may take when the server ends. */
 const lastRequests = Duration.seconds(10)
 
-/** How often connections without a request are looked for meanwhile. */
 const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effect.Effect<void>) =>
   Effect.gen(function* () {
     yield* drain
@@ -60,32 +66,45 @@ const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effec
     server.closeAllConnections()
   })
 
+/** A body of unknown length is read up to the limit. */
+const bounded = (mostBody: number) =>
+  Effect.provideService(HttpIncomingMessage.MaxBodySize, Option.some(FileSystem.Size(mostBody)))
+
 /** Serves until the scope closes. */
 export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOptions) {
   const { behindProxy = false, certificate, host, names = [], port } = options
   if (!isLoopback(host) && certificate === undefined && !behindProxy) return yield* new BindingRefused({ host })
   const scheme = certificate === undefined ? "http" : "https"
+  const limits = { ...Clients.defaultLimits, ...options.limits }
+  const { body: mostBody } = limits
+  const clients = Clients.make(limits, behindProxy)
   const context = yield* Layer.build(
     Layer.mergeAll(
-      HttpApp.layer(options),
+      HttpApp.layer(options, clients),
       HttpApiBuilder.Router.Live,
       HttpApiBuilder.Middleware.layer,
       NodeHttpServer.layerContext
     )
   )
   const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
-  const handle = yield* NodeHttpServer.makeHandler(Effect.catchAllCause(app, unexpected)).pipe(
-    fairly,
-    Effect.provide(context)
-  )
+  const handle = yield* NodeHttpServer.makeHandler(
+    bounded(mostBody)(Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)))
+  ).pipe(fairly, Effect.provide(context))
   const drain = yield* Effect.provide(Drain, context)
-  const listener = yield* listen({ host, port, certificate, maxConnections })
+  const listener = yield* listen({ host, port, certificate, maxConnections, timeouts: options.timeouts })
   const running = Count.make()
   let ends = false
   const answered = Gate.make({
     site: { host, names, scheme: behindProxy ? "any" : scheme },
     pages: new Map([...Documents.pages, ...(options.pages ?? [])]),
-    ends: () => ends
+    ends: () => ends,
+    clients,
+    mostBody
+  })
+  listener.server.on("connection", (socket) => {
+    const left = clients.connection(socket.remoteAddress ?? "")
+    if (left === undefined) socket.destroy()
+    else socket.once("close", left)
   })
   listener.server.on("request", (request, response) => {
     running.begin()

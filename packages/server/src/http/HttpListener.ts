@@ -24,6 +24,14 @@ export interface Certificate {
   readonly key: string
 }
 
+/** A client that takes longer is disconnected. A stream of events is a response, and lasts as long as it is read. */
+export interface Timeouts {
+  /** From the connection, or the last response, to the end of the headers. */
+  readonly headers: Duration.Duration
+  /** To the end of the body. */
+  readonly request: Duration.Duration
+}
+
 export interface ListenOptions {
   /** The address, or a name of it. */
   readonly host: string
@@ -32,6 +40,7 @@ export interface ListenOptions {
   readonly certificate?: Certificate | undefined
   /** More are closed at once. */
   readonly maxConnections: number
+  readonly timeouts?: Partial<Timeouts> | undefined
 }
 
 export interface HttpListener {
@@ -54,17 +63,18 @@ export const unusable = (port: number, cause: unknown): PortUnusable => {
   }
 }
 
-/** Slower headers and requests are closed; a stream of events is a response, and lasts as long as it is read. */
-const bounds = {
-  maxHeaderSize: 16_384,
-  headersTimeout: Duration.toMillis("10 seconds"),
-  requestTimeout: Duration.toMillis("30 seconds"),
-  keepAliveTimeout: Duration.toMillis("60 seconds"),
-  connectionsCheckingInterval: Duration.toMillis("2 seconds"),
-  noDelay: true
-}
+const defaultTimeouts: Timeouts = { headers: Duration.seconds(10), request: Duration.seconds(30) }
 
-const create = (certificate: Certificate | undefined): Server => {
+const create = ({ certificate, timeouts }: ListenOptions): Server => {
+  const { headers, request } = { ...defaultTimeouts, ...timeouts }
+  const bounds = {
+    maxHeaderSize: 16_384,
+    headersTimeout: Duration.toMillis(headers),
+    requestTimeout: Duration.toMillis(request),
+    keepAliveTimeout: Duration.toMillis("60 seconds"),
+    connectionsCheckingInterval: Math.ceil(Duration.toMillis(headers) / 5),
+    noDelay: true
+  }
   const server = certificate === undefined ? createServer(bounds) : createSecureServer({ ...bounds, ...certificate })
   server.maxHeadersCount = 100
   return server
@@ -85,9 +95,9 @@ const begin = (server: Server, { host, port }: ListenOptions) =>
 /** Listens until the scope closes, which closes all connections. */
 export const listen = (options: ListenOptions): Effect.Effect<HttpListener, PortUnusable, Scope.Scope> =>
   Effect.gen(function* () {
-    const { certificate, port } = options
+    const { port } = options
     const server = yield* Effect.acquireRelease(
-      Effect.try({ try: () => create(certificate), catch: (cause) => unusable(port, cause) }),
+      Effect.try({ try: () => create(options), catch: (cause) => unusable(port, cause) }),
       (made) =>
         Effect.sync(() => {
           made.close()

@@ -1,0 +1,85 @@
+/**
+ * Bounds what one client holds of a server: open requests per address and token, streams among them, connections per address, and
+ * wrong tokens per address and minute. Pure, but for what it counts. Spec: HT-26, HT-28 in specs/http.md.
+ */
+import type { IncomingMessage } from "node:http"
+import { isLoopback } from "../http/Site.ts"
+
+/** How much one client may hold. */
+export interface Limits {
+  /** Open requests of one token at one address, streams included. */
+  readonly requests: number
+  /** Connections of another machine. */
+  readonly connections: number
+  /** Wrong tokens of one address in a minute; further ones are refused as too many. */
+  readonly wrongTokens: number
+  /** Bytes of a body. Pictures and files stand in prompts as text. */
+  readonly body: number
+}
+
+export const defaultLimits: Limits = { requests: 2_048, connections: 512, wrongTokens: 30, body: 33_554_432 }
+
+export interface Clients {
+  /** The address of a client; behind a proxy, the one that the proxy saw. */
+  readonly addressOf: (request: IncomingMessage) => string
+  /** Begins a request; undefined if the client has too many. The returned function ends it. */
+  readonly request: (request: IncomingMessage) => (() => void) | undefined
+  /** Begins a connection, as `request`. */
+  readonly connection: (address: string) => (() => void) | undefined
+  /** Counts a wrong token; returns the seconds to wait if there were too many. */
+  readonly wrongToken: (address: string, now: number) => number | undefined
+}
+
+const minute = 60_000
+/** Addresses whose wrong tokens are remembered. */
+const rememberedAddresses = 4_096
+
+/** Counts open things by a key, up to a maximum. */
+const counter = (most: number) => {
+  const open = new Map<string, number>()
+  return (key: string): (() => void) | undefined => {
+    const before = open.get(key) ?? 0
+    if (before >= most) return undefined
+    open.set(key, before + 1)
+    return () => {
+      const now = (open.get(key) ?? 1) - 1
+      if (now > 0) open.set(key, now)
+      else open.delete(key)
+    }
+  }
+}
+
+const plain = (address: string | undefined): string => (address ?? "").replace(/^::ffff:/, "")
+
+/** The last entry is the proxy's own; a client can write the others. */
+const forwarded = (header: string | ReadonlyArray<string> | undefined): string | undefined =>
+  [header ?? []].flat().join(",").split(",").at(-1)?.trim().slice(0, 64) || undefined
+
+export const make = (limits: Limits, behindProxy: boolean): Clients => {
+  const requests = counter(limits.requests)
+  const connections = counter(limits.connections)
+  const wrong = new Map<string, { readonly since: number; readonly count: number }>()
+
+  const addressOf = ({ headers, socket }: IncomingMessage): string => {
+    const direct = plain(socket.remoteAddress)
+    return behindProxy ? (forwarded(headers["x-forwarded-for"]) ?? direct) : direct
+  }
+
+  return {
+    addressOf,
+    request: (request) => requests(`${addressOf(request)} ${request.headers.authorization ?? ""}`),
+    // Everyone on this machine has the same address, and so has everyone behind a proxy.
+    connection: (address) => (behindProxy || isLoopback(plain(address)) ? () => {} : connections(plain(address))),
+    wrongToken: (address, now) => {
+      const known = wrong.get(address)
+      const window = known !== undefined && now - known.since < minute ? known : { since: now, count: 0 }
+      wrong.delete(address)
+      wrong.set(address, { ...window, count: window.count + 1 })
+      for (const oldest of wrong.keys()) {
+        if (wrong.size <= rememberedAddresses) break
+        wrong.delete(oldest)
+      }
+      return window.count < limits.wrongTokens ? undefined : Math.ceil((window.since + minute - now) / 1_000)
+    }
+  }
+}
