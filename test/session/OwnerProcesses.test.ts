@@ -3,7 +3,7 @@
  * when it saw the owner renew. What is waited for is a line; time passes only where a process is to stand still for it.
  */
 import { join } from "node:path"
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { temporaryFolder } from "../support/Harness.ts"
@@ -39,75 +39,79 @@ const suspended = Effect.sleep("3 seconds")
 /** Less than the lease, and enough for a process that waits to look at the owner a few times. */
 const someLooks = Effect.sleep("300 millis")
 
-layer(Layer.scoped(Script, program), { excludeTestServices: true })((it) => {
-  it.scoped("EX-O2: a suspended machine takes no session away: owner and waiter stand still, and go on as before", () =>
-    Effect.gen(function* () {
-      const start = yield* processes(2_000)
-      const owner = yield* start("own")
-      const ownerID = yield* owns(owner, 1)
-      const waiter = yield* start("own")
-      // By the time of this answer the waiter has looked as well.
-      yield* says(`busy ${ownerID}`)(yield* start("ask"))
-      yield* owner.pause
-      yield* someLooks
-      yield* waiter.pause
-      yield* suspended
-      yield* waiter.goOn
-      yield* someLooks
-      yield* owner.goOn
-      yield* says(`busy ${ownerID}`)(yield* start("ask"))
-      yield* owner.kill
-      yield* owns(waiter, 2)
-    })
-  )
-
-  it.scoped("EX-O2: an owner that is stopped for ever is replaced after a lease, and is told when it goes on", () =>
-    Effect.gen(function* () {
-      const start = yield* processes(1_000)
-      const owner = yield* start("own")
-      yield* owns(owner, 1)
-      yield* owner.pause
-      yield* says("free")(yield* start("ask"))
-      const waiter = yield* start("own")
-      yield* owns(waiter, 3)
-      yield* owner.goOn
-      yield* says("lost")(owner)
-    })
-  )
-
-  it.scoped(
-    "EX-O3: an owner that was killed on this machine is seen at once, by one that waits and one that comes",
-    () =>
-      Effect.gen(function* () {
-        // No test waits for such a lease to end.
-        const start = yield* processes(60_000)
-        const owner = yield* start("own")
-        yield* owns(owner, 1)
-        const waiter = yield* start("own")
-        yield* owner.kill
-        yield* owns(waiter, 2)
-        yield* waiter.kill
-        yield* says("free")(yield* start("ask"))
-      })
-  )
-
-  it.scoped.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)(
-    "EX-O3: a process in another pid namespace neither takes a living owner for dead nor loses its session to one",
-    () =>
-      Effect.gen(function* () {
-        const apart = ["unshare", "--pid", "--fork", "--kill-child", "--uts"]
-        for (const [first, second] of [
-          [[], apart],
-          [apart, []]
-        ]) {
+// Each waits for leases of its own to end.
+describe.concurrent("owners in processes", () => {
+  layer(Layer.scoped(Script, program), { excludeTestServices: true })((it) => {
+    it.scoped(
+      "EX-O2: a suspended machine takes no session away: owner and waiter stand still, and go on as before",
+      () =>
+        Effect.gen(function* () {
           const start = yield* processes(2_000)
-          const owner = yield* start("own", first)
+          const owner = yield* start("own")
           const ownerID = yield* owns(owner, 1)
-          const waiter = yield* start("own", second)
-          yield* says(`busy ${ownerID}`)(yield* start("ask", second))
+          const waiter = yield* start("own")
+          // By the time of this answer the waiter has looked as well.
+          yield* says(`busy ${ownerID}`)(yield* start("ask"))
+          yield* owner.pause
+          yield* someLooks
+          yield* waiter.pause
+          yield* suspended
+          yield* waiter.goOn
+          yield* someLooks
+          yield* owner.goOn
+          yield* says(`busy ${ownerID}`)(yield* start("ask"))
           yield* owner.kill
           yield* owns(waiter, 2)
-        }
+        })
+    )
+
+    it.scoped("EX-O2: an owner that is stopped for ever is replaced after a lease, and is told when it goes on", () =>
+      Effect.gen(function* () {
+        const start = yield* processes(1_000)
+        const owner = yield* start("own")
+        yield* owns(owner, 1)
+        yield* owner.pause
+        yield* says("free")(yield* start("ask"))
+        const waiter = yield* start("own")
+        yield* owns(waiter, 3)
+        yield* owner.goOn
+        yield* says("lost")(owner)
       })
-  )
+    )
+
+    it.scoped(
+      "EX-O3: an owner that was killed on this machine is seen at once, by one that waits and one that comes",
+      () =>
+        Effect.gen(function* () {
+          // No test waits for such a lease to end.
+          const start = yield* processes(60_000)
+          const owner = yield* start("own")
+          yield* owns(owner, 1)
+          const waiter = yield* start("own")
+          yield* owner.kill
+          yield* owns(waiter, 2)
+          yield* waiter.kill
+          yield* says("free")(yield* start("ask"))
+        })
+    )
+
+    it.scoped.skipIf(process.platform !== "linux" || process.getuid?.() !== 0)(
+      "EX-O3: a process in another pid namespace neither takes a living owner for dead nor loses its session to one",
+      () =>
+        Effect.gen(function* () {
+          const apart = ["unshare", "--pid", "--fork", "--kill-child", "--uts"]
+          const replaces = (first: ReadonlyArray<string>, second: ReadonlyArray<string>) =>
+            Effect.gen(function* () {
+              const start = yield* processes(2_000)
+              const owner = yield* start("own", first)
+              const ownerID = yield* owns(owner, 1)
+              const waiter = yield* start("own", second)
+              yield* says(`busy ${ownerID}`)(yield* start("ask", second))
+              yield* owner.kill
+              yield* owns(waiter, 2)
+            })
+          yield* Effect.all([replaces([], apart), replaces(apart, [])], { concurrency: "unbounded", discard: true })
+        })
+    )
+  })
 })

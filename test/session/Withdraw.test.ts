@@ -189,6 +189,8 @@ const lostPromotion = <A, E>(
       const withdrawal = yield* Effect.fork(sessions.withdraw(id, second.id))
       yield* Queue.take(begun)
       yield* Deferred.succeed(gate, undefined)
+      // No later look is held.
+      yield* Effect.forkScoped(Effect.forever(look))
       yield* Queue.take(begun)
       yield* hold.open
       yield* Fiber.join(held)
