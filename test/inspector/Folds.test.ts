@@ -6,7 +6,7 @@ import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.t
 import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/fold/EventLine.ts"
 import { Epochs, longestText, mostChanges } from "../../packages/inspector/src/page/fold/Epochs.ts"
 import { type Block, changesOf } from "../../packages/inspector/src/page/fold/RequestBlocks.ts"
-import { Story } from "../../packages/inspector/src/page/fold/Story.ts"
+import { Story, storyTypes } from "../../packages/inspector/src/page/fold/Story.ts"
 import { longestSpans, mostRows, Timeline } from "../../packages/inspector/src/page/fold/Timeline.ts"
 import {
   boxAt,
@@ -128,6 +128,22 @@ describe("the story of a session", () => {
     assert.isBelow(epochs.epochs[0]?.baseline.length ?? 0, longestText + 100)
     assert.strictEqual(epochs.epochs[0]?.changes.length, mostChanges)
     assert.strictEqual(epochs.dropped, 7)
+  })
+})
+
+describe("the types of a story", () => {
+  it("IP-11: the events that are not asked for change nothing", () => {
+    const asked: ReadonlyArray<string> = storyTypes
+    const [whole, chosen] = [new Story(), new Story()]
+    for (const event of eventsOf(rich("t"))) {
+      whole.add(event)
+      if (asked.includes(event.type)) chosen.add(event)
+    }
+    assert.isBelow(chosen.count, whole.count)
+    assert.deepEqual(chosen.timeline.spans, whole.timeline.spans)
+    assert.deepEqual(chosen.spending, whole.spending)
+    assert.deepEqual(chosen.epochs, whole.epochs)
+    assert.deepEqual(chosen.turns, whole.turns)
   })
 })
 

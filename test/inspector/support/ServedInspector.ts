@@ -9,11 +9,15 @@ import { visit as visitWith, type VisitOptions } from "../../watch/support/Chrom
 import { bundled } from "../../../packages/inspector/scripts/page.mjs"
 
 /** The runtime, its API, the inspector, and the address. */
-export const layer = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
+export const layer = (
+  options: Partial<Daybook.Options> = {},
+  model: Parameters<typeof ScriptedModel.layer>[0] = {},
+  serving: ServedApi.Serving = {}
+) =>
   Layer.unwrapEffect(
     Effect.map(
       Effect.promise(() => bundled()),
-      (assets) => ServedApi.layer(options, model, { pages: Inspector.pages(assets) })
+      (assets) => ServedApi.layer(options, model, { ...serving, pages: Inspector.pages(assets) })
     )
   )
 

@@ -15,6 +15,36 @@ export interface Turn {
   readonly model: string
 }
 
+/** The types that a story is made of; the others are not asked for. */
+export const storyTypes = [
+  "session.created",
+  "session.next.prompted",
+  "session.next.prompt.admitted",
+  "session.next.prompt.promoted",
+  "session.next.prompt.withdrawn",
+  "session.next.activity.started",
+  "session.next.activity.settled",
+  "session.next.step.started",
+  "session.next.step.ended",
+  "session.next.step.failed",
+  "session.next.tool.called",
+  "session.next.tool.success",
+  "session.next.tool.failed",
+  "session.next.retried",
+  "session.next.compaction.started",
+  "session.next.compaction.ended",
+  "session.next.compaction.failed",
+  "session.next.request.framed",
+  "session.next.context.updated",
+  "session.next.context.pruned",
+  "session.next.instructions.discovered",
+  "session.next.budget.set",
+  "session.next.renamed",
+  "session.next.imported",
+  "session.next.branch.summarized",
+  "session.next.forked"
+] as const satisfies ReadonlyArray<SessionEvent["type"]>
+
 /** What ends with its activity, if nothing else ended it. */
 const ofActivity: ReadonlyArray<Lane> = ["turn", "tool"]
 

@@ -17,7 +17,7 @@ export type Query = Readonly<Record<string, string | number | undefined>>
 export const withQuery = (path: string, query: Query = {}): string => {
   const words = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) words.set(name, String(value))
-  return words.size === 0 ? path : `${path}?${words}`
+  return words.size === 0 ? path : `${path}${path.includes("?") ? "&" : "?"}${words}`
 }
 
 const failure = async (response: Response): Promise<ApiError> => {

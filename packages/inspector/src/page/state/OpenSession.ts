@@ -3,13 +3,14 @@
  * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/inspector.md.
  */
 import { signal } from "@preact/signals"
+import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
 import type { Frame } from "@daybook/api/wire/EventFrames"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { Input, Session } from "@daybook/log/domain/Message"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventFilter, filtersNothing, passes } from "../fold/EventLine.ts"
-import { Story } from "../fold/Story.ts"
-import { type Api, ApiError } from "../net/Api.ts"
+import { Story, storyTypes } from "../fold/Story.ts"
+import { type Api, ApiError, withQuery } from "../net/Api.ts"
 import { follow, type FollowState } from "../net/Follow.ts"
 import { joined } from "./Debounce.ts"
 import { EventPages } from "./EventPages.ts"
@@ -30,6 +31,7 @@ export class OpenSession {
   readonly record = signal<Session | undefined>(undefined)
   readonly inbox = signal<ReadonlyArray<Input>>([])
   readonly questions = signal<ReadonlyArray<PendingQuestion>>([])
+  readonly permissions = signal<ReadonlyArray<OpenPermission>>([])
   readonly state = signal<FollowState>("connecting")
   readonly error = signal<ApiError | undefined>(undefined)
   /** The sequence number of the last event. */
@@ -103,7 +105,7 @@ export class OpenSession {
     }
     this.storyState.value = "connecting"
     void follow(this.api, {
-      path: `${this.path}/events`,
+      path: withQuery(`${this.path}/events`, { types: storyTypes.join(",") }),
       signal: this.#abort.signal,
       state: (state) => {
         this.storyState.value = state
@@ -163,16 +165,33 @@ export class OpenSession {
     return this.api.send("POST", `${this.path}/questions/${messageID}/${encodeURIComponent(callID)}/dismiss`)
   }
 
+  /** Answers a call that waits for permission. */
+  async decide(ask: string, decision: unknown): Promise<void> {
+    await this.api.send("POST", `${this.path}/permissions/${encodeURIComponent(ask)}`, decision)
+    this.permissions.value = this.permissions.value.filter((each) => each.ask !== ask)
+  }
+
+  #waiting(): Promise<ReadonlyArray<OpenPermission>> {
+    return this.api.get(`${this.path}/permissions`)
+  }
+
+  /** Permissions wait in the server's memory and are no events: asks for them while the session works. */
+  async lookForPermissions(): Promise<void> {
+    this.permissions.value = await this.#waiting().catch(() => this.permissions.value)
+  }
+
   async #load(): Promise<void> {
     try {
-      const [record, inbox, questions] = await Promise.all([
+      const [record, inbox, questions, permissions] = await Promise.all([
         this.api.get<Session>(this.path),
         this.api.get<ReadonlyArray<Input>>(`${this.path}/prompts`),
-        this.api.get<ReadonlyArray<PendingQuestion>>(`${this.path}/questions`)
+        this.api.get<ReadonlyArray<PendingQuestion>>(`${this.path}/questions`),
+        this.#waiting()
       ])
       this.record.value = record
       this.inbox.value = inbox
       this.questions.value = questions
+      this.permissions.value = permissions
       this.error.value = undefined
     } catch (error) {
       this.#failed(error)

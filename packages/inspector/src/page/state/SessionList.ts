@@ -4,6 +4,7 @@
  */
 import { signal } from "@preact/signals"
 import type { Session } from "@daybook/log/domain/Message"
+import type { SearchPage } from "@daybook/log/search/Search"
 import type { SessionPage } from "@daybook/log/store/Pages"
 import { type Api, ApiError } from "../net/Api.ts"
 import { follow, type FollowState } from "../net/Follow.ts"
@@ -20,9 +21,13 @@ export class SessionList {
   readonly state = signal<FollowState>("connecting")
   readonly error = signal<ApiError | undefined>(undefined)
   readonly loaded = signal(false)
+  /** Texts of sessions that match the search; undefined if the server does not search. */
+  readonly found = signal<SearchPage | undefined>(undefined)
   readonly #api: Api
   readonly #abort = new AbortController()
   readonly #refresh: () => void
+  /** The server has an index. */
+  #searches = true
 
   constructor(api: Api) {
     this.#api = api
@@ -76,6 +81,18 @@ export class SessionList {
     return session
   }
 
+  /** A server without an index does not search; the list is found by titles and prompts all the same. */
+  async #searchTexts(): Promise<void> {
+    const query = this.search.value.trim()
+    const ask = () =>
+      this.#api.get<SearchPage>("/search", { query, limit: 20 }).catch((error: unknown) => {
+        this.#searches = !(error instanceof ApiError && error.status === 501)
+        return undefined
+      })
+    const found = query === "" || !this.#searches ? undefined : await ask()
+    if (query === this.search.value.trim()) this.found.value = found
+  }
+
   #page(cursor?: string): Promise<SessionPage> {
     const search = this.search.value.trim() || undefined
     return this.#api.get("/sessions", { limit: pageSize, search, cursor })
@@ -88,6 +105,7 @@ export class SessionList {
       this.cursor.value = page.cursor
       this.active.value = new Set(active)
       this.error.value = undefined
+      await this.#searchTexts()
     } catch (error) {
       this.#failed(error)
     }

@@ -1,29 +1,10 @@
 /** Prompts a session, shows what waits in its inbox, and answers its questions. Spec: IP-9 in specs/inspector.md. */
 import { useRef, useState } from "preact/hooks"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
-import { ApiError } from "../net/Api.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
+import { useAction } from "./Action.ts"
 import { Badge, Text } from "./Parts.tsx"
-
-/** Runs an action, and keeps the server's sentence if it refuses. */
-const useAction = () => {
-  const [error, setError] = useState<string | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const run = async (work: () => Promise<unknown>): Promise<boolean> => {
-    setBusy(true)
-    try {
-      await work()
-      setError(undefined)
-      return true
-    } catch (cause) {
-      setError(cause instanceof ApiError ? cause.message : String(cause))
-      return false
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { error, isBusy, run }
-}
+import { Permission } from "./Permission.tsx"
 
 const Inbox = ({ session }: { readonly session: OpenSession }) => {
   const { error, isBusy, run } = useAction()
@@ -127,6 +108,9 @@ export const Composer = ({ isRunning, session }: { readonly session: OpenSession
     <section class="composer" aria-label="Prompt">
       {session.questions.value.map((question) => (
         <Question key={`${question.messageID} ${question.callID}`} question={question} session={session} />
+      ))}
+      {session.permissions.value.map((permission) => (
+        <Permission key={permission.ask} permission={permission} session={session} />
       ))}
       <Inbox session={session} />
       <form

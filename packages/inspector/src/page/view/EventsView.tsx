@@ -20,14 +20,14 @@ const Row = ({
   seq
 }: {
   readonly seq: number
-  readonly event: SessionEvent | undefined
+  readonly event: SessionEvent | "absent" | undefined
   readonly isChosen: boolean
   readonly onChoose: () => void
 }) => (
   <button type="button" class="event" aria-pressed={isChosen} onClick={onChoose}>
     <span class="seq">{seq}</span>
-    {event === undefined ? (
-      <span class="soft">…</span>
+    {event === undefined || event === "absent" ? (
+      <span class="soft">{event === undefined ? "…" : "not sent"}</span>
     ) : (
       <>
         <span class="clock">{clockText(event.created)}</span>
@@ -135,7 +135,9 @@ export const EventsView = ({ at, session }: { readonly session: OpenSession; rea
             }}
           />
         )}
-        {event === undefined ? undefined : <Details event={event} onClose={() => choose(undefined)} />}
+        {event === undefined || event === "absent" ? undefined : (
+          <Details event={event} onClose={() => choose(undefined)} />
+        )}
       </div>
     </div>
   )

@@ -15,6 +15,9 @@ import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
 import { TranscriptView } from "./TranscriptView.tsx"
 
+/** Milliseconds. */
+const permissionsEvery = 1_500
+
 const names: Readonly<Record<Tab, string>> = {
   transcript: "Transcript",
   timeline: "Timeline",
@@ -97,6 +100,11 @@ export const SessionView = ({
   useEffect(() => {
     document.title = `${title} · Daybook`
   }, [title])
+  useEffect(() => {
+    if (!isActive) return
+    const timer = setInterval(() => void session.lookForPermissions(), permissionsEvery)
+    return () => clearInterval(timer)
+  }, [session, isActive])
   if (record === undefined && error !== undefined) return <Empty>{error.message}</Empty>
   return (
     <>
@@ -119,7 +127,7 @@ export const SessionView = ({
       <div class="view">
         <View session={session} route={route} />
       </div>
-      {route.tab === "transcript" || session.questions.value.length > 0 ? (
+      {route.tab === "transcript" || session.questions.value.length + session.permissions.value.length > 0 ? (
         <Composer session={session} isRunning={isActive} />
       ) : undefined}
     </>

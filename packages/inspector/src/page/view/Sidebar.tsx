@@ -1,5 +1,7 @@
 /** The sessions, newest first, and whether they work. Spec: IP-7 in specs/inspector.md. */
+import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
 import type { Session } from "@daybook/log/domain/Message"
+import { visible } from "../fold/Visible.ts"
 import { agoText, costText, folderText } from "../fold/Words.ts"
 import { hrefOf } from "../state/Route.ts"
 import type { SessionList } from "../state/SessionList.ts"
@@ -42,6 +44,43 @@ const Row = ({
   )
 }
 
+/** A text with its matches marked. */
+const Marked = ({ marks, snippet }: Pick<SearchHit, "marks" | "snippet">) => {
+  const parts = marks.flatMap(([start, end], index) => [
+    visible(snippet.slice(index === 0 ? 0 : marks[index - 1]?.[1], start)),
+    <mark key={start}>{visible(snippet.slice(start, end))}</mark>
+  ])
+  return (
+    <bdi>
+      {parts}
+      {visible(snippet.slice(marks.at(-1)?.[1] ?? 0))}
+    </bdi>
+  )
+}
+
+/** Texts of all sessions that match, the best first. */
+const Found = ({ page: { items, truncated } }: { readonly page: SearchPage }) => (
+  <section aria-label="Texts found">
+    <h2 class="group">In texts</h2>
+    <ul class="sessions">
+      {items.map(({ directory, hits, sessionID, title }) => (
+        <li key={sessionID} class="found">
+          <span class="session-title">
+            <Text>{title ?? folderText(directory)}</Text>
+          </span>
+          {hits.map(({ marks, role, seq, snippet }) => (
+            <a key={seq} class="hit" href={hrefOf(sessionID, "transcript", seq)}>
+              <span class="kind">{role}</span> <Marked marks={marks} snippet={snippet} />
+            </a>
+          ))}
+        </li>
+      ))}
+    </ul>
+    {items.length === 0 ? <p class="session-facts group">Nothing.</p> : undefined}
+    {truncated ? <p class="session-facts group">Older matches are left out.</p> : undefined}
+  </section>
+)
+
 export const Sidebar = ({ current, list }: { readonly list: SessionList; readonly current: string | undefined }) => {
   const now = useNow(5_000)
   const items = list.items.value
@@ -70,7 +109,8 @@ export const Sidebar = ({ current, list }: { readonly list: SessionList; readonl
           />
         ))}
       </ul>
-      {items.length === 0 && list.loaded.value ? (
+      {list.found.value === undefined ? undefined : <Found page={list.found.value} />}
+      {items.length === 0 && list.loaded.value && list.found.value === undefined ? (
         <p class="empty">
           {list.error.value?.message ??
             (list.search.value === "" ? "No session yet. A prompt begins one." : "No session matches.")}
