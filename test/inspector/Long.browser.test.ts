@@ -89,7 +89,9 @@ describe.runIf(hasChromium)("a long session", () => {
           assert.isAtMost(requests.filter((url) => url.endsWith("/messages")).length, 2)
 
           const story = Date.now()
+          const asked = page.waitForRequest(/\/events\?type=session\.created/)
           yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/timeline"`))
+          yield* act(() => asked)
           yield* act(() => page.locator(".timeline .bar", { hasText: /tool calls/ }).waitFor())
           yield* act(() =>
             page.locator('.timeline .bar [role="status"]', { hasText: /^$/ }).waitFor({ state: "attached" })

@@ -105,7 +105,7 @@ export class OpenSession {
     }
     this.storyState.value = "connecting"
     void follow(this.api, {
-      path: withQuery(`${this.path}/events`, { types: storyTypes.join(",") }),
+      path: withQuery(`${this.path}/events`, { type: storyTypes.join(",") }),
       signal: this.#abort.signal,
       state: (state) => {
         this.storyState.value = state
