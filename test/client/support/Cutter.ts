@@ -12,11 +12,11 @@ export interface Cutter {
 
 /**
  * Listens on a free port and passes bytes to the server at `url`. `budget` gives the bytes of answers after which each
- * connection breaks, possibly within a frame; undefined lets it live.
+ * connection breaks, possibly within a frame, by its number and its first request; undefined lets it live.
  */
 export const make = (
   url: string,
-  budget: (connection: number) => number | undefined
+  budget: (connection: number, request: string) => number | undefined
 ): Effect.Effect<Cutter, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<{ readonly cutter: Cutter; readonly close: () => void }>((resume) => {
@@ -25,8 +25,10 @@ export const make = (
       let connections = 0
       const server = createServer((near) => {
         const far = connect(Number(target.port), target.hostname)
-        let left = budget(connections) ?? Number.POSITIVE_INFINITY
+        const number = connections
         connections += 1
+        let left = Number.POSITIVE_INFINITY
+        near.once("data", (request) => (left = budget(number, String(request)) ?? left))
         const both = [near, far]
         const end = () => {
           for (const each of both) {

@@ -1,26 +1,13 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
 import { Duration } from "effect"
-import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"
 
 /** The event with the keys in their documented order (CL-12). */
-export const eventJson = (event: SessionEvent, terminal = false): string =>
-  jsonLine(
-    {
-      position: event.position,
-      seq: event.seq,
-      id: event.id,
-      type: event.type,
-      version: event.version,
-      sessionID: event.sessionID,
-      created: event.created,
-      data: event.data
-    },
-    terminal
-  )
+export const eventJson = (event: SessionEvent, terminal = false): string => jsonLine(inOrder(event), terminal)
 
 /** Sequence number, time, short type and content, truncated to a line (CL-13). */
 export const eventLine = (event: SessionEvent): string => {

@@ -307,6 +307,18 @@ export type Draft = DraftOf<DurableDefinition>
 export const SessionEvent = /* @__PURE__ */ (() => Schema.Union(...durableDefinitions.map(({ event }) => event)))()
 export type SessionEvent = typeof SessionEvent.Type
 /** The stored event of one type. */
+/** The event with its keys in the documented order, in which every output has them (CL-12, HT-44). */
+export const inOrder = ({ created, data, id, position, seq, sessionID, type, version }: SessionEvent) => ({
+  position,
+  seq,
+  id,
+  type,
+  version,
+  sessionID,
+  created,
+  data
+})
+
 export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
 /** A live event. */
 export const LiveEvent = /* @__PURE__ */ (() => Schema.Union(...liveDefinitions.map(({ event }) => event)))()

@@ -1,5 +1,5 @@
 /** Encodes frames once for all readers of an event. Pure, with a memory that ends with the event. Spec: HT-44, HT-49. */
-import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { inOrder, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { End, Seam } from "@daybook/api/wire/EventFrames"
 
 /** How frames are written. */
@@ -40,7 +40,7 @@ export const sse = (): Encoding => ({
   mediaType: "text/event-stream; charset=utf-8",
   opening: ": open\n\n",
   heartbeat: ": alive\n\n",
-  event: remembered((event, cursor) => frame("event", event, cursor)),
+  event: remembered((event, cursor) => frame("event", inOrder(event), cursor)),
   live: (event) => Buffer.from(frame("live", event)),
   seam: (seam) => Buffer.from(frame("replay.complete", seam, seam.cursor)),
   end: (end) => Buffer.from(frame("end", end))
@@ -53,7 +53,7 @@ export const ndjson = (): Encoding => ({
   mediaType: "application/x-ndjson",
   opening: "",
   heartbeat: "\n",
-  event: remembered((event, cursor) => line({ frame: "event", cursor, event })),
+  event: remembered((event, cursor) => line({ frame: "event", cursor, event: inOrder(event) })),
   live: (live) => Buffer.from(line({ frame: "live", live })),
   seam: (seam) => Buffer.from(line({ frame: "replay.complete", ...seam })),
   end: (end) => Buffer.from(line({ frame: "end", ...end }))
