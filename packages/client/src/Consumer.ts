@@ -1,0 +1,61 @@
+/**
+ * Runs consumers over a client: code that applies the events of a session, or of all sessions, and continues after a restart
+ * where it stopped. Each has a name and a cursor in a storage of the caller. Spec: HT-67 in specs/http.md.
+ *
+ * @module @daybook/client/Consumer
+ */
+import { Chunk, Effect, Stream } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { ConnectionError } from "./connection/ClientError.ts"
+import { DaybookClient } from "./DaybookClient.ts"
+import type { StreamError } from "./events/Connecting.ts"
+
+/** Keeps the cursors of consumers. A cursor that was stored is there after a crash, whole or as it was before. */
+export interface Storage<E = never> {
+  readonly load: (name: string) => Effect.Effect<string | undefined, E>
+  readonly store: (name: string, cursor: string) => Effect.Effect<void, E>
+}
+
+/** What a consumer follows, and how it applies it. */
+export interface Options<E, R, E2> {
+  /** Names its cursor in the storage. */
+  readonly name: string
+  /** The session to follow. Default: the feed of all sessions. */
+  readonly sessionID?: SessionID | undefined
+  /** False: it returns when the stored events are applied. */
+  readonly follow?: boolean | undefined
+  /**
+   * Applies events, in order. Its cursor is stored afterwards, so a crash in between delivers them again: use their
+   * positions as idempotency keys.
+   */
+  readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
+  readonly storage: Storage<E2>
+}
+
+/**
+ * Follows and applies. It returns only without `follow`, and fails otherwise: with `SessionNotFound` if its session is
+ * removed, with `CursorExpired` if its next events were pruned, with the error of `apply`.
+ */
+export const run = <E, R, E2>({
+  apply,
+  follow,
+  name,
+  sessionID,
+  storage
+}: Options<E, R, E2>): Effect.Effect<void, E | E2 | StreamError | ConnectionError, R | DaybookClient> =>
+  Effect.gen(function* () {
+    const client = yield* DaybookClient
+    const items = client.follow({ sessionID, after: yield* storage.load(name), follow })
+    yield* Stream.runForEachChunk(items, (chunk) =>
+      Effect.gen(function* () {
+        const [first, ...rest] = Chunk.toReadonlyArray(chunk).flatMap((item) =>
+          item.frame === "event" ? [item.event] : []
+        )
+        if (first !== undefined) yield* apply([first, ...rest])
+        const last = Chunk.findLast(chunk, ({ frame }) => frame !== "live")
+        if (last._tag === "Some" && "cursor" in last.value) yield* storage.store(name, last.value.cursor)
+      })
+    )
+  }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))
