@@ -64,7 +64,8 @@ describe("serve --http", () => {
         [["--http", "4310"], "an address with a port"],
         [["--http", "127.0.0.1:65536"], "an address with a port"],
         [["--http", "127.0.0.1:0", "--tls-cert", "x"], "--tls-cert and --tls-key come together"],
-        [["--agent", "build", "--behind-proxy"], "need --http"]
+        [["--agent", "build", "--behind-proxy"], "need --http"],
+        [["--agent", "build", "--http-root", "."], "need --http"]
       ] as const) {
         const ended = yield* here.run(["serve", ...words], { env })
         assert.deepEqual([ended.code, ended.stdout], [2, ""])

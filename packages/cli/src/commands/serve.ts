@@ -1,4 +1,5 @@
 /** `daybook serve`: serves agents and models on sockets and over HTTP, and keeps their files current. Spec: CL-120..CL-126, CL-300. */
+import { resolve } from "node:path"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
@@ -52,6 +53,12 @@ const httpName = Flags.repeated<string>(
   "answer under this host name too; may be repeated",
   (text) => (/^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name"))
 )
+const httpRoot = Flags.repeated<string>(
+  "http-root",
+  "DIR",
+  "sessions of HTTP clients work only in this folder and below; may be repeated",
+  (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
+)
 const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
 const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")
@@ -65,22 +72,26 @@ const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is 
 const httpOf = (given: {
   readonly http: Option.Option<{ readonly host: string; readonly port: number }>
   readonly httpName: ReadonlyArray<string>
+  readonly httpRoot: ReadonlyArray<string>
   readonly tlsCert: Option.Option<string>
   readonly tlsKey: Option.Option<string>
   readonly behindProxy: boolean
 }): Effect.Effect<HttpRequest | undefined, UsageError> => {
   const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
-  const { behindProxy, httpName: names } = given
+  const { behindProxy, httpName: names, httpRoot } = given
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
   if (Option.isNone(given.http)) {
-    return cert !== undefined || behindProxy || names.length > 0
-      ? new UsageError({ message: "--http-name, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT" })
+    return cert !== undefined || behindProxy || names.length + httpRoot.length > 0
+      ? new UsageError({
+          message: "--http-name, --http-root, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT"
+        })
       : Effect.succeed(undefined)
   }
   const tls = cert === undefined || key === undefined ? undefined : { cert, key }
-  return Effect.succeed({ ...given.http.value, names, tls, behindProxy })
+  const roots = httpRoot.map((root) => resolve(root))
+  return Effect.succeed({ ...given.http.value, names, roots, tls, behindProxy })
 }
 
 export const serve = {
@@ -107,6 +118,7 @@ export const serve = {
     model,
     http,
     httpName,
+    httpRoot,
     tlsCert,
     tlsKey,
     behindProxy,
@@ -136,6 +148,7 @@ export const serve = {
       model: model.options,
       http: http.options,
       httpName: httpName.options,
+      httpRoot: httpRoot.options,
       tlsCert: tlsCert.options,
       tlsKey: tlsKey.options,
       behindProxy: behindProxy.options,

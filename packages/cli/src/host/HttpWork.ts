@@ -24,6 +24,8 @@ export interface HttpRequest {
   /** The files of the certificate with its chain, and of its key. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly behindProxy: boolean
+  /** The folders that sessions may work in; every one if there is none. */
+  readonly roots: ReadonlyArray<string>
 }
 
 /** Where the API is served, and the inspector with the server's token. */
@@ -50,7 +52,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
   filename: string,
   asks: Asks.Asks
 ) {
-  const { behindProxy, host, names, port, tls } = request
+  const { behindProxy, host, names, port, roots, tls } = request
   const token = yield* HttpToken.ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -61,6 +63,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     host,
     port,
     names,
+    roots,
     behindProxy,
     certificate,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })

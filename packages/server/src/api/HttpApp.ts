@@ -15,6 +15,7 @@ import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
 import * as PermissionsHandlers from "./PermissionsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
+import * as Roots from "./Roots.ts"
 import * as SearchHandlers from "./SearchHandlers.ts"
 import * as SessionsHandlers from "./SessionsHandlers.ts"
 import * as Streams from "./Streams.ts"
@@ -27,6 +28,8 @@ export interface Options {
   readonly version: string
   /** Connects permissions of the runtime with clients; without it, clients see no permissions. */
   readonly asks?: Asks.Asks | undefined
+  /** The folders that sessions may work in, with those below them; every folder by default. */
+  readonly roots?: ReadonlyArray<string> | undefined
   /** Searches the texts of sessions; without it, searches are refused. */
   readonly search?: typeof Search.Service | undefined
 }
@@ -44,7 +47,7 @@ const serverHandlers = ({ version }: Options) =>
 export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) =>
   HttpApiBuilder.api(Api).pipe(
     Layer.provide([
-      SessionsHandlers.layer,
+      SessionsHandlers.layer(Roots.make(options.roots ?? [])),
       TranscriptHandlers.layer,
       WorkHandlers.layer,
       QuestionsHandlers.layer,
