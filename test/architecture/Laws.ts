@@ -20,6 +20,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   server: ["log", "core", "transcript", "files", "api"],
   client: ["log", "core", "api"],
   inspector: ["log", "core", "api"],
+  conformance: [],
   cli: [
     "log",
     "core",

@@ -1,0 +1,8 @@
+/**
+ * The public API of `@daybook/conformance`.
+ *
+ * @module @daybook/conformance
+ */
+export { type Law, laws } from "./Laws.ts"
+export type { Target } from "./Target.ts"
+export { report, type Verdict, verify } from "./Verdict.ts"
