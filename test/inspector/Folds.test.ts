@@ -280,6 +280,8 @@ describe("events in a line", () => {
     assert.strictEqual(kindOf("session.next.tool.failed"), "problem")
     assert.strictEqual(kindOf("session.next.later.type"), "session")
     if (called !== undefined) assert.strictEqual(summaryOf(called), 'read · {"path":"src/total.ts"}')
+    const success = events.find(({ type }) => type === "session.next.tool.success")
+    if (success !== undefined) assert.match(summaryOf(success), /^export const total/)
     for (const event of events) assert.isAtMost(summaryOf(event).length, 240)
   })
 

@@ -40,6 +40,9 @@ const fields = ["text", "title", "command", "summary", "agent", "path", "trigger
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+const textOf = (part: unknown): ReadonlyArray<string> =>
+  isRecord(part) && typeof part["text"] === "string" ? [part["text"]] : []
+
 /** The longest summary, in characters. */
 const longest = 240
 
@@ -54,7 +57,8 @@ const mainText = (data: Readonly<Record<string, unknown>>): string => {
     return typeof value === "string" && value !== "" ? [value] : []
   })
   const input = isRecord(data["input"]) ? [JSON.stringify(data["input"])] : []
-  return [...inner, ...own, ...input].join(" \u00b7 ")
+  const content = Array.isArray(data["content"]) ? data["content"].flatMap(textOf) : []
+  return [...inner, ...own, ...input, ...content].join(" \u00b7 ")
 }
 
 /** The event's main text on one line, shortened; its data as JSON if it has none. */

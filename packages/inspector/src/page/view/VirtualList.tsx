@@ -67,7 +67,7 @@ export const VirtualList = (props: VirtualListProps) => {
   const size = virtualizer.getTotalSize()
   useLayoutEffect(() => {
     if (stick && isAtEnd.current && count > 0) virtualizer.scrollToIndex(count - 1, { align: "end" })
-  }, [count, size, stick])
+  }, [count, size, stick, virtualizer.scrollRect?.height])
   useEffect(() => {
     if (at === undefined || at < 0 || at >= count) return
     isAtEnd.current = false
