@@ -98,6 +98,38 @@ it.scoped("HT-62: a stream gives up when no connection succeeded for two minutes
   })
 )
 
+it.scoped("HT-69: a resume that goes on is waited for, and started once", () =>
+  Effect.gen(function* () {
+    const asked: Array<string> = []
+    const tokens = { input: 0, output: 0, reasoning: 0, cache: { read: 0, write: 0 } }
+    const session = { id: sessionID, location: { directory: "/" }, cost: 0, tokens, createdAt: 0, updatedAt: 0 }
+    const server = yield* Rude.serve((number, response, { method, url }) => {
+      asked.push(`${method} ${url}`)
+      Rude.refuses(response, 200, { settled: number === 2, session })
+    })
+    yield* (yield* clientOf(server.url)).resume(sessionID)
+    const wait = `GET /sessions/${sessionID}/wait`
+    assert.deepEqual(asked, [`POST /sessions/${sessionID}/resume`, wait, wait])
+  })
+)
+
+it.scoped("HT-61: a connection after the seam gives no second one", () =>
+  Effect.gen(function* () {
+    const cursor = "d1.00000000.1.1"
+    const seam = Rude.frame("replay.complete", { cursor }, cursor)
+    const server = yield* Rude.serve((number, response) => {
+      Rude.streams(response, ...(number === 0 ? [renamed(1), seam] : [seam, renamed(2)]))
+      if (number === 0) response.end()
+    })
+    const client = yield* clientOf(server.url)
+    const items = yield* client.eventsMarked({ sessionID }).pipe(Stream.take(3), Stream.runCollect, withoutDelays)
+    assert.deepEqual(
+      Chunk.toReadonlyArray(items).map((item) => (item.type === "replay.complete" ? item : item.seq)),
+      [1, { type: "replay.complete", cursor: 1 }, 2]
+    )
+  })
+)
+
 it.scoped("HT-61: events of types that the client does not know move its cursor, and nothing else", () =>
   Effect.gen(function* () {
     const asked: Array<string | undefined> = []
