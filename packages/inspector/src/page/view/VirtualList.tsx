@@ -66,7 +66,8 @@ export const VirtualList = (props: VirtualListProps) => {
   const isAtEnd = useRef(stick && at === undefined)
   const size = virtualizer.getTotalSize()
   useLayoutEffect(() => {
-    if (stick && isAtEnd.current && count > 0) virtualizer.scrollToIndex(count - 1, { align: "end" })
+    // Not by the virtualizer, which would go on to scroll for some frames, against a reader who scrolls away.
+    if (stick && isAtEnd.current && scroller.current !== null) scroller.current.scrollTop = size
   }, [count, size, stick, virtualizer.scrollRect?.height])
   useEffect(() => {
     if (at === undefined || at < 0 || at >= count) return
