@@ -102,8 +102,6 @@ describe.runIf(hasChromium)("the inspector", () => {
         const { id } = yield* newSession("/tmp")
         const model = yield* Script.ScriptedModel
         const sessions = yield* Sessions
-        const gate = yield* Effect.makeSemaphore(1)
-        yield* gate.take(1)
         yield* say(id, "first")
         yield* model.request
         const { page } = yield* visit(`/sessions/${id}/transcript`)
@@ -163,6 +161,23 @@ describe.runIf(hasChromium)("the inspector", () => {
         yield* shows(page, /^2 events found$/)
         yield* act(() => page.getByRole("region", { name: "Events" }).getByRole("button").first().click())
         yield* act(() => page.getByRole("complementary", { name: /^Event \d+$/ }).waitFor())
+      })
+    )
+
+    it.scoped("IP-21: Alt with arrows changes the view and the session", () =>
+      Effect.gen(function* () {
+        yield* Sample.store("ses_alt", Sample.rich("alt"))
+        const { page } = yield* visit("/sessions/ses_alt/transcript")
+        yield* act(() => page.locator('.session[aria-current="page"]').waitFor())
+        yield* act(() => page.keyboard.press("Alt+ArrowRight"))
+        yield* shows(page, views.timeline)
+        yield* act(() => page.keyboard.press("Alt+ArrowLeft"))
+        yield* shows(page, views.transcript)
+        const before = page.url()
+        yield* act(() => page.keyboard.press("Alt+ArrowDown"))
+        yield* act(() => page.waitForURL((url) => String(url) !== before))
+        yield* act(() => page.keyboard.press("Alt+ArrowUp"))
+        yield* act(() => page.waitForURL(before))
       })
     )
 

@@ -147,10 +147,6 @@ export class OpenSession {
     return this.api.send("POST", `${this.path}/interrupt`, {})
   }
 
-  resume(): Promise<unknown> {
-    return this.api.send("POST", `${this.path}/resume`)
-  }
-
   withdraw(messageID: string): Promise<unknown> {
     return this.api.send("DELETE", `${this.path}/prompts/${messageID}`)
   }

@@ -74,13 +74,6 @@ export class SessionList {
     this.cursor.value = page.cursor
   }
 
-  /** Begins a session in the folder of another one. */
-  async create(directory: string): Promise<Session | undefined> {
-    const session = await this.#api.send<Session>("POST", "/sessions", { location: { directory } })
-    this.#refresh()
-    return session
-  }
-
   /** A server without an index does not search; the list is found by titles and prompts all the same. */
   async #searchTexts(): Promise<void> {
     const query = this.search.value.trim()
