@@ -28,10 +28,21 @@ const folder = emptyFolder("daybook-pack-")
 let tarballs: ReadonlyArray<string> = []
 /** An application with the newest supported versions. */
 let newest = ""
+/** The files of each package before anything ran: a command stores its compiled code beside its bundle (CL-292). */
+let unpacked: ReadonlyMap<string, ReadonlyArray<string>> = new Map()
+
+const packageFolder = (name: string) => join(newest, "node_modules", "@daybook", name)
+
+const filesIn = (from: string): ReadonlyArray<string> =>
+  readdirSync(from, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(from, join(entry.parentPath, entry.name)))
+    .sort()
 
 beforeAll(async () => {
   tarballs = await pack(folder)
   newest = await application("newest", join(root, "node_modules"))
+  unpacked = new Map(packages.map((name) => [name, filesIn(packageFolder(name))]))
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -106,12 +117,8 @@ describe("the packed packages", () => {
 })
 
 describe.each(packages)("the tarball of %s", (name) => {
-  const here = () => join(newest, "node_modules", "@daybook", name)
-  const files = () =>
-    readdirSync(here(), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => relative(here(), join(entry.parentPath, entry.name)))
-      .sort()
+  const here = () => packageFolder(name)
+  const files = () => unpacked.get(name) ?? []
   const read = (file: string) => readFileSync(join(here(), file), "utf8")
   const isLibrary = name !== "cli"
 
@@ -124,7 +131,7 @@ describe.each(packages)("the tarball of %s", (name) => {
       []
     )
     if (!isLibrary) return
-    const modules = files().filter((file) => /^dist\/.*\.js$/.test(file))
+    const modules = files().filter((file) => /^dist\/(?!bundle\/).*\.js$/.test(file))
     assert.isAbove(modules.length, 1)
     for (const module of modules) {
       for (const map of [`${module}.map`, module.replace(/\.js$/, ".d.ts.map")]) {
@@ -142,7 +149,7 @@ describe.each(packages)("the tarball of %s", (name) => {
       ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
     ])
     const imports = /(?:^(?:import|export|\}) [^"\n]*?from |^import |\bimport\()"((?:@[^/"]+\/)?[^./"][^/"]*)[^"]*"/gm
-    for (const file of files().filter((each) => isLibrary && /^dist\/.*\.(?:js|d\.ts)$/.test(each))) {
+    for (const file of files().filter((each) => isLibrary && /^dist\/(?!bundle\/).*\.(?:js|d\.ts)$/.test(each))) {
       const code = read(file).replaceAll(/\/\*[\s\S]*?\*\//g, "")
       for (const [, imported = ""] of code.matchAll(imports)) {
         assert.isTrue(imported.startsWith("node:") || known.has(imported), `${file} imports ${imported}`)
