@@ -3,7 +3,7 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Array as Arr, Effect, Schema, Stream } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { Api } from "@daybook/api"
 import * as Cursor from "@daybook/api/wire/Cursor"
 import type { EndReason } from "@daybook/api/wire/EventFrames"
@@ -11,9 +11,17 @@ import { failures } from "@daybook/api/wire/Failure"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { DurableType, SessionEvent } from "@daybook/log/events/SessionEvents"
-import { CursorAhead, EventLog, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import {
+  CursorAhead,
+  CursorExpired,
+  EventLog,
+  EventUnreadable,
+  LogUnavailable,
+  SessionNotFound
+} from "@daybook/log/log/EventLog"
 import { SessionStore, type SessionSnapshot } from "@daybook/log/store/SessionStore"
 import { restarting, snapshotOf } from "./Restarting.ts"
+import { Hubs } from "./Hubs.ts"
 import { Streams } from "./Streams.ts"
 
 const StreamError = Schema.Union(SessionNotFound, CursorAhead, Cursor.Expired, EventUnreadable, LogUnavailable)
@@ -33,6 +41,12 @@ const among = (types: ReadonlyArray<DurableType> | undefined) => {
   return ({ type }: SessionEvent) => wanted.has(type)
 }
 
+/** An error of a hub for its reader. */
+const lostTo =
+  (restart: (expired: CursorExpired) => Cursor.Expired) =>
+  <E extends Exclude<StreamError, Cursor.Expired>>(error: E | CursorExpired): E | Cursor.Expired =>
+    error instanceof CursorExpired ? restart(error) : error
+
 /** The stream has been written. */
 const written = HttpServerResponse.empty()
 
@@ -49,23 +63,11 @@ const placeIn = Effect.fnUntraced(function* (sessionID: SessionID, text: string 
   return { from: { sessionID, after, incarnation: life }, at, restart }
 })
 
-/** The position of the latest event of all sessions: a cursor ahead of it names it. */
-const latest = Effect.gen(function* () {
-  const log = yield* EventLog
-  const page = log.readFeed({ after: Number.MAX_SAFE_INTEGER, gaps: true, limit: 1 })
-  return yield* page.pipe(
-    Effect.map(({ position }) => position),
-    Effect.catchTags({
-      CursorAhead: ({ latest }) => Effect.succeed(latest),
-      CursorExpired: ({ floor }) => Effect.succeed(floor)
-    })
-  )
-})
-
 /** Events of sessions and of the feed. */
 export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
   Effect.gen(function* () {
-    const [log, sessions, store, streams] = [yield* EventLog, yield* Sessions, yield* SessionStore, yield* Streams]
+    const [log, sessions, store] = [yield* EventLog, yield* Sessions, yield* SessionStore]
+    const [hubs, streams] = [yield* Hubs, yield* Streams]
     const stateOf = ({ floor, incarnation, session, sessionID }: SessionSnapshot) => ({
       sessionID,
       ...(session === undefined ? {} : { session }),
@@ -89,10 +91,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
         }))
       )
       .handle("feedHead", () =>
-        latest.pipe(
-          Effect.map((position) => ({ cursor: Cursor.format({ database: log.identity, position }) })),
-          Effect.provideService(EventLog, log)
-        )
+        Effect.map(hubs.latest, (position) => ({ cursor: Cursor.format({ database: log.identity, position }) }))
       )
       .handleRaw("events", ({ headers, path, request, urlParams }) =>
         Effect.gen(function* () {
@@ -102,12 +101,18 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             urlParams.incarnation
           )
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: Stream.catchTag(log.tailMarked(from), "CursorExpired", (expired) => Stream.fail(restart(expired))),
+            start: from.after,
+            page: (after) =>
+              log.read({ ...from, after }).pipe(
+                Effect.map(({ cursor, events, hasMore }) => ({ events, position: cursor, hasMore })),
+                Effect.catchTag("CursorExpired", restart)
+              ),
+            hub: hubs.session(from),
+            lost: lostTo(restart),
             wanted: among(urlParams.type),
             live: urlParams.live === "1" ? log.subscribe({ sessionID: path.sessionID }) : undefined,
-            cursorOf: ({ seq }) => at(seq),
-            seamOf: ({ cursor }) => at(cursor),
-            start: at(from.after),
+            positionOf: ({ seq }) => seq,
+            cursorAt: at,
             follow: urlParams.follow !== "0",
             failed
           })
@@ -122,13 +127,13 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
           const at = (position: number) => Cursor.format({ database, position })
           const restart = restarting(at, "/snapshots")
           yield* streams.serve(responseOf(request), request.headers["accept"], {
-            events: Stream.catchTag(log.feedMarked({ after }), "CursorExpired", (expired) =>
-              Stream.fail(restart(expired))
-            ),
+            start: after,
+            page: (position) => Effect.catchTag(log.readFeed({ after: position }), "CursorExpired", restart),
+            hub: hubs.feed,
+            lost: lostTo(restart),
             wanted: among(urlParams.type),
-            cursorOf: ({ position }) => at(position),
-            seamOf: ({ cursor }) => at(cursor),
-            start: at(after),
+            positionOf: ({ position }) => position,
+            cursorAt: at,
             follow: urlParams.follow !== "0",
             failed
           })

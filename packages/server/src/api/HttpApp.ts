@@ -18,6 +18,7 @@ import * as QuestionsHandlers from "./QuestionsHandlers.ts"
 import * as Roots from "./Roots.ts"
 import * as SearchHandlers from "./SearchHandlers.ts"
 import * as SessionsHandlers from "./SessionsHandlers.ts"
+import * as Hubs from "./Hubs.ts"
 import * as Streams from "./Streams.ts"
 import * as TranscriptHandlers from "./TranscriptHandlers.ts"
 import * as WorkHandlers from "./WorkHandlers.ts"
@@ -57,6 +58,6 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
       serverHandlers(options)
     ]),
     Layer.provide(Authorization.layer(options.token, clients)),
-    Layer.provide(Streams.layer),
+    Layer.provide([Streams.layer, Hubs.layer]),
     Layer.provideMerge(Drain.layer)
   )

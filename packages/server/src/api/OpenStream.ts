@@ -12,6 +12,10 @@ export class Lost extends Data.TaggedError("Lost")<{ readonly reason: "slow" | "
 export interface OpenStream {
   /** Writes frames, and waits until the reader can take more. Fails when there is no reader any more. */
   readonly write: (frames: ReadonlyArray<Buffer>) => Effect.Effect<void, Lost>
+  /** Writes frames at once; false if the reader cannot take more now. */
+  readonly offer: (frames: ReadonlyArray<Buffer>) => boolean
+  /** Waits until the reader can take more. */
+  readonly ready: Effect.Effect<void, Lost>
   /** Writes the last frame, and ends the response. */
   readonly end: (frame: Buffer) => Effect.Effect<void>
   /** Shows the reader that the connection lives, unless frames wait for it. */
@@ -77,17 +81,27 @@ export const open = (response: ServerResponse, encoding: Encoding): Effect.Effec
       }),
       () => Effect.sync(() => response.destroy())
     )
+    const ready = Effect.suspend((): Effect.Effect<void, Lost> => {
+      if (response.destroyed) return new Lost({ reason: "gone" })
+      if (!response.writableNeedDrain) return Effect.void
+      return Effect.timeoutFail(drained(response), {
+        duration: stalledAfter,
+        onTimeout: () => new Lost({ reason: "slow" })
+      })
+    })
     const writeOne = (bytes: Buffer) =>
-      Effect.suspend((): Effect.Effect<void, Lost> => {
-        if (response.destroyed) return new Lost({ reason: "gone" })
-        if (response.write(bytes)) return Effect.void
-        return Effect.timeoutFail(drained(response), {
-          duration: stalledAfter,
-          onTimeout: () => new Lost({ reason: "slow" })
-        })
+      Effect.suspend(() => {
+        if (!response.destroyed) response.write(bytes)
+        return ready
       })
     return {
       write: (frames) => Effect.forEach(joined(frames), writeOne, { discard: true }),
+      offer: (frames) => {
+        if (response.destroyed) return false
+        for (const bytes of joined(frames)) response.write(bytes)
+        return !response.writableNeedDrain
+      },
+      ready,
       end: (frame) =>
         Effect.sync(() => response.end(frame)).pipe(
           Effect.zipRight(Deferred.await(ended)),

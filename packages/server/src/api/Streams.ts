@@ -1,31 +1,43 @@
 /**
- * The open streams of a server: encodes their frames once, keeps them alive, and ends them when the server drains. Spec:
- * HT-44..HT-52 in specs/http.md.
+ * The open streams of a server: sends what is stored, then follows with the hub, keeps streams alive, and ends them when the
+ * server drains. Spec: HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import { Chunk, Context, Duration, Effect, Either, Layer, Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Schedule, type Scope, Stream } from "effect"
 import type { End } from "@daybook/api/wire/EventFrames"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { LiveSubscription, ReplayComplete } from "@daybook/log/log/EventLog"
+import type { LiveSubscription } from "@daybook/log/log/EventLog"
 import { Drain } from "./Drain.ts"
 import * as EventEncoding from "./EventEncoding.ts"
+import type { Hub, Reader } from "./Hub.ts"
 import * as LiveDeltas from "./LiveDeltas.ts"
 import * as OpenStream from "./OpenStream.ts"
 
+/** Stored events after a position. */
+export interface Page {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Where the next page begins. */
+  readonly position: number
+  readonly hasMore: boolean
+}
+
 /** What a stream sends. */
-export interface Source<E> {
-  /** Stored events, one seam, then new events. */
-  readonly events: Stream.Stream<SessionEvent | ReplayComplete, E>
+export interface Source<E, F> {
+  /** The position that the stream begins after. */
+  readonly start: number
+  readonly page: (after: number) => Effect.Effect<Page, E>
+  readonly hub: Effect.Effect<Hub<F>, F, Scope.Scope>
+  /** An error of the hub as the reader gets it. */
+  readonly lost: (error: F) => E
+  /** False ends the stream where stored events end. */
+  readonly follow: boolean
   /** Which events are sent; the cursor also passes the others. All by default. */
   readonly wanted?: ((event: SessionEvent) => boolean) | undefined
   /** Deltas of the running turn, sent after the seam. */
   readonly live?: Effect.Effect<LiveSubscription, never, Scope.Scope> | undefined
-  readonly cursorOf: (event: SessionEvent) => string
-  readonly seamOf: (seam: ReplayComplete) => string
-  /** The cursor that the stream begins with. */
-  readonly start: string
-  /** False ends the stream at the seam. */
-  readonly follow: boolean
+  readonly positionOf: (event: SessionEvent) => number
+  /** The text of a cursor at a position. */
+  readonly cursorAt: (position: number) => string
   /** The last frame after a failure; its error goes to the reader. */
   readonly failed: (error: E) => Omit<End, "cursor">
 }
@@ -37,88 +49,127 @@ export class Streams extends Context.Tag("@daybook/server/Streams")<
   Streams,
   {
     /** Writes a stream to the response until it ends. Fails, with nothing written, if its first events cannot be read. */
-    readonly serve: <E>(
+    readonly serve: <E, F>(
       response: ServerResponse,
       accept: string | undefined,
-      source: Source<E>
+      source: Source<E, F>
     ) => Effect.Effect<void, E>
   }
 >() {}
 
-const isSeam = (item: SessionEvent | ReplayComplete): item is ReplayComplete => item.type === "replay.complete"
-
-/** The items after the first chunk, which is read at once: a source that cannot be read is a status, not a stream. */
-const begun = <A, E>(items: Stream.Stream<A, E>) =>
-  Effect.gen(function* () {
-    const pull = yield* Stream.toPull(items)
-    const first = yield* Effect.catchAll(
-      pull,
-      Option.match({ onNone: () => Effect.succeed(Chunk.empty<A>()), onSome: (error) => Effect.fail(error) })
-    )
-    return Stream.concat(Stream.fromChunk(first), Stream.repeatEffectChunkOption(pull))
-  })
-
-/** Deltas may be taken. */
-const bell = { type: "bell" } as const
-
-type Item = SessionEvent | ReplayComplete | typeof bell
-
-/** Hears deltas until the scope closes; the stream rings when there are new ones. After an overflow it is silent. */
-const hearing = ({ live, soFar }: LiveSubscription) =>
-  Effect.gen(function* () {
-    const deltas = LiveDeltas.make(soFar)
-    const rings = yield* Effect.acquireRelease(Queue.sliding<typeof bell>(1), Queue.shutdown)
-    const hear = Stream.runForEachChunk(live, (chunk) => {
-      Chunk.forEach(chunk, deltas.heard)
-      return Queue.offer(rings, bell)
-    })
-    yield* Effect.forkScoped(Effect.ignore(hear))
-    return { deltas, rings: Stream.fromQueue(rings) }
-  })
-
-type Hearing = Effect.Effect.Success<ReturnType<typeof hearing>>
-
-/** Turns items into frames, and knows the cursor behind the last one. */
-const framesOf = <E>(
-  { cursorOf, seamOf, start, wanted = () => true }: Source<E>,
+/** Turns events into frames, and knows the position behind the last one. */
+const framesOf = <E, F>(
+  { cursorAt, positionOf, start, wanted = () => true }: Source<E, F>,
   encoding: EventEncoding.Encoding,
   deltas: LiveDeltas.LiveDeltas | undefined
 ) => {
-  let [cursor, follows] = [start, false]
-  const frame = (item: SessionEvent | ReplayComplete): ReadonlyArray<Buffer> => {
-    if (isSeam(item)) {
-      follows = true
-      cursor = seamOf(item)
-      return [encoding.seam({ cursor })]
-    }
-    deltas?.stored(item)
-    cursor = cursorOf(item)
-    return wanted(item) ? [encoding.event(item, cursor)] : []
-  }
+  let [position, follows] = [start, false]
+  const waiting = () => (follows && deltas !== undefined ? deltas.take().map(encoding.live) : [])
   return {
-    cursor: () => cursor,
-    of: (items: ReadonlyArray<Item>): ReadonlyArray<Buffer> => {
-      const stored = items.flatMap((item) => (item.type === "bell" ? [] : frame(item)))
-      return follows && deltas !== undefined ? [...stored, ...deltas.take().map(encoding.live)] : stored
+    position: () => position,
+    cursor: () => cursorAt(position),
+    of: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
+      const frames = events.flatMap((event) => {
+        deltas?.stored(event)
+        position = positionOf(event)
+        return wanted(event) ? [encoding.event(event, cursorAt(position))] : []
+      })
+      return [...frames, ...waiting()]
+    },
+    /** Events of unknown types stand before this position. */
+    passed: (through: number) => {
+      position = Math.max(position, through)
+    },
+    seam: (): ReadonlyArray<Buffer> => {
+      follows = true
+      return [encoding.seam({ cursor: cursorAt(position) }), ...waiting()]
     }
   }
 }
 
-/** Writes the frames of the items; returns the cursor behind the last one, and how the source ended. */
-const pump = <E>(
-  items: Stream.Stream<Item, E>,
-  source: Source<E>,
-  stream: OpenStream.OpenStream,
-  encoding: EventEncoding.Encoding,
-  heard: Hearing | undefined
-) => {
-  const frames = framesOf(source, encoding, heard?.deltas)
-  const all = heard === undefined ? items : Stream.merge(items, heard.rings, { haltStrategy: "left" })
-  return Stream.runForEachChunk(all, (chunk) => stream.write(frames.of(Chunk.toReadonlyArray(chunk)))).pipe(
-    Effect.either,
-    Effect.map((outcome) => ({ outcome, cursor: frames.cursor() }))
-  )
+type Frames = ReturnType<typeof framesOf>
+
+/** Gives a reader the events of the hub until it falls behind, or the hub fails. `bell` is told how to send waiting deltas. */
+const attached = <E>(hub: Hub<E>, frames: Frames, stream: OpenStream.OpenStream, bell: Bell | undefined) =>
+  Effect.async<"behind", E>((resume) => {
+    const leave = () => {
+      hub.detach(reader)
+      if (bell !== undefined) bell.ring = () => undefined
+    }
+    const send = (sent: ReadonlyArray<Buffer>) => {
+      if (sent.length === 0 || stream.offer(sent)) return
+      leave()
+      resume(Effect.succeed("behind"))
+    }
+    const reader: Reader<E> = {
+      take: (events) => send(frames.of(events)),
+      fail: (error) => {
+        leave()
+        resume(Effect.fail(error))
+      }
+    }
+    if (!hub.attach(reader, frames.position())) {
+      resume(Effect.succeed("behind"))
+      return
+    }
+    if (bell !== undefined) {
+      bell.ring = () => send(frames.of([]))
+      bell.ring()
+    }
+    return Effect.sync(leave)
+  })
+
+interface Bell {
+  ring: () => void
 }
+
+/** Hears deltas until the scope closes, and rings when there are new ones. After an overflow it is silent. */
+const hearing = ({ live, soFar }: LiveSubscription) =>
+  Effect.gen(function* () {
+    const deltas = LiveDeltas.make(soFar)
+    const bell: Bell = { ring: () => undefined }
+    const hear = Stream.runForEachChunk(live, (chunk) =>
+      Effect.sync(() => {
+        Chunk.forEach(chunk, deltas.heard)
+        bell.ring()
+      })
+    )
+    yield* Effect.forkScoped(Effect.ignore(hear))
+    return { deltas, bell }
+  })
+
+/** Sends stored pages, the seam, and then what the hub gives; returns when the stream is not followed. */
+const send = <E, F>(
+  { follow, hub: acquire, lost, page }: Source<E, F>,
+  first: Page,
+  frames: Frames,
+  stream: OpenStream.OpenStream,
+  bell: Bell | undefined
+) =>
+  Effect.gen(function* () {
+    const hub = follow ? yield* Effect.mapError(acquire, lost) : undefined
+    // Written whole or not at all: the cursor is behind what was written.
+    const write = (sent: ReadonlyArray<Buffer>) => Effect.uninterruptible(stream.write(sent))
+    const sendPage = ({ events, position }: Page) => {
+      const sent = frames.of(events)
+      frames.passed(position)
+      return write(sent)
+    }
+    let next = first
+    for (let begun = false; ;) {
+      yield* Effect.uninterruptible(Effect.suspend(() => sendPage(next)))
+      if (next.hasMore) {
+        next = yield* page(frames.position())
+        continue
+      }
+      if (!begun) yield* Effect.uninterruptible(Effect.suspend(() => write(frames.seam())))
+      begun = true
+      if (hub === undefined) return
+      yield* Effect.mapError(attached(hub, frames, stream, bell), lost)
+      yield* stream.ready
+      next = yield* page(frames.position())
+    }
+  })
 
 const make = Effect.gen(function* () {
   const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
@@ -129,24 +180,28 @@ const make = Effect.gen(function* () {
     for (const each of open) each.beat()
   }).pipe(Effect.schedule(Schedule.spaced(heartbeatEvery)), Effect.forkScoped)
 
-  const serve = <E>(response: ServerResponse, accept: string | undefined, source: Source<E>): Effect.Effect<void, E> =>
+  const serve = <E, F>(
+    response: ServerResponse,
+    accept: string | undefined,
+    source: Source<E, F>
+  ): Effect.Effect<void, E> =>
     Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
       const heard = source.live && source.follow ? yield* Effect.flatMap(source.live, hearing) : undefined
-      const items = yield* begun(source.follow ? source.events : Stream.takeUntil(source.events, isSeam))
+      // Before the response begins: a source that cannot be read is a status, not a stream.
+      const first = yield* source.page(source.start)
       const stream = yield* OpenStream.open(response, encoding)
       yield* Effect.acquireRelease(
         Effect.sync(() => open.add(stream)),
         () => Effect.sync(() => open.delete(stream))
       )
-      const until = Stream.interruptWhenDeferred(items, drain.start)
-      const { cursor, outcome } = yield* pump(until, source, stream, encoding, heard)
-      if (Either.isRight(outcome)) {
-        const reason = (yield* drain.begun) ? "draining" : "complete"
-        yield* stream.end(encoding.end({ reason, cursor }))
-      } else if (!(outcome.left instanceof OpenStream.Lost)) {
-        yield* stream.end(encoding.end({ ...source.failed(outcome.left), cursor }))
-      }
+      const frames = framesOf(source, encoding, heard?.deltas)
+      const sent = send(source, first, frames, stream, heard?.bell)
+      const drained = Effect.as(Deferred.await(drain.start), "draining" as const)
+      const outcome = yield* Effect.either(Effect.raceFirst(Effect.as(sent, "complete" as const), drained))
+      const end = (last: Omit<End, "cursor">) => stream.end(encoding.end({ ...last, cursor: frames.cursor() }))
+      if (Either.isRight(outcome)) yield* end({ reason: outcome.right })
+      else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
     }).pipe(Effect.scoped)
 
   return Streams.of({ serve })

@@ -1,0 +1,71 @@
+/**
+ * Follows events once for all their readers: a commit costs one tail, and one write a reader. A reader first reads what is stored,
+ * then attaches where it is, and detaches when it falls behind. Spec: HT-40, HT-49, HT-50 in specs/http.md.
+ *
+ *   stored pages -> attached -> (reader is slow) detached -> stored pages -> attached
+ */
+import { Chunk, Effect, type Scope, Stream } from "effect"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+
+/** Gets events while it is attached. Both are called synchronously. */
+export interface Reader<E> {
+  readonly take: (events: ReadonlyArray<SessionEvent>) => void
+  /** No events come any more. */
+  readonly fail: (error: E) => void
+}
+
+export interface Hub<E> {
+  /**
+   * Attaches a reader that has all events up to a position: it gets all later ones. False if some of those were already given
+   * out: read them first.
+   */
+  readonly attach: (reader: Reader<E>, position: number) => boolean
+  readonly detach: (reader: Reader<E>) => void
+}
+
+/** What a hub follows. */
+export interface Followed<E> {
+  /** The position of the latest event. */
+  readonly latest: Effect.Effect<number, E>
+  readonly tail: (after: number) => Stream.Stream<SessionEvent, E>
+  readonly positionOf: (event: SessionEvent) => number
+}
+
+/** Follows until the scope closes. */
+export const make = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Effect<Hub<E>, E, Scope.Scope> =>
+  Effect.gen(function* () {
+    /** The readers, and where each was attached: the tail may still be before that. */
+    const readers = new Map<Reader<E>, number>()
+    let [position, failure]: [number, { readonly error: E } | undefined] = [yield* latest, undefined]
+    const give = (chunk: Chunk.Chunk<SessionEvent>) => {
+      const events = Chunk.toReadonlyArray(chunk)
+      const [first, last] = [events[0], events.at(-1)]
+      if (first === undefined || last === undefined) return
+      position = positionOf(last)
+      for (const [reader, from] of readers) {
+        if (from < positionOf(first)) reader.take(events)
+        else if (from < position) reader.take(events.filter((event) => positionOf(event) > from))
+      }
+    }
+    const fail = (error: E) => {
+      failure = { error }
+      for (const reader of [...readers.keys()]) reader.fail(error)
+      readers.clear()
+    }
+    yield* Stream.runForEachChunk(tail(position), (chunk) => Effect.sync(() => give(chunk))).pipe(
+      Effect.catchAll((error) => Effect.sync(() => fail(error))),
+      Effect.forkScoped
+    )
+    return {
+      attach: (reader, from) => {
+        if (failure !== undefined) {
+          reader.fail(failure.error)
+          return true
+        }
+        if (from < position) return false
+        readers.set(reader, from)
+        return true
+      },
+      detach: (reader) => void readers.delete(reader)
+    }
+  })
