@@ -5,16 +5,13 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { createInterface } from "node:readline"
-import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as HttpServer from "@effect/platform/HttpServer"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Schema } from "effect"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as Models from "../packages/models/src/Models.ts"
-import * as HttpApp from "../packages/server/src/api/HttpApp.ts"
+import * as HttpServing from "../packages/server/src/api/HttpServing.ts"
 import { AccessToken } from "../packages/server/src/http/AccessToken.ts"
 import * as Workload from "./Workload.ts"
 
@@ -56,23 +53,12 @@ const orders = Effect.flatMap(Effect.runtime<EventLog>(), (runtime) =>
   })
 )
 
-const ours = (filename: string, token: AccessToken) => {
-  const port = HttpServer.addressWith((address) =>
-    Effect.sync(() => say(`port ${address._tag === "TcpAddress" ? address.port : 0}`))
-  )
-  const server = createServer()
-  server.maxConnections = 20_000
-  return Effect.zipRight(port, orders).pipe(
-    Effect.provide(
-      HttpApiBuilder.serve().pipe(
-        Layer.provideMerge(HttpApp.layer({ token, version: "bench" })),
-        Layer.provideMerge(Daybook.layer({ filename })),
-        Layer.provide(Models.layer),
-        Layer.provideMerge(NodeHttpServer.layer(() => server, { host: "127.0.0.1", port: 0 }))
-      )
-    )
-  )
-}
+const ours = (filename: string, token: AccessToken) =>
+  Effect.gen(function* () {
+    const { url } = yield* HttpServing.serve({ token, version: "bench", host: "127.0.0.1", port: 0 })
+    say(`port ${new URL(url).port}`)
+    return yield* orders
+  }).pipe(Effect.scoped, Effect.provide(Layer.provide(Daybook.layer({ filename }), Models.layer)))
 
 /** The least that keeps a prompt: parse, one insert, an answer. */
 const bare = (filename: string) => {

@@ -17,7 +17,7 @@ export interface Limits {
   readonly body: number
 }
 
-export const defaultLimits: Limits = { requests: 2_048, connections: 512, wrongTokens: 30, body: 33_554_432 }
+export const defaultLimits: Limits = { requests: 4_096, connections: 4_096, wrongTokens: 30, body: 33_554_432 }
 
 export interface Clients {
   /** The address of a client; behind a proxy, the one that the proxy saw. */

@@ -8,9 +8,11 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
+import { isTraced } from "@daybook/log/support/Spans"
 import { type Certificate, type HttpListener, listen, type Timeouts } from "../http/HttpListener.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
@@ -70,6 +72,12 @@ const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effec
 const bounded = (mostBody: number) =>
   Effect.provideService(HttpIncomingMessage.MaxBodySize, Option.some(FileSystem.Size(mostBody)))
 
+/** Without a tracer, the span of a request would cost more than many a request. */
+const untraced: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (work) =>
+  Effect.withFiberRuntime((fiber) =>
+    isTraced(fiber) ? work : HttpMiddleware.withTracerDisabledWhenEffect(work, () => true)
+  )
+
 /** Serves until the scope closes. */
 export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOptions) {
   const { behindProxy = false, certificate, host, names = [], port } = options
@@ -89,7 +97,7 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
   const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
   const handle = yield* NodeHttpServer.makeHandler(
     bounded(mostBody)(Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)))
-  ).pipe(fairly, Effect.provide(context))
+  ).pipe(fairly, untraced, Effect.provide(context))
   const drain = yield* Effect.provide(Drain, context)
   const listener = yield* listen({ host, port, certificate, maxConnections, timeouts: options.timeouts })
   const running = Count.make()
