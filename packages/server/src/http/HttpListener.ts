@@ -26,7 +26,7 @@ export interface Certificate {
 
 /** A client that takes longer is disconnected. A stream of events is a response, and lasts as long as it is read. */
 export interface Timeouts {
-  /** From the connection, or the last response, to the end of the headers. */
+  /** For the handshake of TLS, and from then, or the last response, to the end of the headers. */
   readonly headers: Duration.Duration
   /** To the end of the body. */
   readonly request: Duration.Duration
@@ -75,7 +75,11 @@ const create = ({ certificate, timeouts }: ListenOptions): Server => {
     connectionsCheckingInterval: Math.ceil(Duration.toMillis(headers) / 5),
     noDelay: true
   }
-  const server = certificate === undefined ? createServer(bounds) : createSecureServer({ ...bounds, ...certificate })
+  const handshakeTimeout = bounds.headersTimeout
+  const server =
+    certificate === undefined
+      ? createServer(bounds)
+      : createSecureServer({ ...bounds, ...certificate, handshakeTimeout })
   server.maxHeadersCount = 100
   return server
 }
