@@ -49,7 +49,7 @@ export const make = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Effec
     }
     const fail = (error: E) => {
       failure = { error }
-      for (const reader of [...readers.keys()]) reader.fail(error)
+      for (const reader of readers.keys()) reader.fail(error)
       readers.clear()
     }
     yield* Stream.runForEachChunk(tail(position), (chunk) => Effect.sync(() => give(chunk))).pipe(
