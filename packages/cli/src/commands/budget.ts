@@ -9,6 +9,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
+import { Remote } from "../host/Remote.ts"
 import { configuration, withConfigured, withReader } from "../host/Runtime.ts"
 import { budgetText, type Spending } from "../render/BudgetText.ts"
 import { jsonLine } from "../render/Plain.ts"
@@ -50,7 +51,9 @@ const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
   const output = yield* Output
   const store = yield* SessionStore
   const session = yield* resolve(wanted)
-  const configured = session.parentID === undefined ? (yield* configuration).budget : undefined
+  // The configuration of a server is not known here.
+  const isOwn = session.parentID === undefined && (yield* Remote) === undefined
+  const configured = isOwn ? (yield* configuration).budget : undefined
   const limit: Spending["limit"] =
     session.budget !== undefined
       ? { budget: session.budget, from: "session" }

@@ -9,7 +9,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { findAgent, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
+import { agentNamed, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
@@ -55,7 +55,7 @@ const runSwitch = Effect.fn("Command.switch")(function* (options: {
   const model = Option.isSome(options.model) ? yield* readModel(options.model.value) : undefined
   const session = yield* resolve(options.session)
   const agent = Option.isSome(options.agent)
-    ? (yield* findAgent(options.agent.value, session.location.directory)).name
+    ? yield* agentNamed(options.agent.value, session.location.directory)
     : undefined
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (agent !== undefined) yield* sessions.switchAgent(session.id, agent)

@@ -87,7 +87,9 @@ const store = Layer.effect(
       message: (sessionID, messageID) => Effect.orDie(sessions.message(sessionID, messageID)),
       find: (sessionID, reference) => Effect.orDie(meant(sessions, sessionID, reference)),
       tree: (options) => Effect.orDie(sessions.tree(options)),
-      metrics: (sessionID) => Effect.orDie(sessions.metrics(sessionID))
+      metrics: (sessionID) => Effect.orDie(sessions.metrics(sessionID)),
+      treeUsage: (sessionID) => Effect.map(Effect.orDie(sessions.usage(sessionID)), ({ total }) => total),
+      treeEstimated: (sessionID) => Effect.map(Effect.orDie(sessions.usage(sessionID)), ({ estimated }) => estimated)
     })
   })
 )

@@ -135,10 +135,10 @@ export const parsedModel = Effect.fn("Runtime.parsedModel")(function* (text: str
   return yield* Effect.mapError(parseModel(text), ({ message }) => new UsageError({ message }))
 })
 
-/** Parses `provider/model` and checks that the model exists. */
+/** Parses `provider/model` and checks that the model exists; a server checks that itself. */
 export const readModel = Effect.fn("Runtime.readModel")(function* (text: string) {
   const ref = yield* parsedModel(text)
-  yield* resolveModel(ref)
+  if ((yield* Remote) === undefined) yield* resolveModel(ref)
   return ref
 })
 
@@ -168,3 +168,9 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
 /** Checks that the agent exists; agents of the folder's project count. */
 export const findAgent = (name: string | undefined, directory: string) =>
   Effect.flatMap(Agents, (agents) => agents.get(name, { directory }))
+
+/** The agent's full name, if it exists; a server finds it itself. */
+export const agentNamed = (name: string, directory: string) =>
+  Effect.flatMap(Remote, (server) =>
+    server === undefined ? Effect.map(findAgent(name, directory), (agent) => agent.name) : Effect.succeed(name)
+  )

@@ -37,8 +37,8 @@ export const Answers = Schema.Array(Schema.String.pipe(Schema.maxLength(longestA
 /** A call that waits for a person. */
 export const PendingQuestion = Schema.Struct({
   ...QuestionRef.fields,
-  questions: Schema.Array(QuestionItem),
   /** Milliseconds since the epoch. */
-  askedAt: Schema.Int
+  askedAt: Schema.Int,
+  questions: Schema.Array(QuestionItem)
 })
 export type PendingQuestion = typeof PendingQuestion.Type

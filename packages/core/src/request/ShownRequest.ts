@@ -36,7 +36,7 @@ export const ShownRequest = Schema.Struct({
   /** Estimated tokens by part. */
   estimate: Estimate,
   /** The id of the answer and the sequence number of its step; absent in a preview. */
-  step: Schema.optionalWith(Schema.Struct({ messageID: MessageID, seq: Schema.Int }), { exact: true })
+  step: Schema.optionalWith(Schema.Struct({ seq: Schema.Int, messageID: MessageID }), { exact: true })
 })
 export type ShownRequest = typeof ShownRequest.Type
 

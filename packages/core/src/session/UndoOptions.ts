@@ -43,10 +43,10 @@ export const Undone = Schema.Struct({
     already: Schema.NonNegativeInt,
     conflicts: Schema.NonNegativeInt
   }),
-  /** Files that the snapshots do not hold, because they exceed a limit. */
-  omitted: Schema.Array(Schema.String),
   /** Why files of some turns stayed as they are: these turns have no snapshot. */
-  problems: Schema.Array(Schema.String)
+  problems: Schema.Array(Schema.String),
+  /** Files that the snapshots do not hold, because they exceed a limit. */
+  omitted: Schema.Array(Schema.String)
 })
 export type Undone = typeof Undone.Type
 
