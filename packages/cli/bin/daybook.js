@@ -45,13 +45,12 @@ if (wanted === undefined) {
   const isRemote = (process.env.DAYBOOK_SERVER ?? "") !== ""
   const entry =
     !isRemote && (earlier || ["events", "sessions", "messages", "show"].includes(words[0])) ? "reader.js" : "main.js"
-  const { main } = require("./load.js").load(join(bundle, entry))
+  const { load, setFlagsFromString } = require("./load.js")
   // V8 never gives back what the young generation grew to during the start of a server (support/Garbage.ts).
-  // The flags change after the load, because V8 rejects stored code under other flags.
   if (words[0] === "serve" || (words[0] === "shell" && words[1] === "host")) {
-    const { setFlagsFromString } = require("node:v8")
     for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=20"]) setFlagsFromString(flag)
   }
+  const { main } = load(join(bundle, entry))
   main(texts.version, words)
 } else {
   require("./load.js").load(join(bundle, "stream.js")).print("daybook", wanted)

@@ -9,6 +9,30 @@ const { createRequire } = require("node:module")
 const { dirname, join } = require("node:path")
 const { Script } = require("node:vm")
 
+/** The defaults of the flags that commands change (support/Garbage.ts). */
+const defaults = ["--semi-space-growth-factor=2", "--heap-growing-percent=0"]
+
+/** The changed flags, by name. */
+const changed = new Map()
+
+/** Changes one flag of V8. The bundle changes flags with it too. */
+const setFlagsFromString = (flag) => {
+  changed.set(flag.split("=")[0], flag)
+  require("node:v8").setFlagsFromString(flag)
+}
+
+/** Runs under the default flags: V8 rejects code that was stored under other flags. */
+const underDefaults = (run) => {
+  if (changed.size === 0) return run()
+  const v8 = require("node:v8")
+  for (const flag of defaults) v8.setFlagsFromString(flag)
+  try {
+    return run()
+  } finally {
+    for (const flag of changed.values()) v8.setFlagsFromString(flag)
+  }
+}
+
 /** Loaded modules, by file. */
 const loaded = new Map()
 
@@ -21,22 +45,19 @@ const readCache = (file) => {
 }
 
 /** Stores the compiled code of these files. Another process may do the same or load them. */
-const store = (files) => {
-  const { setFlagsFromString } = require("node:v8")
-  // V8 rejects code that was stored under other flags. Commands change these two (support/Garbage.ts), so they get their
-  // defaults back.
-  for (const flag of ["--semi-space-growth-factor=2", "--heap-growing-percent=0"]) setFlagsFromString(flag)
-  for (const file of files) {
-    const own = `${file}.${process.pid}.cache`
-    try {
-      writeFileSync(own, loaded.get(file).script.createCachedData())
-      renameSync(own, `${file}.cache`)
-    } catch (cause) {
-      rmSync(own, { force: true })
-      throw cause
+const store = (files) =>
+  underDefaults(() => {
+    for (const file of files) {
+      const own = `${file}.${process.pid}.cache`
+      try {
+        writeFileSync(own, loaded.get(file).script.createCachedData())
+        renameSync(own, `${file}.cache`)
+      } catch (cause) {
+        rmSync(own, { force: true })
+        throw cause
+      }
     }
-  }
-}
+  })
 
 /** Whether the next process can use the code that this one stores. */
 const canStore = (file) => {
@@ -66,10 +87,8 @@ const load = (file) => {
   if (known !== undefined) return known.module.exports
   // The bundle is ASCII: a one-byte string takes half the time and memory.
   const source = readFileSync(file, "latin1")
-  const script = new Script(`(function(exports,require,module,__filename,__dirname){${source}\n})`, {
-    filename: file,
-    cachedData: readCache(file)
-  })
+  const text = `(function(exports,require,module,__filename,__dirname){${source}\n})`
+  const script = underDefaults(() => new Script(text, { filename: file, cachedData: readCache(file) }))
   if (script.cachedDataRejected !== false && canStore(file)) {
     if (missing.size === 0) process.once("exit", storeMissing)
     missing.add(file)
@@ -78,9 +97,12 @@ const load = (file) => {
   loaded.set(file, { module, script })
   const elsewhere = createRequire(file)
   const folder = dirname(file)
-  const require = (name) => (name.startsWith("./") ? load(join(folder, name)) : elsewhere(name))
-  script.runInThisContext()(module.exports, require, module, file, folder)
+  const required = (name) => {
+    if (name.startsWith("./")) return load(join(folder, name))
+    return name === "node:v8" ? { ...elsewhere(name), setFlagsFromString } : elsewhere(name)
+  }
+  script.runInThisContext()(module.exports, required, module, file, folder)
   return module.exports
 }
 
-module.exports = { load, loaded, store }
+module.exports = { load, loaded, setFlagsFromString, store }

@@ -7,11 +7,13 @@
  * temporary folder to fill the caches. Spec: CL-60 in specs/cli.md.
  */
 import { build, transform } from "esbuild"
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { basename, join, resolve } from "node:path"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { bundled } from "../../inspector/scripts/page.mjs"
@@ -134,8 +136,9 @@ const fillCaches = async () => {
   const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))
   try {
     const env = { PATH: process.env["PATH"], HOME: folder, DAYBOOK_DB: join(folder, "warm.sqlite") }
+    const program = join(root, "scripts", "warm.cjs")
     const warm = (...words) => {
-      const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts", "warm.cjs"), outdir, ...words], {
+      const { status, stderr } = spawnSync(process.execPath, [program, outdir, ...words], {
         cwd: folder,
         env,
         input: "",
@@ -144,6 +147,19 @@ const fillCaches = async () => {
       })
       // A bundle works without caches, but a command that fails is an error.
       if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}: ${stderr}`)
+    }
+    // A server ends when it is ready.
+    const warmServer = async (...words) => {
+      const server = spawn(process.execPath, [program, outdir, "main.js", ...words], {
+        cwd: folder,
+        env,
+        stdio: ["ignore", "pipe", "inherit"],
+        timeout: 60_000
+      })
+      const ended = once(server, "exit")
+      for await (const line of createInterface(server.stdout)) if (line === "ready") server.kill("SIGTERM")
+      const [status] = await ended
+      if (status !== 0) throw new Error(`daybook ${words.join(" ")} ended with ${status}`)
     }
     warm("main.js", "prompt", "hello")
     warm("reader.js", "sessions")
@@ -157,6 +173,7 @@ const fillCaches = async () => {
     warm("main.js", "search", "hello")
     warm("main.js", "shell", "list")
     warm("ctx.js", "history", "build")
+    await warmServer("serve", "--http", "127.0.0.1:0")
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
