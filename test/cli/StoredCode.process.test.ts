@@ -12,21 +12,32 @@ const root = () => dirname(dirname(build().bin))
 
 /** Loads bundles; prints how many files that loads, and those of them whose stored code V8 rejects. */
 const program = `
-const { loaded, load } = require("./bin/load.js")
+const { loaded, load, setFlagsFromString } = require("./bin/load.js")
+if (process.env.FLAG !== undefined) setFlagsFromString(process.env.FLAG)
 for (const name of process.argv.slice(1)) load(process.cwd() + "/dist/bundle/" + name)
 const rejected = [...loaded].flatMap(([file, { script }]) => (script.cachedDataRejected === false ? [] : [file]))
 console.log(JSON.stringify({ rejected, loaded: loaded.size }))`
 
-const loadIn = (cwd: string, ...names: ReadonlyArray<string>) => {
-  const { stderr, stdout } = spawnSync(process.execPath, ["-e", program, ...names], { cwd, env: {}, encoding: "utf8" })
+const loadUnder = (env: Record<string, string>, cwd: string, ...names: ReadonlyArray<string>) => {
+  const { stderr, stdout } = spawnSync(process.execPath, ["-e", program, ...names], { cwd, env, encoding: "utf8" })
   assert.strictEqual(stderr, "")
   return JSON.parse(stdout)
 }
+
+const loadIn = (cwd: string, ...names: ReadonlyArray<string>) => loadUnder({}, cwd, ...names)
 
 it("CL-60: V8 accepts the stored code of every file that a command loads at its start", () => {
   const { loaded, rejected } = loadIn(root(), "reader.js", "ctx.js", "main.js")
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 20)
+})
+
+it("CL-60: V8 accepts the stored code of every file that a server loads, under the server's flags", () => {
+  const work = readdirSync(join(root(), "dist", "bundle")).filter((name) => /^(?:Serve|Http)Work-\w+\.js$/.test(name))
+  assert.lengthOf(work, 2)
+  const { loaded, rejected } = loadUnder({ FLAG: "--semi-space-growth-factor=1" }, root(), "main.js", ...work)
+  assert.deepStrictEqual(rejected, [])
+  assert.isAbove(loaded, 100)
 })
 
 describe("in a package as it is installed", () => {
@@ -57,6 +68,15 @@ describe("in a package as it is installed", () => {
     const { ino } = statSync(file)
     run(folder)
     assert.strictEqual(statSync(file).ino, ino)
+  })
+
+  it("CL-292: V8 accepts the code of a file after another file of the bundle changed a flag", () => {
+    const folder = install()
+    run(folder)
+    const changes = `require("node:v8").setFlagsFromString("--heap-growing-percent=50")`
+    writeFileSync(join(folder, "dist", "bundle", "changes.js"), changes)
+    const { rejected } = loadIn(folder, "changes.js", "reader.js")
+    assert.deepStrictEqual(rejected, [join(folder, "dist", "bundle", "changes.js")])
   })
 
   it("CL-292: code that V8 rejects is replaced", () => {

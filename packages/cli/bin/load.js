@@ -45,19 +45,20 @@ const readCache = (file) => {
 }
 
 /** Stores the compiled code of these files. Another process may do the same or load them. */
-const store = (files) =>
-  underDefaults(() => {
-    for (const file of files) {
-      const own = `${file}.${process.pid}.cache`
-      try {
-        writeFileSync(own, loaded.get(file).script.createCachedData())
-        renameSync(own, `${file}.cache`)
-      } catch (cause) {
-        rmSync(own, { force: true })
-        throw cause
-      }
+const store = (files) => {
+  // Flags belong to the process: another thread may have changed them.
+  for (const flag of defaults) require("node:v8").setFlagsFromString(flag)
+  for (const file of files) {
+    const own = `${file}.${process.pid}.cache`
+    try {
+      writeFileSync(own, loaded.get(file).script.createCachedData())
+      renameSync(own, `${file}.cache`)
+    } catch (cause) {
+      rmSync(own, { force: true })
+      throw cause
     }
-  })
+  }
+}
 
 /** Whether the next process can use the code that this one stores. */
 const canStore = (file) => {
