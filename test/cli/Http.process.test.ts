@@ -1,7 +1,7 @@
 /** `daybook serve --http` and `daybook token` as processes. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { chmodSync, existsSync, readFileSync, statSync } from "node:fs"
+import { chmodSync, existsSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -114,6 +114,22 @@ describe("token", () => {
       const refused = yield* here.run(["token"], { env })
       assert.deepEqual([refused.code, refused.stdout], [1, ""])
       assert.include(refused.stderr, "others may read it")
+    })
+  )
+
+  it.scopedLive("HT-22: without the server's own token, the next server accepts no token made from it", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const first = yield* serving(here, [], { env })
+      const token = (yield* here.run(["token", "--scope", "admin"], { env })).stdout.trim()
+      assert.strictEqual(yield* status(`${first.ready.http.url}/sessions`, token), 200)
+      yield* first.server.signal("SIGTERM")
+      assert.strictEqual((yield* first.server.ended).code, 0)
+      rmSync(tokenFile(here))
+      const { ready } = yield* serving(here, [], { env })
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions`, token), 401)
+      const fresh = (yield* here.run(["token"], { env })).stdout.trim()
+      assert.strictEqual(yield* status(`${ready.http.url}/sessions`, fresh), 200)
     })
   )
 })

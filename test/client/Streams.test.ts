@@ -1,8 +1,11 @@
 /** The streams of the client, over connections that break. */
 import { assert, layer } from "@effect/vitest"
-import { Chunk, Effect, Fiber, Stream } from "effect"
+import { Chunk, Deferred, Effect, Fiber, Option, Queue, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
+import { newSession, say } from "../support/Harness.ts"
+import { finish, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { Served } from "../server/http/support/ServedApi.ts"
 import * as Cutter from "./support/Cutter.ts"
 import { clientOf, layer as served, withoutDelays } from "./support/ServedClient.ts"
@@ -34,5 +37,77 @@ layer(served())("the streams of a client", (it) => {
         assert.isAtLeast(cutter.connections(), 200)
       }),
     120_000
+  )
+
+  it.scoped(
+    "HT-61: the feed over connections that break gives the events of all sessions once, in order",
+    () =>
+      Effect.gen(function* () {
+        const [log, { url }] = [yield* EventLog, yield* Served]
+        const [one, other] = [session(), session()]
+        const client = yield* clientOf((yield* Cutter.make(url, someBytes)).url)
+        yield* begin(one, 20)
+        const reading = yield* client.feed().pipe(
+          Stream.filter(({ sessionID }) => sessionID === one || sessionID === other),
+          Stream.take(202),
+          Stream.runCollect,
+          withoutDelays,
+          Effect.fork
+        )
+        yield* begin(other, 20)
+        for (let n = 0; n < 80; n++) yield* log.append(n % 2 === 0 ? one : other, [renamed("a"), renamed("b")])
+        const events = Chunk.toReadonlyArray(yield* Fiber.join(reading))
+        for (const id of [one, other]) {
+          const seqs = events.flatMap(({ seq, sessionID }) => (sessionID === id ? [seq] : []))
+          assert.deepEqual(seqs, range(0, 100))
+        }
+        const positions = events.map(({ position }) => position)
+        assert.deepEqual(
+          positions,
+          positions.toSorted((a, b) => a - b)
+        )
+      }),
+    120_000
+  )
+
+  it.scoped("HT-46: deltas over a connection that breaks go on, with the text so far", () =>
+    Effect.gen(function* () {
+      const [sessions, model, { url }] = [yield* Sessions, yield* ScriptedModel, yield* Served]
+      const { id } = yield* newSession()
+      const cutter = yield* Cutter.make(url, () => undefined)
+      const client = yield* clientOf(cutter.url)
+      const [start, one, two, three, end] = textParts("t", "one ", "two ", "three")
+      const [middle, last] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const parts = (...some: ReadonlyArray<typeof start>) =>
+        Stream.fromIterable(some.flatMap((part) => (part === undefined ? [] : [part])))
+      const then = (gate: Deferred.Deferred<void>, ...some: ReadonlyArray<typeof start>) =>
+        Stream.concat(Stream.execute(Deferred.await(gate)), parts(...some))
+      yield* model.answer(
+        parts(start, one).pipe(Stream.concat(then(middle, two)), Stream.concat(then(last, three, end, finish())))
+      )
+      const heard = yield* client.follow({ sessionID: id, live: true }).pipe(
+        Stream.filterMap((item) => {
+          if (item.frame === "live" && item.live.type === "session.next.text.delta")
+            return Option.some(item.live.data.delta)
+          return item.frame === "event" && item.event.type === "session.next.renamed"
+            ? Option.some("renamed")
+            : Option.none()
+        }),
+        Stream.toQueueOfElements(),
+        withoutDelays
+      )
+      const next = Effect.flatten(Queue.take(heard))
+      yield* say(id, "hello")
+      assert.strictEqual(yield* next, "one ")
+      const before = cutter.connections()
+      yield* cutter.cut
+      yield* sessions.rename(id, "after the cut")
+      assert.strictEqual(yield* next, "renamed")
+      assert.isAbove(cutter.connections(), before)
+      yield* Deferred.succeed(middle, undefined)
+      assert.strictEqual(yield* next, "one two ")
+      yield* Deferred.succeed(last, undefined)
+      yield* sessions.wait(id)
+    })
   )
 })
