@@ -5,7 +5,7 @@ import type { Target } from "./Target.ts"
 /** Whether a law holds. */
 export interface Verdict {
   readonly law: Law
-  /** What was found otherwise. */
+  /** How the server differs from the clause. */
   readonly problem: string | undefined
 }
 

@@ -17,7 +17,7 @@ import { bySession, count, EventsFailure, ReadFailure } from "./Shared.ts"
 /** A page of messages. */
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
 
-/** Transcripts, and what is read from them. */
+/** Transcripts, trees, todos and recorded requests. */
 export const TranscriptApi = HttpApiGroup.make("transcript")
   .annotate(OpenApi.Description, "Read messages, the model's context, and recorded requests.")
   .add(

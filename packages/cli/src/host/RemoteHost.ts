@@ -22,7 +22,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { needsDatabase } from "../support/Errors.ts"
 import type { Server } from "./Remote.ts"
 
-/** A service of which a server offers these members. The use of another one ends the command with a sentence. */
+/** A service that has only the members that a server offers. Using another member ends the command with an error. */
 const offering = <S extends object>(members: Partial<S>): S => {
   const get = (target: Partial<S>, name: PropertyKey): unknown => {
     if (Reflect.has(target, name)) return Reflect.get(target, name)

@@ -96,7 +96,7 @@ interface Place {
   readonly asks: Asks.Asks
 }
 
-/** What is served. */
+/** The sockets and the HTTP address that are served. */
 interface Opened {
   readonly sockets: ReadonlyArray<ServedSocket>
   readonly http: HttpAddress | undefined

@@ -6,7 +6,7 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { expiring } from "./Restarting.ts"
 
-/** Transcripts, and what is read from them. */
+/** Transcripts, trees, todos and recorded requests. */
 export const layer = HttpApiBuilder.group(Api, "transcript", (handlers) =>
   Effect.map(Effect.all([EventLog, Sessions]), ([log, sessions]) =>
     handlers

@@ -13,7 +13,7 @@ import { expiring } from "./Restarting.ts"
 
 const atMost = Duration.seconds(25)
 
-/** The id of a prompt that has none: any key makes a valid one. */
+/** Makes a valid prompt id of an idempotency key. */
 const idOf = (key: string): string => `msg_key-${createHash("sha256").update(key).digest("hex").slice(0, 40)}`
 
 /** Prompts, runs and branches. */

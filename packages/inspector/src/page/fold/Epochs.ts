@@ -33,7 +33,7 @@ export const shortened = (text: string): string =>
 
 export class Epochs {
   epochs: Array<Epoch> = []
-  /** Epochs and changes that are no longer kept. */
+  /** How many old epochs and changes were dropped. */
   dropped = 0
 
   begin(at: { readonly seq: number; readonly at: number }, baseline: string, sources: ReadonlyArray<string>): void {

@@ -12,7 +12,7 @@ export interface Spent {
   /** All until now. */
   readonly totalCost: number
   readonly totalTokens: number
-  /** What is left of the budget of that time; undefined without one. */
+  /** The rest of the budget at that time; undefined if there was no budget. */
   readonly costLeft: number | undefined
   readonly tokensLeft: number | undefined
 }

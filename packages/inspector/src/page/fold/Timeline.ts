@@ -13,7 +13,7 @@ export type Outcome = "running" | "waiting" | "completed" | "failed" | "interrup
 
 export interface Span {
   readonly lane: Lane
-  /** The id of what it shows: a message, an activity, or a call in its message. */
+  /** The id of a message or an activity, or a call's id with that of its message. */
   readonly key: string
   readonly seq: number
   readonly label: string

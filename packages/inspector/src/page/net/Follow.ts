@@ -32,7 +32,7 @@ const sleep = (milliseconds: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true })
   })
 
-/** The complete lines of a text, and what is left of the last one. */
+/** The complete lines of a text, and the beginning of an unfinished one. */
 export const linesOf = (text: string): readonly [ReadonlyArray<string>, string] => {
   const lines = text.split("\n")
   const rest = lines.pop() ?? ""
