@@ -40,7 +40,13 @@ it("SB-18: the mounts that are meant, the host's below them, and those that the 
   assert.isUndefined(stray("61 56 0:63 / /home/me/work/hidden ro - tmpfs tmpfs rw"))
 })
 
+it("SB-18: a read-only file of the system that was replaced after it was mounted is right", () => {
+  assert.isUndefined(stray("61 51 8:1 /usr//deleted /usr ro - ext4 /dev/sda1 rw"))
+})
+
 it.each([
+  ["a system file that was replaced and can be written", "8:1 /usr//deleted /usr rw"],
+  ["a guarded folder that was removed", "8:2 /@home/me/work/a\\040b/.git//deleted /home/me/work/a\\040b/.git ro"],
   ["another folder of the host at a place that is meant", "8:2 /@home/me /home/me/work/a\\040b rw"],
   ["a folder that is meant at another place", "8:2 /@home/me/work/a\\040b /home/me rw"],
   ["a folder at its own place that is not meant", "8:2 /@home/me /home/me rw"],

@@ -54,9 +54,13 @@ const placeIn = (host: ReadonlyArray<Line>, name: string): Omit<Line, "point" | 
 
 const keyOf = ({ device, point, root }: Omit<Line, "isReadOnly">) => `${device} ${root} ${point}`
 
+/** What the kernel adds to the place of a mounted file or folder that was removed or replaced. */
+const removed = "//deleted"
+
 /**
  * The first mount of the host's files that the sandbox has and is not meant to have, or that can be written against its meaning.
- * File systems that the sandbox made itself are private. A mount brings the host's mounts below it.
+ * File systems that the sandbox made itself are private. A mount brings the host's mounts below it. A read-only file outside of
+ * the writable folders may have been replaced meanwhile, for example by an upgrade of the system: the sandbox has the older one.
  */
 export const strayIn = (
   table: ReadonlyArray<Line>,
@@ -70,10 +74,16 @@ export const strayIn = (
     const key = keyOf(line)
     allowed.set(key, isReadOnly || allowed.get(key) === true)
   }
+  const writable = meant.filter(({ isReadOnly }) => !isReadOnly).map(({ source }) => source)
   for (const { isReadOnly, point, source } of meant) {
     const [from, to] = [written(source), written(point)]
     const place = placeIn(host, from)
-    if (place !== undefined) allow({ ...place, point: to }, isReadOnly)
+    if (place !== undefined) {
+      allow({ ...place, point: to }, isReadOnly)
+      if (isReadOnly && !writable.some((folder) => isWithin(folder, source))) {
+        allow({ ...place, root: `${place.root}${removed}`, point: to }, true)
+      }
+    }
     for (const below of host) {
       if (below.point !== from && isWithin(from, below.point)) {
         allow({ ...below, point: `${to}${below.point.slice(from.length)}` }, false)
