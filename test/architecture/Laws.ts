@@ -21,6 +21,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   client: ["log", "core", "api"],
   inspector: ["log", "core", "api"],
   conformance: [],
+  discord: ["log", "core", "client"],
   cli: [
     "log",
     "core",
@@ -35,7 +36,8 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
     "api",
     "server",
     "client",
-    "inspector"
+    "inspector",
+    "discord"
   ]
 }
 
@@ -117,6 +119,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   api: ["wire", "group"],
   client: ["connection", "events"],
   inspector: ["page"],
+  discord: ["post"],
   server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
