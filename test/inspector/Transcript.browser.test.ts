@@ -1,7 +1,8 @@
 /** The transcript in headless Chromium: pages that are loaded while one scrolls, and texts that are being written. */
 import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
-import type { Browser } from "playwright-core"
+import { Array as Arr, Deferred, Effect } from "effect"
+import type { Browser, Page } from "playwright-core"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
 import { hasChromium, launch } from "../watch/support/Chromium.ts"
@@ -15,6 +16,19 @@ beforeAll(async () => {
 afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
+
+/** A reader who scrolls up in every frame until the page has the element. */
+const scrollUpTo = (page: Page, selector: string) =>
+  act(() =>
+    page.evaluate(`new Promise((resolve) => {
+      const step = () => {
+        document.querySelector(".transcript").scrollTop = 0
+        if (document.querySelector(${JSON.stringify(selector)}) === null) requestAnimationFrame(step)
+        else resolve()
+      }
+      step()
+    })`)
+  )
 
 describe.runIf(hasChromium)("the transcript", () => {
   layer(ServedInspector.layer(), { excludeTestServices: true })((it) => {
@@ -32,13 +46,58 @@ describe.runIf(hasChromium)("the transcript", () => {
             .waitFor()
         )
         assert.strictEqual(pages(), 1)
-        const total = 142
-        for (const loaded of [40, 80, 120, total]) {
-          yield* act(() => list.locator(`li[aria-setsize="${loaded}"]`).first().waitFor({ state: "attached" }))
-          yield* act(() => page.evaluate("document.querySelector('.transcript').scrollTop = 0"))
-        }
+        yield* act(() => list.locator('li[aria-setsize="40"]').first().waitFor({ state: "attached" }))
+        yield* scrollUpTo(page, 'li[data-index="0"][aria-setsize="142"]')
         yield* act(() => list.getByText("Turn 0: ").waitFor())
         assert.strictEqual(pages(), 4)
+      })
+    )
+
+    it.scoped("IP-8: pages that do not fill the window are loaded without a scroll, and once each", () =>
+      Effect.gen(function* () {
+        const created = Sample.long("short", 0).slice(0, 1)
+        yield* Sample.store("ses_short", [...created, ...Sample.prompts("short", 90)])
+        const { page, requests } = yield* ServedInspector.visit(browser, "/sessions/ses_short/transcript", {
+          viewport: { width: 1_200, height: 12_000 }
+        })
+        yield* act(() => page.locator('.transcript li[aria-setsize="90"]').first().waitFor())
+        yield* act(() => page.getByText("Prompt 0", { exact: true }).waitFor())
+        assert.strictEqual(requests.filter((url) => url.endsWith("/messages")).length, 3)
+      })
+    )
+
+    it.scoped("IP-8: a page that could not be read is told, and read when the reader tries again", () =>
+      Effect.gen(function* () {
+        yield* Sample.store("ses_again", Sample.long("again", 1_400))
+        const { page, requests } = yield* ServedInspector.visit(browser)
+        yield* act(() =>
+          page.route(/messages\?.*cursor=/, (route) => route.fulfill({ status: 503, body: "{}" }), { times: 1 })
+        )
+        yield* act(() => page.evaluate('location.hash = "/sessions/ses_again/transcript"'))
+        yield* act(() => page.locator('.transcript li[aria-setsize="40"]').first().waitFor())
+        yield* scrollUpTo(page, '.view [role="alert"]')
+        assert.strictEqual(requests.filter((url) => url.endsWith("/messages")).length, 2)
+        yield* act(() => page.getByRole("alert").getByRole("button", { name: "Try again" }).click())
+        yield* act(() => page.locator('.transcript li[aria-setsize="59"]').first().waitFor({ state: "attached" }))
+        yield* act(() => page.getByRole("alert").waitFor({ state: "detached" }))
+      })
+    )
+
+    it.scoped("IP-8: a reader who scrolled away stays there when a message comes before the event of the scroll", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, yield* Sample.store("ses_away", Sample.long("away", 2_400))]
+        const { page } = yield* ServedInspector.visit(browser, "/sessions/ses_away/transcript")
+        yield* act(() => page.locator(".facts .follow.live").waitFor())
+        yield* act(() => page.locator('.transcript li[aria-posinset="40"]').waitFor())
+        // The page does not hear of the scroll.
+        yield* act(() => page.evaluate(`addEventListener("scroll", (event) => event.stopPropagation(), true)`))
+        yield* act(() => page.evaluate(`document.querySelector(".transcript").scrollTop = 1000`))
+        yield* log.append(
+          id,
+          Arr.map(Sample.prompts("away", 1), ([, draft]) => draft)
+        )
+        yield* act(() => page.locator('.transcript li[aria-setsize="41"]').first().waitFor({ state: "attached" }))
+        assert.strictEqual(yield* act(() => page.evaluate('document.querySelector(".transcript").scrollTop')), 1_000)
       })
     )
 

@@ -265,6 +265,16 @@ export const long = (name: string, events: number): ReadonlyArray<Timed> => {
   return drafts
 }
 
+/** Prompts of one line, which the model was given. */
+export const prompts = (name: string, count: number): Arr.NonEmptyArray<Timed> =>
+  Arr.flatMap(Arr.range(0, count - 1), (n): Arr.NonEmptyArray<Timed> => {
+    const [messageID, prompt] = [MessageID.make(`msg_${name}-prompt-${n}`), { text: `Prompt ${n}` }]
+    return [
+      [10, draft("session.next.prompt.admitted", { messageID, prompt, delivery: "steer" })],
+      [15, draft("session.next.prompt.promoted", { messageID, prompt, timeCreated: beginning })]
+    ]
+  })
+
 /** Stores the log of a session, in pages. */
 export const store = (sessionID: string, drafts: ReadonlyArray<Timed>) =>
   Effect.gen(function* () {

@@ -67,6 +67,12 @@ export class Transcript {
     this.#isLoading = false
   }
 
+  /** Reads what could not be read: changed messages now, an earlier page when the list asks for it again. */
+  again(): void {
+    this.error.value = undefined
+    if (this.#dirty.size > 0) this.#refresh()
+  }
+
   add(events: ReadonlyArray<SessionEvent>): void {
     for (const event of events) for (const id of changedBy(event)) this.#dirty.add(id)
     if (events.some(movesPath)) void this.open()
@@ -92,7 +98,7 @@ export class Transcript {
   async #reload(): Promise<void> {
     const ids = [...this.#dirty]
     this.#dirty.clear()
-    await this.#guarded(async () => {
+    const isRead = await this.#guarded(async () => {
       const found = await Promise.all(ids.map((id) => this.#api.get<Message | null>(`${this.#path}/${id}`)))
       const known = new Map(this.messages.value.map((message) => [message.id as string, message]))
       for (const message of found) {
@@ -108,14 +114,17 @@ export class Transcript {
       )
       this.growing.value = new Map([...this.growing.value].filter(([key]) => !isWhole.has(key.split(" ")[1] ?? "")))
     })
+    if (!isRead) for (const id of ids) this.#dirty.add(id)
   }
 
-  async #guarded(work: () => Promise<void>): Promise<void> {
+  async #guarded(work: () => Promise<void>): Promise<boolean> {
     try {
       await work()
       this.error.value = undefined
+      return true
     } catch (error) {
       this.error.value = error instanceof ApiError ? error.message : String(error)
+      return false
     }
   }
 }

@@ -62,12 +62,19 @@ export const VirtualList = (props: VirtualListProps) => {
   const { at, atStart, count, estimate, fixed = false, keyOf, label, row, stick = false } = props
   const scroller = useRef<HTMLDivElement>(null)
   const virtualizer = useVirtualizer(props, scroller)
-  // Whether the end is in view, before rows are added.
+  // Whether the end is in view, before rows are added, and where the list stood then.
   const isAtEnd = useRef(stick && at === undefined)
+  const end = useRef(0)
   const size = virtualizer.getTotalSize()
   useLayoutEffect(() => {
+    const element = scroller.current
+    if (!stick || !isAtEnd.current || element === null) return
+    // The reader scrolled away, and the event of it has not come yet. Less height moves the list too, to its new end.
+    const stood = Math.min(end.current, element.scrollHeight - element.clientHeight)
+    if (element.scrollTop < stood - near) return void (isAtEnd.current = false)
     // Not by the virtualizer, which would go on to scroll for some frames, against a reader who scrolls away.
-    if (stick && isAtEnd.current && scroller.current !== null) scroller.current.scrollTop = size
+    element.scrollTop = size
+    end.current = element.scrollTop
   }, [count, size, stick, virtualizer.scrollRect?.height])
   useEffect(() => {
     if (at === undefined || at < 0 || at >= count) return
@@ -84,11 +91,17 @@ export const VirtualList = (props: VirtualListProps) => {
     }
     first.current = key === undefined ? undefined : { key, count }
   }, [count])
+  const lookForStart = () => {
+    const element = scroller.current
+    if (element !== null && element.clientHeight > 0 && element.scrollTop < near * 4) atStart?.()
+  }
+  // No scroll event comes from a list that is shorter than its place, or that is at its start already.
+  useEffect(lookForStart)
   const scrolled = () => {
     const element = scroller.current
     if (element === null) return
     isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < near
-    if (element.scrollTop < near * 4) atStart?.()
+    lookForStart()
   }
   return (
     <div
