@@ -1,13 +1,12 @@
 /** Verbs over a server, beside the same verbs on the database of another place in the same state. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { build } from "./support/Bundle.ts"
 import * as ModelServer from "./support/ModelServer.ts"
 import { type Ended, jsonLines, type Place, place } from "./support/Process.ts"
+import { serveAt } from "./support/RemoteServer.ts"
 
 beforeAll(() => void build())
-
-const Ready = Schema.parseJson(Schema.Struct({ http: Schema.Struct({ url: Schema.String, inspector: Schema.String }) }))
 
 type Words = ReadonlyArray<string>
 
@@ -15,9 +14,7 @@ type Words = ReadonlyArray<string>
 const served = (env: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
     const here = yield* place
-    const server = yield* here.start(["serve", "--json", "--http", "127.0.0.1:0"], { env })
-    const { http } = yield* Schema.decodeUnknown(Ready)(yield* server.until("stdout", (text) => text.includes("\n")))
-    return { here, words: ["--server", http.url, "--token", http.inspector.split("#token=")[1] ?? ""] }
+    return { here, words: yield* serveAt(here, env) }
   })
 
 /** What a command printed, with ids by their order, and without folders and times. */

@@ -3,6 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Fiber, Option, Queue, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { shellTypes } from "../../packages/log/src/events/LiveShellEvents.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
 import { newSession, say } from "../support/Harness.ts"
 import { finish, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
@@ -108,6 +110,22 @@ layer(served())("the streams of a client", (it) => {
       assert.strictEqual(yield* next, "one two ")
       yield* Deferred.succeed(last, undefined)
       yield* sessions.wait(id)
+    })
+  )
+
+  it.scoped("HT-54, HT-56: only the events of live shells are followed, and the cursor passes the others", () =>
+    Effect.gen(function* () {
+      const [log, { url }, id] = [yield* EventLog, yield* Served, session()]
+      yield* begin(id, 3)
+      const opened = draft("session.next.shell.opened", { shellID: "1_local", transport: "local" })
+      const closed = draft("session.next.shell.closed", { shellID: "1_local", reason: "destroyed" })
+      yield* log.append(id, [opened, renamed("a"), closed, renamed("b")])
+      const client = yield* clientOf(url)
+      const items = yield* Stream.runCollect(client.follow({ sessionID: id, types: shellTypes, follow: false }))
+      const types = [...items].map((item) => (item.frame === "event" ? item.event.type : item.frame))
+      assert.deepEqual(types, ["session.next.shell.opened", "session.next.shell.closed", "replay.complete"])
+      const { cursor } = yield* client.head(id)
+      assert.deepInclude([...items].at(-1), { cursor })
     })
   )
 })

@@ -6,6 +6,7 @@
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { EventsApi } from "./group/EventsApi.ts"
+import { MachineApi } from "./group/MachineApi.ts"
 import { PermissionsApi } from "./group/PermissionsApi.ts"
 import { QuestionsApi } from "./group/QuestionsApi.ts"
 import { SearchApi } from "./group/SearchApi.ts"
@@ -23,6 +24,7 @@ export const Api = HttpApi.make("daybook")
   .add(PermissionsApi)
   .add(SearchApi)
   .add(EventsApi)
+  .add(MachineApi)
   .add(ServerApi)
   .annotate(OpenApi.Title, "Daybook")
   .annotate(OpenApi.Version, "1")

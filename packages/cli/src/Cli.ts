@@ -51,8 +51,6 @@ const tooMany = (before: string, word: string) =>
 export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
-    const verb = known.verbs.find(({ name }) => name === words[0])
-    if (server !== undefined && verb !== undefined && !Remote.offered.has(verb.name)) return yield* needsDatabase()
     return yield* Effect.provideService(runWords(known, version, words), Remote.Remote, server)
   })
 
@@ -88,6 +86,7 @@ const runWords = <E>({ parser, verbs }: Verbs<E>, version: string, words: Readon
     if (isHelp) return yield* tooMany(`${first} ${name} ${chosen?.action.name}`, chosen?.rest[0] ?? "")
     const path = chosen === undefined ? [name] : [name, chosen.action.name]
     const words = path.join(" ")
+    if ((yield* Remote.Remote) !== undefined && !Remote.offered.has(words)) return yield* needsDatabase()
     const { flags } = chosen?.action ?? verb
     const line = yield* Arguments.arrange(`daybook ${words}`, chosen?.rest ?? rest, flags)
     yield* Effect.mapError(parse([...path, ...line]), (error) => inWords(words, error))

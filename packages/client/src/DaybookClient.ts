@@ -8,8 +8,11 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Context, type Duration, Effect, Layer, type Redacted } from "effect"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import { answered } from "./connection/Answered.ts"
+import * as Machine from "./Machine.ts"
 import * as Streams from "./Streams.ts"
 import * as Verbs from "./Verbs.ts"
+
+export type { Measuring } from "./Machine.ts"
 
 /** How to reach a server. */
 export interface Options {
@@ -23,7 +26,7 @@ export interface Options {
 /** The sessions of one server. */
 export class DaybookClient extends Context.Tag("@daybook/client/DaybookClient")<
   DaybookClient,
-  Verbs.Verbs & Streams.Streams
+  Verbs.Verbs & Streams.Streams & Machine.Machine
 >() {}
 
 /** A client on the given way to send requests. */
@@ -36,7 +39,8 @@ export const make = ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) =>
     const head: Streams.Streams["head"] = (sessionID) => answered(api.events.head({ path: { sessionID } }))
     return DaybookClient.of({
       ...Verbs.make(api, yield* Identifiers.Identifiers),
-      ...Streams.make(http, giveUpAfter, head)
+      ...Streams.make(http, giveUpAfter, head),
+      ...Machine.make(api)
     })
   })
 

@@ -2,7 +2,7 @@
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { type Duration, Effect, Option, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   CursorAhead,
   CursorExpired,
@@ -26,6 +26,8 @@ export interface FollowOptions {
   readonly after?: string | undefined
   /** Also deltas of running turns, of one session. */
   readonly live?: boolean | undefined
+  /** Only events of these types; the cursor passes the others. `shellTypes` are those of live shells. */
+  readonly types?: ReadonlyArray<DurableType> | undefined
   /** False ends the stream where stored events end. */
   readonly follow?: boolean | undefined
 }
@@ -69,9 +71,10 @@ export const make = (
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
     Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
 
-  const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID }) =>
+  const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID, types }) =>
     from(sessionID, after === undefined ? {} : { after }, {
       ...(live ? { live: "1" } : {}),
+      ...(types === undefined ? {} : { type: types.join(",") }),
       ...(follow ? {} : { follow: "0" })
     })
 

@@ -13,7 +13,7 @@ import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session, SessionEvent } from "../wire/Named.ts"
-import { bySession, count, EventsFailure, ReadFailure, text } from "./Shared.ts"
+import { bySession, count, EventsFailure, flag, ReadFailure, text } from "./Shared.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 
@@ -55,9 +55,6 @@ export type Snapshot = typeof Snapshot.Type
 
 /** The life of the session that a sequence number belongs to; a cursor names it itself. */
 const incarnation = count
-
-/** `1` for yes. */
-const flag = Schema.optional(Schema.Literal("0", "1"))
 
 /** Streams and pages of events. */
 export const EventsApi = HttpApiGroup.make("events")

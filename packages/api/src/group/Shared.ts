@@ -16,6 +16,9 @@ export const count = Schema.optional(Schema.NumberFromString)
 /** An optional text of a query. */
 export const text = Schema.optional(Schema.String)
 
+/** An optional choice of a query: `1` for yes. */
+export const flag = Schema.optional(Schema.Literal("0", "1"))
+
 const reading = [SessionNotFound, ...StoreError.members] as const
 
 /** Why a session is not read. */

@@ -65,10 +65,20 @@ export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@day
 
 /** The server was started without this. */
 export class NotServed extends Schema.TaggedError<NotServed>("@daybook/api/NotServed")("NotServed", {
-  what: Schema.Literal("search")
+  what: Schema.Literal("search", "stats", "shells")
 }) {
   override get message() {
     return `this server has no ${this.what}`
+  }
+}
+
+/** The host of the machine's live shells cannot be asked. */
+export class ShellsUnavailable extends Schema.TaggedError<ShellsUnavailable>("@daybook/api/ShellsUnavailable")(
+  "ShellsUnavailable",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the live shells cannot be listed: ${this.details}`
   }
 }
 

@@ -49,6 +49,7 @@ export const statuses = {
   SeqConflict: 409,
   SessionBusy: 409,
   SessionNotFound: 404,
+  ShellsUnavailable: 503,
   SiteRefused: 403,
   SnapshotUnavailable: 409,
   Stopping: 503,

@@ -7,6 +7,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
+import { Remote } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
 
 const work = Effect.promise(() => import("../host/StatsWork.ts"))
@@ -43,9 +44,13 @@ export const stats = {
     { session: Args.optional(Args.text({ name: "SESSION" })), exact: exact.options, json: Flags.json.options },
     ({ exact, json, session }) =>
       Effect.gen(function* () {
-        const database = yield* DatabasePath.existing
+        const server = yield* Remote
+        const database = server === undefined ? yield* DatabasePath.existing : undefined
         const sessionID = Option.isSome(session) ? yield* idOf(session.value) : undefined
-        yield* (yield* work).run({ database, sessionID, exact, json })
+        const { run, runOver } = yield* work
+        const wanted = { sessionID, exact, json }
+        if (server !== undefined) yield* runOver(server, wanted)
+        else if (database !== undefined) yield* run(database, wanted)
       })
   )
 } satisfies Verb

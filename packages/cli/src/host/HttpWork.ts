@@ -2,10 +2,13 @@
 import { readFile } from "node:fs/promises"
 import { Context, Effect, Layer } from "effect"
 import * as Inspector from "@daybook/inspector/Inspector"
+import { ShellsUnavailable } from "@daybook/api/wire/Access"
+import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/api/HttpServing"
+import type { Machine } from "@daybook/server/api/MachineHandlers"
 import type { Asks } from "@daybook/server"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
@@ -46,6 +49,26 @@ const searchOf = (filename: string) =>
     ? Effect.succeed(undefined)
     : Effect.map(Layer.build(Layer.provide(SqlSearch.layer, Store.layerReading({ filename }))), Context.get(Search))
 
+/** The database is opened anew for each measurement. */
+const statsOf =
+  (database: string): Machine["stats"] =>
+  ({ exact, sessionID }) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./StatsMeasure.ts")),
+      ({ measure }) => measure({ database, sessionID, exact })
+    ).pipe(
+      Effect.catchIf(
+        (error) => error._tag !== "SessionNotFound" && error._tag !== "LogUnavailable",
+        (cause) => new LogUnavailable({ operation: "measure the database", reason: "unknown", cause })
+      )
+    )
+
+/** The host is asked anew each time: it ends when nothing uses its shells. */
+const shells: Machine["shells"] = Effect.flatMap(
+  Effect.promise(() => import("./ShellCalls.ts")),
+  ({ open }) => open
+).pipe(Effect.mapError(({ message }) => new ShellsUnavailable({ details: message })))
+
 /** Serves until the scope closes. */
 export const serve = Effect.fn("Command.serve.http")(function* (
   request: HttpRequest,
@@ -60,6 +83,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     version: DAYBOOK_VERSION,
     asks,
     search: yield* searchOf(filename),
+    machine: { shells, ...(filename === ":memory:" ? {} : { stats: statsOf(filename) }) },
     host,
     port,
     names,

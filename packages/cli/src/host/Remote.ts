@@ -12,7 +12,7 @@ export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
   defaultValue: (): Server | undefined => undefined
 }) {}
 
-/** The verbs that work over a server. The others are about the database, its files or this machine. */
+/** The verbs that work over a server; of live shells, one action. The others are about files or this machine. */
 export const offered: ReadonlySet<string> = new Set([
   "prompt",
   "continue",
@@ -33,7 +33,9 @@ export const offered: ReadonlySet<string> = new Set([
   "budget",
   "switch",
   "rename",
-  "remove"
+  "remove",
+  "stats",
+  "shell list"
 ])
 
 /** What the words say, and those of the verb. */

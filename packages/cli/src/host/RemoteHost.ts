@@ -115,9 +115,12 @@ const absent = Layer.mergeAll(
   Layer.succeed(ConsumerStore, offering<ConsumerStore["Type"]>({}))
 )
 
-/** The services of verbs, over this server. A command does not wait for a server that is not there. */
-export const layer = ({ token, url }: Server) =>
+/** The client of this server. A command does not wait for a server that is not there. */
+export const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
+
+/** The services of verbs, over this server. */
+export const layer = (server: Server) =>
   Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
     Layer.provideMerge(RemoteSessions.layer),
-    Layer.provide(Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" }))
+    Layer.provide(clientOf(server))
   )

@@ -4,13 +4,21 @@ import { jsonLine, oneLine } from "../render/Plain.ts"
 import { checkpointTable, restoredText, shellTable } from "../render/ShellText.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
+import { Remote, type Server } from "./Remote.ts"
 import { existing } from "./ShellHostWork.ts"
 
 /** The open shells; none without a host. */
-const open = Effect.flatMap(existing, (host) => host.list).pipe(
+export const open = Effect.flatMap(existing, (host) => host.list).pipe(
   Effect.catchTag("HostAbsent", () => Effect.succeed([])),
   Effect.scoped
 )
+
+/** The open shells of a server's machine. */
+const openOver = (server: Server) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./RemoteMachine.ts")),
+    ({ shells }) => shells(server)
+  )
 
 const writeLines = Effect.fnUntraced(function* (values: ReadonlyArray<unknown>) {
   const output = yield* Output
@@ -19,7 +27,8 @@ const writeLines = Effect.fnUntraced(function* (values: ReadonlyArray<unknown>) 
 
 export const list = Effect.fn("Command.shell.list")(function* ({ json }: { readonly json: boolean }) {
   const output = yield* Output
-  const shells = yield* open
+  const server = yield* Remote
+  const shells = yield* server === undefined ? open : openOver(server)
   if (json) return yield* writeLines(shells)
   yield* output.write(shellTable(shells))
 })

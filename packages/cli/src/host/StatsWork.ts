@@ -1,20 +1,14 @@
 /** Runs `daybook stats`. Spec: CL-194..CL-196 in specs/cli.md. */
-import { Clock, Effect, Stream } from "effect"
-import * as Snapshots from "@daybook/core/snapshot/Snapshots"
-import * as Upkeep from "@daybook/core/snapshot/Upkeep"
-import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import { Effect, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { SessionMetrics } from "@daybook/log/domain/Usage"
-import { type Stats, stats } from "@daybook/log/maintenance/Stats"
-import * as Retention from "@daybook/log/retention/Retention"
-import * as Store from "@daybook/log/Store"
-import { SessionStore } from "@daybook/log/store/SessionStore"
+import { type Prunable, type SnapshotStats, StatsReport } from "@daybook/log/domain/StoreStats"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { metricsText } from "../render/SessionLine.ts"
-import { added, none, type Totals } from "../render/PruneText.ts"
 import { many, sizeText } from "../support/Amounts.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
+import type { Server } from "./Remote.ts"
+import { measure } from "./StatsMeasure.ts"
 
 const section = (
   title: string,
@@ -29,28 +23,16 @@ const section = (
         })
         .join("")}`
 
-/** What a prune without a bound would remove. */
-interface Prunable extends Totals {
-  /** The estimated bytes that it would free. */
-  readonly frees: number
-}
-
 const prunableText = ({ bytes, events, frees, sessions }: Prunable): string =>
   `prune can remove ${many(events, "event")} of ${many(sessions, "session")}, ${sizeText(bytes)} of payloads; that would free an estimated ${sizeText(frees)}\n`
 
-const snapshotsText = ({ bytes, folders, snapshots }: Upkeep.Measured): string =>
+const snapshotsText = ({ bytes, folders, snapshots }: SnapshotStats): string =>
   snapshots === 0
     ? ""
     : `snapshots of files ${sizeText(bytes)}: ${many(snapshots, "snapshot")} of ${many(folders, "folder")}\n`
 
 /** The figures as text. */
-export const statsText = (
-  found: Stats & {
-    readonly prune?: Prunable
-    readonly snapshots?: Upkeep.Measured
-    readonly metrics?: SessionMetrics
-  }
-): string => {
+export const statsText = (found: StatsReport): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [
     found.metrics === undefined ? "" : `${metricsText(found.metrics)}\n`,
@@ -78,41 +60,33 @@ export const statsText = (
   ].join("")
 }
 
-/** Plans a prune without a bound. It reads the row of every event, but no payload. */
-const prunable = (filename: string, sessions: ReadonlyArray<SessionID> | undefined) =>
-  Effect.gen(function* () {
-    const holders = Retention.consumersOf(yield* ConsumerStore)
-    const totals = yield* Stream.runFold(Retention.plan({ sessions, holders }), none, added)
-    return { ...totals, frees: Retention.estimatedBytes(totals) } satisfies Prunable
-  }).pipe(Effect.provide(Store.layerReading({ filename })))
+/** In the order of the fields, wherever it was measured. */
+const encode = Schema.encodeSync(StatsReport)
 
-/** What the session did. */
-const metricsOf = (filename: string, sessionID: SessionID) =>
-  Effect.gen(function* () {
-    return yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
-  }).pipe(Effect.provide(Store.layerReading({ filename })))
+const print = Effect.fnUntraced(function* (found: StatsReport, { json }: Wanted) {
+  const output = yield* Output
+  yield* output.write(json ? `${jsonLine(encode(found), output.terminal)}\n` : statsText(found))
+})
 
-/** Prints where the bytes are. */
+/** What a person wants to know. */
+export interface Wanted {
+  readonly sessionID: SessionID | undefined
+  readonly exact: boolean
+  readonly json: boolean
+}
+
+/** Prints where the bytes of the database are. */
 export const run = Effect.fn("Command.stats")(
-  function* (options: {
-    readonly database: string
-    readonly sessionID: SessionID | undefined
-    readonly exact: boolean
-    readonly json: boolean
-  }) {
-    const { database, sessionID } = options
-    const output = yield* Output
-    const measured = yield* stats(options)
-    const sessions = sessionID === undefined ? undefined : [sessionID]
-    // Of a store that is sampled, a plan would read far more than the sample.
-    const figures = measured.sampled ? measured : { ...measured, prune: yield* prunable(database, sessions) }
-    const found =
-      sessionID === undefined
-        ? { ...figures, snapshots: yield* Upkeep.measure(Snapshots.folderBeside(database)) }
-        : { ...figures, metrics: yield* metricsOf(database, sessionID) }
-    yield* output.write(options.json ? `${jsonLine(found, output.terminal)}\n` : statsText(found))
+  function* (database: string, wanted: Wanted) {
+    yield* print(yield* measure({ database, ...wanted }), wanted)
   },
   Effect.mapError((error) =>
     error._tag === "BackupFailed" && error.reason === "not-found" ? new NotFound({ message: error.message }) : error
   )
 )
+
+/** Prints where the bytes of the server's database are. */
+export const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wanted: Wanted) {
+  const { stats } = yield* Effect.promise(() => import("./RemoteMachine.ts"))
+  yield* print(yield* stats(server, wanted), wanted)
+})

@@ -95,3 +95,6 @@ export const shellDefinitions = [
 
 /** The name of a type of live shells. */
 export type ShellType = (typeof shellDefinitions)[number]["type"]
+
+/** The names of their types: a reader of live shells selects events by them. */
+export const shellTypes: ReadonlyArray<ShellType> = /* @__PURE__ */ shellDefinitions.map(({ type }) => type)

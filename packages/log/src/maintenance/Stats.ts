@@ -7,43 +7,11 @@
 import { statSync } from "node:fs"
 import type Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
+import type { Stats } from "../domain/StoreStats.ts"
 import { SessionNotFound } from "../log/EventLog.ts"
-import { attempt, snapshotOf } from "./Copy.ts"
+import { attempt, type BackupFailed, snapshotOf } from "./Copy.ts"
 
-/** Events, and the bytes of their payloads. */
-const Amount = { events: Schema.Int, bytes: Schema.Int }
-
-/** The events of one type. */
-export const TypeStats = Schema.Struct({ type: Schema.String, ...Amount })
-/** The events of one day (UTC). */
-export const DayStats = Schema.Struct({ day: Schema.String, ...Amount })
-/** The events of one session. */
-export const SessionStats = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String), ...Amount })
-/** A table with its indexes: the bytes of its pages. */
-export const TableStats = Schema.Struct({ table: Schema.String, bytes: Schema.Int })
-
-/** Where the bytes are. */
-export const Stats = Schema.Struct({
-  /** Bytes of the database's file and of its write-ahead log. */
-  fileBytes: Schema.Int,
-  walBytes: Schema.Int,
-  /** Bytes of pages that hold nothing. */
-  freeBytes: Schema.Int,
-  sessions: Schema.Int,
-  ...Amount,
-  /** Bytes of the compressed events below the floors. */
-  contentBytes: Schema.Int,
-  /** The numbers by type, session and day are estimated from a sample. */
-  sampled: Schema.Boolean,
-  /** The largest first; absent if the whole file would have to be read. */
-  tables: Schema.optionalWith(Schema.Array(TableStats), { exact: true }),
-  types: Schema.Array(TypeStats),
-  /** The last 30 days with events, the newest first. */
-  days: Schema.Array(DayStats),
-  /** The ten largest sessions. */
-  largest: Schema.Array(SessionStats)
-})
-export type Stats = typeof Stats.Type
+export { DayStats, SessionStats, Stats, TableStats, TypeStats } from "../domain/StoreStats.ts"
 
 /** What to measure. */
 export interface StatsOptions {
@@ -88,24 +56,33 @@ const measured = (
   session: number | undefined
 ) => {
   if (session !== undefined) {
-    return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e WHERE e.session = ?`).raw().iterate(session) }
+    const rows = db.prepare(`SELECT ${columns} FROM event e WHERE e.session = ?`).raw()
+    return { weight: 1, rows: () => rows.iterate(session) }
   }
   const first = numberOf(db, "SELECT min(position) FROM event")
   const range = numberOf(db, "SELECT max(position) FROM event") - first + 1
   if (exact || range <= sample) {
-    return { weight: 1, rows: db.prepare(`SELECT ${columns} FROM event e WHERE ${shown}`).raw().iterate() }
+    const rows = db.prepare(`SELECT ${columns} FROM event e WHERE ${shown}`).raw()
+    return { weight: 1, rows: () => rows.iterate() }
   }
   // One position of each stretch, at changing places in it; positions without an event count too.
   const stretch = Math.ceil(range / sample)
   const text = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE (i + 1) * @stretch < @range)
     SELECT ${columns} FROM n CROSS JOIN event e ON e.position = @first + i * @stretch + (i * 7919) % @stretch
       WHERE ${shown}`
-  return { weight: stretch, rows: db.prepare(text).raw().iterate({ first, stretch, range }) }
+  const rows = db.prepare(text).raw()
+  return { weight: stretch, rows: () => rows.iterate({ first, stretch, range }) }
 }
 
 interface Sum {
   events: number
   bytes: number
+}
+
+interface Sums {
+  readonly types: ReadonlyMap<number, Sum>
+  readonly sessions: ReadonlyMap<number, Sum>
+  readonly days: ReadonlyMap<number, Sum>
 }
 
 const add = <Key>(sums: Map<Key, Sum>, key: Key, bytes: number, weight: number): void => {
@@ -119,32 +96,72 @@ const add = <Key>(sums: Map<Key, Sum>, key: Key, bytes: number, weight: number):
 
 const dayMs = 24 * 60 * 60 * 1000
 
+/** How long rows are read before the event loop runs: a server measures beside its clients. */
+const turnMs = 8
+
+const eventLoop = Effect.async<void>((resume) => {
+  const next = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(next))
+})
+
+/** Takes rows for a turn; true at their end. */
+const turn = (rows: Iterator<unknown>, take: (row: unknown) => void): boolean => {
+  const end = performance.now() + turnMs
+  do {
+    const { done, value } = rows.next()
+    if (done === true) return true
+    take(value)
+  } while (performance.now() < end)
+  return false
+}
+
+/** Takes all rows of a query in turns. */
+const eachRow = (path: string, query: () => IterableIterator<unknown>, take: (row: unknown) => void) =>
+  Effect.acquireUseRelease(
+    attempt(path, query),
+    (rows) =>
+      Effect.repeat(
+        Effect.zipLeft(
+          attempt(path, () => turn(rows, take)),
+          eventLoop
+        ),
+        { until: (done) => done }
+      ),
+    (rows) => Effect.sync(() => void rows.return?.())
+  )
+
 /** Sums the rows by type, session and day. */
-const sumsOf = (rows: Iterable<unknown>, weight: number) => {
-  const [types, sessions, days] = [new Map<number, Sum>(), new Map<number, Sum>(), new Map<number, Sum>()]
-  for (const row of rows) {
-    if (!isRow(row)) continue
+const sumsOf = (path: string, rows: () => IterableIterator<unknown>, weight: number) => {
+  const sums = { types: new Map<number, Sum>(), sessions: new Map<number, Sum>(), days: new Map<number, Sum>() }
+  const take = (row: unknown) => {
+    if (!isRow(row)) return
     const [session, type, created, bytes]: Row = row
-    add(types, type, bytes, weight)
-    add(sessions, session, bytes, weight)
-    add(days, Math.floor(created / dayMs), bytes, weight)
+    add(sums.types, type, bytes, weight)
+    add(sums.sessions, session, bytes, weight)
+    add(sums.days, Math.floor(created / dayMs), bytes, weight)
   }
-  return { types, sessions, days }
+  return Effect.as(eachRow(path, rows, take), sums)
 }
 
 const bySize = <A extends Sum>(items: ReadonlyArray<A>): ReadonlyArray<A> => items.toSorted((a, b) => b.bytes - a.bytes)
 
+const isPage = Schema.is(Schema.Tuple(Schema.String, Schema.Number))
+const isObject = Schema.is(Schema.Tuple(Schema.String, Schema.String))
+
 /** The pages of every table and of its indexes. */
-const tablesOf = (db: Sqlite.Database) =>
-  Schema.decodeUnknownSync(Schema.Array(TableStats))(
-    db
-      .prepare(
-        `SELECT coalesce(m.tbl_name, d.name) AS "table", sum(d.pgsize) AS bytes
-          FROM dbstat d LEFT JOIN sqlite_master m ON m.name = d.name WHERE d.aggregate = TRUE
-          GROUP BY 1 ORDER BY bytes DESC`
-      )
-      .all()
+const tablesOf = (db: Sqlite.Database, path: string) => {
+  const objects = db.prepare("SELECT name, tbl_name FROM sqlite_master").raw().all().filter(isObject)
+  const [tables, sizes] = [new Map(objects), new Map<string, number>()]
+  const take = (row: unknown) => {
+    if (!isPage(row)) return
+    const table = tables.get(row[0]) ?? row[0]
+    sizes.set(table, (sizes.get(table) ?? 0) + row[1])
+  }
+  return Effect.map(
+    eachRow(path, () => db.prepare("SELECT name, pgsize FROM dbstat").raw().iterate(), take),
+    () => [...sizes].map(([table, bytes]) => ({ table, bytes })).toSorted((a, b) => b.bytes - a.bytes)
   )
+}
 
 const Named = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String) })
 
@@ -163,9 +180,13 @@ const typeNamed = (db: Sqlite.Database, type: number): string =>
 
 const walBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
 
-const measure = (db: Sqlite.Database, options: StatsOptions, session: number | undefined): Stats => {
-  const { rows, weight } = measured(db, options, session)
-  const { days, sessions, types } = sumsOf(rows, weight)
+/** Everything of the report but the tables. */
+const countsOf = (
+  db: Sqlite.Database,
+  { database }: StatsOptions,
+  session: number | undefined,
+  { days, sessions, types }: Sums
+): Omit<Stats, "sampled" | "tables"> => {
   const total = [...types.values()].reduce(
     (sum, { bytes, events }) => ({ events: sum.events + events, bytes: sum.bytes + bytes }),
     {
@@ -179,7 +200,7 @@ const measure = (db: Sqlite.Database, options: StatsOptions, session: number | u
   const largest = bySize([...sessions].map(([key, sum]) => ({ key, ...sum }))).slice(0, shownSessions)
   return {
     fileBytes,
-    walBytes: walBytes(options.database),
+    walBytes: walBytes(database),
     freeBytes: numberOf(db, "PRAGMA freelist_count") * pageSize,
     sessions:
       session === undefined
@@ -187,8 +208,6 @@ const measure = (db: Sqlite.Database, options: StatsOptions, session: number | u
         : 1,
     ...total,
     contentBytes: session === undefined ? numberOf(db, content) : numberOf(db, `${content} WHERE session = ?`, session),
-    sampled: weight > 1,
-    ...(session === undefined && (options.exact === true || fileBytes <= mostBytes) ? { tables: tablesOf(db) } : {}),
     types: bySize([...types].map(([type, sum]) => ({ type: typeNamed(db, type), ...sum }))),
     days: [...days]
       .toSorted(([a], [b]) => b - a)
@@ -198,7 +217,20 @@ const measure = (db: Sqlite.Database, options: StatsOptions, session: number | u
   }
 }
 
-/** Measures a database, or one session of it. Appends of other processes continue. */
+const measure = Effect.fnUntraced(function* (
+  db: Sqlite.Database,
+  options: StatsOptions,
+  session: number | undefined
+): Effect.fn.Return<Stats, BackupFailed> {
+  const { database, exact = false } = options
+  const { rows, weight } = yield* attempt(database, () => measured(db, options, session))
+  const sums = yield* sumsOf(database, rows, weight)
+  const counts = yield* attempt(database, () => countsOf(db, options, session, sums))
+  const isCounted = session === undefined && (exact || counts.fileBytes <= mostBytes)
+  return { ...counts, sampled: weight > 1, ...(isCounted ? { tables: yield* tablesOf(db, database) } : {}) }
+})
+
+/** Measures a database, or one session of it. Appends of other processes continue, and so does the event loop. */
 export const stats = Effect.fn("Stats.stats")(function* (options: StatsOptions) {
   const { database, sessionID } = options
   const db = yield* snapshotOf(database)
@@ -209,5 +241,5 @@ export const stats = Effect.fn("Stats.stats")(function* (options: StatsOptions) 
           numberOf(db, "SELECT session FROM event_sequence WHERE session_id = ? AND seq >= 0", sessionID)
         )
   if (session === 0) return yield* new SessionNotFound({ sessionID: sessionID ?? "" })
-  return yield* attempt(database, () => measure(db, options, session))
+  return yield* measure(db, options, session)
 }, Effect.scoped)

@@ -13,6 +13,7 @@ import * as Authorization from "./Authorization.ts"
 import * as Clients from "./Clients.ts"
 import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
+import * as MachineHandlers from "./MachineHandlers.ts"
 import * as PermissionsHandlers from "./PermissionsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
 import * as Roots from "./Roots.ts"
@@ -33,6 +34,8 @@ export interface Options {
   readonly roots?: ReadonlyArray<string> | undefined
   /** Searches the texts of sessions; without it, searches are refused. */
   readonly search?: typeof Search.Service | undefined
+  /** Figures of the database, and live shells; without them, requests for them are refused. */
+  readonly machine?: Partial<MachineHandlers.Machine> | undefined
 }
 
 const serverHandlers = ({ version }: Options) =>
@@ -54,6 +57,7 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
       QuestionsHandlers.layer,
       PermissionsHandlers.layer(options.asks ?? Asks.make()),
       SearchHandlers.layer(options.search),
+      MachineHandlers.layer(options.machine),
       EventsHandlers.layer,
       serverHandlers(options)
     ]),

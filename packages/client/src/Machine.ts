@@ -1,0 +1,38 @@
+/** What a server says of its machine, which `Sessions` does not: figures of the database, and live shells. Spec: HT-55, HT-56. */
+import { Effect } from "effect"
+import type { OpenShell } from "@daybook/api/group/MachineApi"
+import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { StatsReport } from "@daybook/log/domain/StoreStats"
+import type { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import { answered } from "./connection/Answered.ts"
+import type { ConnectionError } from "./connection/ClientError.ts"
+import type { derived } from "./Verbs.ts"
+
+/** What to measure. */
+export interface Measuring {
+  /** One session of the database. Default: the whole database. */
+  readonly sessionID?: SessionID | undefined
+  /** Count everything, also if the database is large. */
+  readonly exact?: boolean | undefined
+}
+
+export interface Machine {
+  /** Where the bytes of the database or of a session are, and what the session did (ST-50). */
+  readonly stats: (
+    what?: Measuring
+  ) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable | NotServed | ConnectionError>
+  /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
+  readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
+}
+
+/** The questions over a connection. */
+export const make = ({ machine }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
+  stats: ({ exact = false, sessionID } = {}) => {
+    const urlParams = exact ? { exact: "1" as const } : {}
+    return sessionID === undefined
+      ? answered(machine.stats({ urlParams }))
+      : answered(machine.sessionStats({ path: { sessionID }, urlParams }))
+  },
+  shells: answered(machine.shells())
+})

@@ -1,0 +1,48 @@
+/** Verbs about the machine of a server, beside the same verbs on the machine itself. */
+import { assert, beforeAll, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { build } from "./support/Bundle.ts"
+import { jsonLines, place } from "./support/Process.ts"
+import { serveAt } from "./support/RemoteServer.ts"
+import { shellPlace } from "./support/ShellHost.ts"
+
+beforeAll(() => void build())
+
+it.scopedLive("CL-303, HT-55: stats prints over a server what it prints on its database", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const words = yield* serveAt(here)
+    yield* here.run([...words, "prompt", "--session", "fix", "say one"])
+    for (const given of [["stats"], ["stats", "--json", "--exact"], ["stats", "fix"], ["stats", "fix", "--json"]]) {
+      const [remote, local] = [yield* here.run([...words, ...given]), yield* here.run(given)]
+      assert.deepStrictEqual(remote, local, given.join(" "))
+    }
+    const [one] = jsonLines((yield* here.run([...words, "stats", "fix", "--json"])).stdout)
+    assert.deepInclude(one?.["metrics"], { turns: 1 })
+    assert.strictEqual((yield* here.run([...words, "stats", "no such"])).code, 3)
+  })
+)
+
+it.scopedLive(
+  "CL-303, HT-56: shell list prints over a server the shells of its machine, other actions need the machine",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* shellPlace()
+      const words = yield* serveAt(here)
+      const over = (...given: ReadonlyArray<string>) => here.run([...words, "shell", ...given])
+      assert.deepStrictEqual(yield* over("list", "--json"), { code: 0, signal: null, stdout: "", stderr: "" })
+      const ids = [yield* here.create(), yield* here.create("--cwd", "/usr")]
+      const listed = jsonLines((yield* over("list", "--json")).stdout)
+      assert.deepStrictEqual(
+        listed.map(({ busy, cwd, session_id: id, transport }) => [id, transport, cwd, busy]),
+        [
+          [ids[0], "local", here.cwd, 0],
+          [ids[1], "local", "/usr", 0]
+        ]
+      )
+      assert.match((yield* over("list")).stdout, /local +\/usr +idle \d+ s\n$/)
+      const refused = yield* over("destroy", "--all")
+      assert.deepStrictEqual([refused.code, refused.stdout], [2, ""])
+      assert.lengthOf(jsonLines((yield* here.shell(["list", "--json"])).stdout), 2)
+    })
+)
