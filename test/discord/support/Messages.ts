@@ -9,7 +9,18 @@ import { dispatch, dispatchMessage } from "./Dispatching.ts"
 import { requireBot } from "./Permissions.ts"
 import * as Refusal from "./Refusal.ts"
 import { unarchive } from "./Threads.ts"
-import { type Attachment, type Channel, type Message, nextId, now, type User, visible, type World } from "./World.ts"
+import { memberOf } from "./Wire.ts"
+import {
+  type Attachment,
+  type Channel,
+  type Member,
+  type Message,
+  nextId,
+  now,
+  type User,
+  visible,
+  type World
+} from "./World.ts"
 
 export interface File {
   /** The name of its part, such as `files[0]`. */
@@ -222,7 +233,7 @@ export const list = (world: World, channel: Channel, query: URLSearchParams) => 
           ? later(after).slice(0, limit)
           : all.slice(-limit)
   return requireBot(world, channel, PermissionFlagsBits.ReadMessageHistory).pipe(
-    Effect.as([...found].reverse()),
+    Effect.as(found.toReversed()),
     Effect.catchIf(
       ({ code }) => code === 50013,
       () => Effect.succeed<ReadonlyArray<Message>>([])
@@ -230,8 +241,10 @@ export const list = (world: World, channel: Channel, query: URLSearchParams) => 
   )
 }
 
-const reactionEvent = (world: World, message: Message, userId: string, emoji: string) => ({
-  user_id: userId,
+const reactionEvent = (world: World, message: Message, member: Member | undefined, emoji: string) => ({
+  user_id: member?.user.id,
+  ...(member === undefined ? {} : { member: memberOf(member) }),
+  message_author_id: message.author.id,
   channel_id: message.channelId,
   message_id: message.id,
   guild_id: world.guildId,
@@ -248,7 +261,12 @@ export const setReaction = (world: World, message: Message, userId: string, emoj
   if (present) users.add(userId)
   else users.delete(userId)
   const type = present ? "MESSAGE_REACTION_ADD" : "MESSAGE_REACTION_REMOVE"
-  dispatch(world, type, GatewayIntentBits.GuildMessageReactions, reactionEvent(world, message, userId, emoji))
+  dispatch(
+    world,
+    type,
+    GatewayIntentBits.GuildMessageReactions,
+    reactionEvent(world, message, world.members.get(userId), emoji)
+  )
 }
 
 export const react = Effect.fnUntraced(function* (

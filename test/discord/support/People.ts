@@ -5,6 +5,7 @@ import type { MessageBody } from "./Bodies.ts"
 import { dispatch, dispatchMessage } from "./Dispatching.ts"
 import * as Messages from "./Messages.ts"
 import { permissionsIn } from "./Permissions.ts"
+import * as Threads from "./Threads.ts"
 import * as Wire from "./Wire.ts"
 import { type Channel, type Interaction, type Json, type Message, nextId, now, type User, type World } from "./World.ts"
 
@@ -60,6 +61,19 @@ export const edit = (world: World, channel: Channel, message: Message, content: 
 }
 
 export const remove = Messages.remove
+
+/** Opens a thread from a message. */
+export const openThread = (world: World, user: User, channel: Channel, message: Message, name: string): Channel => {
+  message.threadId = message.id
+  return Threads.open(world, channel, { id: message.id, name, ownerId: user.id })
+}
+
+/** Archives a thread, and locks it if asked. */
+export const archive = (world: World, thread: Channel, locked = false): void =>
+  Threads.setArchived(world, thread, true, locked)
+
+/** Deletes a channel or a thread. */
+export const removeChannel = Threads.destroy
 
 export const react = (world: World, user: User, message: Message, emoji: string): void =>
   Messages.setReaction(world, message, user.id, emoji, true)
