@@ -126,6 +126,7 @@ it.scopedLive(
         yield* store.titled("x")
         yield* store.titled("x", { directory: "/work" })
         yield* inbox.receipt({ sessionID: id, messageID: message(), prompt: { text: "x" }, delivery: "steer" })
+        yield* inbox.prospect(id, message())
         yield* inbox.waiting(id, { limit: 10 })
         yield* inbox.waiting(id, { limit: 10, delivery: "steer", through: 5 })
         yield* inbox.count(id)

@@ -29,9 +29,8 @@ export const make = (limit: number, lag: () => number, pause: Effect.Effect<void
     Effect.repeat({ times: longest - 1, while: isLate }),
     Effect.asVoid
   )
-  const enter = Effect.uninterruptibleMask((restore) =>
+  const queue = Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
-      if (last === undefined && !isLate()) return Effect.void
       const before = last === undefined ? Effect.void : Deferred.await(last)
       const passed = Deferred.unsafeMake<void>(FiberId.none)
       last = passed
@@ -47,6 +46,7 @@ export const make = (limit: number, lag: () => number, pause: Effect.Effect<void
       })
     })
   )
+  const enter = Effect.suspend(() => (last === undefined && !isLate() ? Effect.void : queue))
   return { enter }
 }
 

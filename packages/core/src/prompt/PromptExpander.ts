@@ -181,6 +181,10 @@ const resolveAll = Effect.fnUntraced(function* (gathering: Gathering, pointers: 
   return parts
 })
 
+/** Whether a prompt may refer to something; false is certain, and takes no look at the session. */
+export const mayRefer = ({ agents = [], files = [], references = [], text }: PromptInput): boolean =>
+  text.startsWith("/") || text.includes("@") || agents.length + files.length + references.length > 0
+
 const command = /^\/([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:\s+([\s\S]*))?$/
 
 const make = Effect.gen(function* () {

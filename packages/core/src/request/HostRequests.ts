@@ -37,6 +37,8 @@ export class HostRequests extends Context.Tag("@daybook/core/HostRequests")<
   {
     /** Adds a hook until the scope closes. Hooks run in registration order. */
     readonly register: (hook: RequestHook) => Effect.Effect<void, never, Scope.Scope>
+    /** Whether a hook reads prompts. */
+    readonly readsPrompts: () => boolean
     readonly onPrompt: (
       session: Session,
       prompt: PromptInput,
@@ -61,6 +63,7 @@ const make = (): Context.Tag.Service<typeof HostRequests> => {
     )
 
   return {
+    readsPrompts: () => [...hooks].some(({ prompt }) => prompt !== undefined),
     register: (hook) =>
       Effect.acquireRelease(
         Effect.sync(() => void hooks.add(hook)),

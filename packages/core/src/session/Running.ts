@@ -12,6 +12,7 @@ import { EventLog, SessionNotFound } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { withSpan } from "@daybook/log/support/Spans"
 import { AdmissionGate } from "../coordination/AdmissionGate.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
@@ -23,6 +24,8 @@ import type { Sessions } from "./Sessions.ts"
 
 /** Retries of a request after lost races; bounded, to end a livelock. */
 const attempts = 100
+
+const isSessionID = Schema.is(SessionID)
 
 export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Existing) {
   const log = yield* EventLog
@@ -36,14 +39,15 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const outputs = yield* ToolOutputStore
   const snapshots = yield* Snapshots
 
-  const admit: Sessions["Type"]["prompt"] = Effect.fn("Sessions.prompt")(function* (options) {
+  const admit: Sessions["Type"]["prompt"] = (options) => {
+    const { resume = true, sessionID } = options
     const admitted = inputs.admit(options)
     // An invalid id is the caller's mistake; admission's error names the field.
-    const input = yield* Schema.is(SessionID)(options.sessionID) ? unlessRemoved(options.sessionID, admitted) : admitted
-    if (options.resume !== false) yield* execution.wake(options.sessionID)
-    return input
-  }, Effect.uninterruptible)
-  const prompt: Sessions["Type"]["prompt"] = (options) => Effect.zipRight(gate.enter, admit(options))
+    const input = isSessionID(sessionID) ? unlessRemoved(sessionID, admitted) : admitted
+    return Effect.uninterruptible(resume ? Effect.zipLeft(input, execution.wake(sessionID)) : input)
+  }
+  const prompt: Sessions["Type"]["prompt"] = (options) =>
+    Effect.zipRight(gate.enter, withSpan("Sessions.prompt")(admit(options)))
 
   /** Requests a compaction. Returns the id of the request, or of the one that waits. */
   const requestCompaction = Effect.fnUntraced(function* (sessionID: SessionID) {

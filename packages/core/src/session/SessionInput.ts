@@ -12,8 +12,9 @@ import type { Input } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
 import { Delivery, type Prompt, PromptInput } from "@daybook/log/domain/Values"
 import { Inbox } from "@daybook/log/store/Inbox"
-import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
-import { PromptExpander } from "../prompt/PromptExpander.ts"
+import { SessionStore } from "@daybook/log/store/SessionStore"
+import { withSpan } from "@daybook/log/support/Spans"
+import { mayRefer, PromptExpander } from "../prompt/PromptExpander.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { checkOf } from "../request/StructuredOutput.ts"
 import { checkBounds, checkSaid } from "./PromptBounds.ts"
@@ -43,41 +44,43 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const expander = yield* PromptExpander
   const hooks = yield* HostRequests
 
-  /** Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer. */
-  const checkFull = ({ queued, session, steers }: Standing) =>
-    queued + steers < inboxLimit
-      ? Effect.void
-      : Effect.fail(new InboxFullError({ sessionID: session.id, limit: inboxLimit }))
+  /** The expansion of a prompt. Most refer to nothing, and then nobody looks at the session. */
+  const expansionOf = Effect.fnUntraced(function* ({ expand = true, sessionID }: PromptOptions, asked: PromptInput) {
+    const refers = expand && mayRefer(asked)
+    if (!refers && !hooks.readsPrompts()) return undefined
+    const session = yield* store.get(sessionID)
+    return yield* hooks.onPrompt(session, asked, refers ? yield* expander.expand(session, asked) : undefined)
+  })
 
-  const admit = Effect.fn("SessionInput.admit")(function* (options: PromptOptions) {
+  const admit = Effect.fnUntraced(function* (options: PromptOptions) {
     const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
     const sessionID = yield* validate("sessionID", SessionID, options.sessionID)
     const asked = yield* validate("prompt", PromptInput, options.prompt)
     yield* checkBounds(asked)
     const messageID =
       options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
-    const standing = yield* store.standing(sessionID)
-    const { session } = standing
-    const before =
-      options.id === undefined ? undefined : yield* inbox.receipt({ sessionID, messageID, prompt: asked, delivery })
+    const { imported, taken, waiting } = yield* inbox.prospect(sessionID, messageID)
+    const before = taken ? yield* inbox.receipt({ sessionID, messageID, prompt: asked, delivery }) : undefined
     if (before !== undefined) return before
-    const stopped = unfinished(session.id, session.imported)
+    const stopped = unfinished(sessionID, imported)
     if (stopped !== undefined) return yield* stopped
     yield* checkSaid(asked)
-    yield* checkFull(standing)
+    // Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer.
+    if (waiting >= inboxLimit) return yield* new InboxFullError({ sessionID, limit: inboxLimit })
     if (asked.output !== undefined) {
       yield* Either.mapLeft(
         checkOf(asked.output),
         (details) => new InvalidInput({ field: "prompt.output.schema", details })
       )
     }
-    const pointedAt = options.expand === false ? undefined : yield* expander.expand(session, asked)
-    const expansion = yield* hooks.onPrompt(session, asked, pointedAt)
+    const expansion = yield* expansionOf(options, asked)
     const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
     return yield* inbox.admit({ sessionID, messageID, prompt, delivery }, { limit: inboxLimit })
-  }, Effect.uninterruptible)
+  })
 
-  return SessionInput.of({ admit })
+  return SessionInput.of({
+    admit: (options) => Effect.uninterruptible(admit(options)).pipe(withSpan("SessionInput.admit"))
+  })
 })
 
 /** Admits prompts into the event log. */

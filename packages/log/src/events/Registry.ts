@@ -7,7 +7,7 @@ import { Either, Option, ParseResult, Schema } from "effect"
 import type { ParseError } from "effect/ParseResult"
 import { MessageID } from "../domain/Identifiers.ts"
 import { once } from "../support/Once.ts"
-import { compile, type Conforms } from "./Conforms.ts"
+import { compile, type Conforms } from "../support/Conforms.ts"
 import { CompactionEnded, type Draft, durableDefinitions, type DurableType } from "./SessionEvents.ts"
 
 type Data = Draft["data"]

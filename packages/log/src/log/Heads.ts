@@ -75,10 +75,20 @@ const stepText = (expects: boolean, owned: boolean, value?: string): string =>
   ` RETURNING session, seq, incarnation, ${lastPosition} AS position` +
   (value === undefined ? "" : `, ${value} AS value`)
 
-const stepTexts = [
-  [stepText(false, false), stepText(false, true)],
-  [stepText(true, false), stepText(true, true)]
-] as const
+const textsWith = (value?: string) =>
+  [
+    [stepText(false, false, value), stepText(false, true, value)],
+    [stepText(true, false, value), stepText(true, true, value)]
+  ] as const
+
+/** By their value; building a text and looking up its statement cost as much as running it. Hooks have few values. */
+const stepTexts = new Map([[undefined as string | undefined, textsWith()]])
+
+const stepTextsOf = (value: string | undefined) => {
+  const known = stepTexts.get(value) ?? textsWith(value)
+  stepTexts.set(value, known)
+  return known
+}
 
 /** Moves the session's head over the new events. Undefined, and nothing is changed, if it has no such head. */
 export const step = (
@@ -86,10 +96,7 @@ export const step = (
   sessionID: string,
   { count, expectedSeq, owner, pending, value }: Step
 ): Taken | undefined => {
-  const text =
-    value === undefined
-      ? stepTexts[expectedSeq === undefined ? 0 : 1][owner === undefined ? 0 : 1]
-      : stepText(expectedSeq !== undefined, owner !== undefined, value)
+  const text = stepTextsOf(value)[expectedSeq === undefined ? 0 : 1][owner === undefined ? 0 : 1]
   const [taken] = statements.all<Taken>(text, [
     count,
     pending,

@@ -175,8 +175,10 @@ export const directly = <A, E = never>(
 ): Effect.Effect<A, SqlError.SqlError | E> =>
   Effect.withFiberRuntime(({ currentContext }) => {
     const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
-    return Option.isSome(transaction)
-      ? runOn(transaction.value[0], work, isFailure)
+    if (Option.isSome(transaction)) return runOn(transaction.value[0], work, isFailure)
+    const free = Connection.connectionOf(sql)
+    return free !== undefined && !free.isReserved()
+      ? runOn(free, work, isFailure)
       : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => runOn(connection, work, isFailure)))
   })
 

@@ -5,11 +5,11 @@
  */
 import { Context, type Effect } from "effect"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
-import type { ImportUnfinished } from "../domain/Imported.ts"
+import type { ImportedLog, ImportUnfinished } from "../domain/Imported.ts"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input, Session } from "../domain/Message.ts"
 import type { Delivery, Prompt } from "../domain/Values.ts"
-import type { AppendError, LogUnavailable } from "../log/EventLog.ts"
+import type { AppendError, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import type { StoreError } from "./StoreError.ts"
 
 /** A prompt to admit, under its id. */
@@ -18,6 +18,16 @@ export interface Admission {
   readonly messageID: MessageID
   readonly prompt: Prompt
   readonly delivery: Delivery
+}
+
+/** What decides whether a prompt can be admitted. */
+export interface Prospect {
+  /** The log that the session was imported from. */
+  readonly imported: ImportedLog | undefined
+  /** The number of waiting inputs. */
+  readonly waiting: number
+  /** The id names an input or a message, of any session. */
+  readonly taken: boolean
 }
 
 /** Selects waiting inputs, oldest admission first. */
@@ -32,6 +42,11 @@ export interface WaitingOptions {
 export class Inbox extends Context.Tag("@daybook/log/Inbox")<
   Inbox,
   {
+    /** What an admission under this id looks up, in one read. */
+    readonly prospect: (
+      sessionID: SessionID,
+      messageID: MessageID
+    ) => Effect.Effect<Prospect, SessionNotFound | LogUnavailable>
     /**
      * The receipt of an exact earlier admission; undefined if the id is unused. Compares the prompts, not their
      * expansions: a file may change between two tries.

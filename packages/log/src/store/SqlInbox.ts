@@ -5,16 +5,16 @@ import { ImportedLog, type ImportUnfinished, unfinished } from "../domain/Import
 import { InboxFullError, NotWaiting, PromptConflictError } from "../domain/InboxError.ts"
 import type { Input } from "../domain/Message.ts"
 import { draft } from "../events/SessionEvents.ts"
-import { type AppendError, type CommitHook, EventLog } from "../log/EventLog.ts"
+import { type AppendError, type CommitHook, EventLog, SessionNotFound } from "../log/EventLog.ts"
 import { selectWithEvents, sessionKey, toEvent } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
-import { ReadSql } from "../storage/Database.ts"
+import { directly, ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
-import { type Admission, Inbox } from "./Inbox.ts"
+import { type Admission, Inbox, type Prospect } from "./Inbox.ts"
 import { reading } from "./Reading.ts"
 import type { StoreError } from "./StoreError.ts"
 
@@ -32,16 +32,18 @@ const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission):
 
 const decodeImported = Schema.decodeUnknownOption(Schema.parseJson(ImportedLog))
 
+const room = `coalesce(
+  (SELECT imported FROM session WHERE id = event_sequence.session_id
+    AND imported ->> '$.ends[#-1]' IS NOT imported ->> '$.records'),
+  (SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`
+
 /**
  * Refuses an admission that exceeds the limit (IN-12), or to a session whose import is not complete (IM-23). The value is
  * the log of such an import, else the number of waiting inputs.
  */
 const hasRoom = (limit: number): CommitHook<ImportUnfinished | InboxFullError> =>
   SqlHook.onHead({
-    value: `coalesce(
-      (SELECT imported FROM session WHERE id = event_sequence.session_id
-        AND imported ->> '$.ends[#-1]' IS NOT imported ->> '$.records'),
-      (SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`,
+    value: room,
     refusalOf: (waiting, sessionID, unseen): ImportUnfinished | InboxFullError | undefined => {
       if (typeof waiting === "string") {
         return unfinished(sessionID, Option.getOrUndefined(decodeImported(waiting)))
@@ -52,6 +54,23 @@ const hasRoom = (limit: number): CommitHook<ImportUnfinished | InboxFullError> =
       return undefined
     }
   })
+
+type ProspectRow = {
+  readonly imported: string | null
+  readonly waiting: number
+  readonly taken: number
+}
+
+const prospectText = `SELECT s.imported,
+    (SELECT count(*) FROM session_input i WHERE i.session = q.session AND i.promoted_seq IS NULL) AS waiting,
+    EXISTS (SELECT 1 FROM session_input WHERE id = ?) OR EXISTS (SELECT 1 FROM session_message WHERE id = ?) AS taken
+  FROM event_sequence q JOIN session s ON s.id = q.session_id WHERE q.session_id = ?`
+
+const prospectOf = ({ imported, taken, waiting }: ProspectRow): Prospect => ({
+  imported: imported === null ? undefined : Option.getOrUndefined(decodeImported(imported)),
+  waiting,
+  taken: taken === 1
+})
 
 type WaitingRow = {
   readonly input_id: string
@@ -73,6 +92,12 @@ const makeReads = Effect.gen(function* () {
       Either.all(rows.map((row) => inputOf(row, events)))
     )
   }
+
+  const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) =>
+    Effect.flatMap(
+      reading(directly(sql, ({ all }) => all<ProspectRow>(prospectText, [messageID, messageID, sessionID])[0])),
+      (row) => (row === undefined ? Effect.fail(new SessionNotFound({ sessionID })) : Effect.succeed(prospectOf(row)))
+    )
 
   const get: (typeof Inbox.Service)["get"] = (messageID) =>
     reading(sql<InputRow>`SELECT i.*, s.session_id FROM session_input i JOIN event_sequence s ON s.session = i.session
@@ -142,7 +167,7 @@ const makeReads = Effect.gen(function* () {
     sessionsOf
   )
 
-  return { get, waiting, count, hasWork, sessions }
+  return { prospect, get, waiting, count, hasWork, sessions }
 })
 
 const make = Effect.gen(function* () {
@@ -159,27 +184,24 @@ const make = Effect.gen(function* () {
     return taken ? yield* new PromptConflictError({ sessionID, messageID }) : undefined
   })
 
-  const admit = Effect.fn("Inbox.admit")(
-    function* (admission: Admission, { limit }: { readonly limit: number }) {
-      const { delivery, messageID, prompt, sessionID } = admission
-      const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
-      const [event] = yield* log.append(sessionID, [admitted], { commit: hasRoom(limit) })
-      const input: Input = {
+  const admit: (typeof Inbox.Service)["admit"] = (admission, { limit }) => {
+    const { delivery, messageID, prompt, sessionID } = admission
+    const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
+    return log.append(sessionID, [admitted], { commit: hasRoom(limit) }).pipe(
+      Effect.map(([{ created, seq }]): Input => ({
         id: messageID,
         sessionID,
         prompt,
         delivery,
-        admittedSeq: event.seq,
-        createdAt: event.created
-      }
-      return input
-    },
-    (admitting, admission) =>
-      Effect.catchTag(admitting, "EventRefused", (refused) =>
+        admittedSeq: seq,
+        createdAt: created
+      })),
+      Effect.catchTag("EventRefused", (refused) =>
         // Another caller admitted the id between the caller's read and the write.
         Effect.flatMap(receipt(admission), (theirs) => (theirs === undefined ? refused : Effect.succeed(theirs)))
       )
-  )
+    )
+  }
 
   const withdraw: (typeof Inbox.Service)["withdraw"] = (sessionID, messageID) =>
     log.append(sessionID, [draft("session.next.prompt.withdrawn", { messageID })]).pipe(

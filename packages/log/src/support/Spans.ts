@@ -11,7 +11,7 @@ export const isTraced = ({ currentDefaultServices }: Fiber.RuntimeFiber<unknown,
 /** `Effect.withSpan`, only if the host installed a tracer: otherwise the span would cost more than its effect. */
 export const withSpan =
   (name: string) =>
-  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.tracerWith((tracer) =>
-      tracer === unheard ? effect : Effect.withSpan(effect, name, { captureStackTrace: false })
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.withFiberRuntime<A, E, R>((fiber) =>
+      isTraced(fiber) ? Effect.withSpan(effect, name, { captureStackTrace: false }) : effect
     )

@@ -51,6 +51,23 @@ export const inboxContract = <E>({ layer, name }: InboxStore<E>): void =>
       })
     )
 
+    it.effect("IB-21: one read tells an admission what waits in its session, and whose ids are taken anywhere", () =>
+      Effect.gen(function* () {
+        const [inbox, log, id, other] = [yield* Inbox, yield* EventLog, yield* aSession, yield* aSession]
+        const [waits, withdrawn, elsewhere] = [admission(id), admission(id), admission(other)]
+        for (const asked of [waits, withdrawn, elsewhere]) yield* inbox.admit(asked, { limit: 10 })
+        yield* inbox.withdraw(id, withdrawn.messageID)
+        const said = message()
+        yield* log.append(other, [draft("session.next.synthetic", { messageID: said, text: "note" })])
+        const free = { imported: undefined, waiting: 1, taken: false }
+        assert.deepStrictEqual(yield* inbox.prospect(id, message()), free)
+        for (const messageID of [waits.messageID, withdrawn.messageID, elsewhere.messageID, said]) {
+          assert.deepStrictEqual(yield* inbox.prospect(id, messageID), { ...free, taken: true })
+        }
+        assert.strictEqual((yield* Effect.flip(inbox.prospect(session(), message())))._tag, "SessionNotFound")
+      })
+    )
+
     it.effect("IN-8: of many concurrent admissions of one id, one is stored and all return its receipt", () =>
       Effect.gen(function* () {
         const [inbox, id] = [yield* Inbox, yield* aSession]
