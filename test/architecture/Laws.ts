@@ -116,7 +116,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "import",
     "source"
   ],
-  api: ["wire", "group"],
+  api: ["wire", "group", ".", "document"],
   client: ["connection", "events"],
   inspector: ["page"],
   discord: ["post"],

@@ -13,7 +13,8 @@ import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session, SessionEvent } from "../wire/Named.ts"
-import { bySession, count, EventsFailure, flag, ReadFailure, text } from "./Shared.ts"
+import { bySession, count, EventsFailure, flag, text } from "./Shared.ts"
+import { reads } from "./Shapes.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 
@@ -97,13 +98,7 @@ export const EventsApi = HttpApiGroup.make("events")
       .addError(readingFeed)
       .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("snapshot", "/sessions/:sessionID/snapshot")
-      .setPath(bySession)
-      .addSuccess(Snapshot)
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("snapshot", "/sessions/:sessionID/snapshot", Snapshot))
   .add(
     HttpApiEndpoint.get("snapshots", "/snapshots")
       .setUrlParams(Schema.Struct({ after: Schema.optional(SessionID) }))

@@ -5,9 +5,10 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { Prompting, Reading } from "../wire/Access.ts"
+import { Prompting } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { AppendFailure, bySession, ReadFailure } from "./Shared.ts"
+import { AppendFailure } from "./Shared.ts"
+import { reads } from "./Shapes.ts"
 
 const byCall = Schema.Struct(QuestionRef.fields)
 const closing = failures(Schema.Union(InvalidInput, QuestionClosed))
@@ -15,13 +16,7 @@ const closing = failures(Schema.Union(InvalidInput, QuestionClosed))
 /** Open questions, and their answers. */
 export const QuestionsApi = HttpApiGroup.make("questions")
   .annotate(OpenApi.Description, "Answer the questions of models.")
-  .add(
-    HttpApiEndpoint.get("questions", "/sessions/:sessionID/questions")
-      .setPath(bySession)
-      .addSuccess(Schema.Array(PendingQuestion))
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("questions", "/sessions/:sessionID/questions", Schema.Array(PendingQuestion)))
   .add(
     HttpApiEndpoint.post("answer", "/sessions/:sessionID/questions/:messageID/:callID/answer")
       .setPath(byCall)

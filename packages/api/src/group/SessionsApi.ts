@@ -21,7 +21,8 @@ import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session } from "../wire/Named.ts"
-import { bySession, ChangeFailure, count, ReadFailure, text } from "./Shared.ts"
+import { bySession, ChangeFailure, count, text } from "./Shared.ts"
+import { changes, reads } from "./Shapes.ts"
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
 const naming = failures(Schema.Union(InvalidInput, TitleAmbiguous, ...AppendError.members, ...StoreError.members))
@@ -76,68 +77,22 @@ export const SessionsApi = HttpApiGroup.make("sessions")
       .addError(failures(StoreError))
       .middleware(Reading)
   )
+  .add(reads("get", "/sessions/:sessionID", Session))
+  .add(reads("usage", "/sessions/:sessionID/usage", Options.SessionUsage))
+  .add(reads("metrics", "/sessions/:sessionID/metrics", SessionMetrics))
+  .add(changes("rename", "/sessions/:sessionID/title", Schema.Struct({ title: Schema.String })).middleware(Prompting))
   .add(
-    HttpApiEndpoint.get("get", "/sessions/:sessionID")
-      .setPath(bySession)
-      .addSuccess(Session)
-      .addError(ReadFailure)
-      .middleware(Reading)
+    changes("switchAgent", "/sessions/:sessionID/agent", Schema.Struct({ agent: Schema.String })).middleware(
+      Administering
+    )
+  )
+  .add(changes("switchModel", "/sessions/:sessionID/model", ModelRef).middleware(Administering))
+  .add(changes("move", "/sessions/:sessionID/location", Location).middleware(Administering))
+  .add(
+    changes("place", "/sessions/:sessionID/placement", Options.Placement).addError(placing).middleware(Administering)
   )
   .add(
-    HttpApiEndpoint.get("usage", "/sessions/:sessionID/usage")
-      .setPath(bySession)
-      .addSuccess(Options.SessionUsage)
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.get("metrics", "/sessions/:sessionID/metrics")
-      .setPath(bySession)
-      .addSuccess(SessionMetrics)
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
-  .add(
-    HttpApiEndpoint.put("rename", "/sessions/:sessionID/title")
-      .setPath(bySession)
-      .setPayload(Schema.Struct({ title: Schema.String }))
-      .addError(ChangeFailure)
-      .middleware(Prompting)
-  )
-  .add(
-    HttpApiEndpoint.put("switchAgent", "/sessions/:sessionID/agent")
-      .setPath(bySession)
-      .setPayload(Schema.Struct({ agent: Schema.String }))
-      .addError(ChangeFailure)
-      .middleware(Administering)
-  )
-  .add(
-    HttpApiEndpoint.put("switchModel", "/sessions/:sessionID/model")
-      .setPath(bySession)
-      .setPayload(ModelRef)
-      .addError(ChangeFailure)
-      .middleware(Administering)
-  )
-  .add(
-    HttpApiEndpoint.put("move", "/sessions/:sessionID/location")
-      .setPath(bySession)
-      .setPayload(Location)
-      .addError(ChangeFailure)
-      .middleware(Administering)
-  )
-  .add(
-    HttpApiEndpoint.put("place", "/sessions/:sessionID/placement")
-      .setPath(bySession)
-      .setPayload(Options.Placement)
-      .addError(ChangeFailure)
-      .addError(placing)
-      .middleware(Administering)
-  )
-  .add(
-    HttpApiEndpoint.put("setBudget", "/sessions/:sessionID/budget")
-      .setPath(bySession)
-      .setPayload(Budget)
-      .addError(ChangeFailure)
+    changes("setBudget", "/sessions/:sessionID/budget", Budget)
       .addError(failures(PriceUnknown))
       .middleware(Administering)
   )

@@ -13,6 +13,7 @@ import { Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Message } from "../wire/Named.ts"
 import { bySession, count, EventsFailure, ReadFailure } from "./Shared.ts"
+import { reads } from "./Shapes.ts"
 
 /** A page of messages. */
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
@@ -42,13 +43,7 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
       .addError(ReadFailure)
       .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("context", "/sessions/:sessionID/context")
-      .setPath(bySession)
-      .addSuccess(Schema.Array(Message))
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("context", "/sessions/:sessionID/context", Schema.Array(Message)))
   .add(
     HttpApiEndpoint.get("tree", "/sessions/:sessionID/tree")
       .setPath(bySession)
@@ -57,13 +52,7 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
       .addError(ReadFailure)
       .middleware(Reading)
   )
-  .add(
-    HttpApiEndpoint.get("todos", "/sessions/:sessionID/todos")
-      .setPath(bySession)
-      .addSuccess(Schema.Array(TodoItem))
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("todos", "/sessions/:sessionID/todos", Schema.Array(TodoItem)))
   .add(
     HttpApiEndpoint.get("request", "/sessions/:sessionID/request")
       .setPath(bySession)

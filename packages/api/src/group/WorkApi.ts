@@ -13,8 +13,7 @@ import { BranchNotSummarized } from "@daybook/core/domain/SummaryError"
 import { RunError } from "@daybook/core/runner/RunError"
 import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
 import * as Options from "@daybook/core/session/SessionOptions"
-import { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "@daybook/core/session/UndoOptions"
-import { SnapshotUnavailable } from "@daybook/core/snapshot/SnapshotError"
+import { NothingToRedo, NothingToUndo, RedoRefused } from "@daybook/core/session/UndoOptions"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
@@ -22,17 +21,17 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
-import { Prompting, Reading } from "../wire/Access.ts"
+import { Prompting } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Input, Session } from "../wire/Named.ts"
-import { AppendFailure, bySession, ChangeFailure, EventsFailure, ReadFailure } from "./Shared.ts"
+import { AppendFailure, bySession, ChangeFailure, EventsFailure } from "./Shared.ts"
+import { acts, reads, restores } from "./Shapes.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))
 const branching = failures(Schema.Union(MessageNotFound, SessionBusy, EventUnreadable))
 const summarizing = failures(
   Schema.Union(BranchNotSummarized, AgentNotFound, BudgetExceeded, PriceUnknown, ...ModelResolutionError.members)
 )
-const restoring = failures(Schema.Union(SnapshotUnavailable, SessionBusy, EventUnreadable))
 
 /** A session, and whether work was still running when the time of the request was over. */
 export const Waited = Schema.Struct({ settled: Schema.Boolean, session: Session })
@@ -45,22 +44,14 @@ export const Pending = Schema.Struct({ pending: Schema.Literal(true) })
 export const WorkApi = HttpApiGroup.make("work")
   .annotate(OpenApi.Description, "Prompt, run, interrupt, branch and undo.")
   .add(
-    HttpApiEndpoint.post("prompt", "/sessions/:sessionID/prompts")
-      .setPath(bySession)
+    acts("prompt", "/sessions/:sessionID/prompts")
       .setHeaders(Schema.Struct({ "idempotency-key": Schema.optional(Schema.String.pipe(Schema.maxLength(200))) }))
       .setPayload(Schema.Struct(Struct.omit(Options.PromptOptions.fields, "sessionID")))
       .addSuccess(Input)
-      .addError(ChangeFailure)
       .addError(admitting)
       .middleware(Prompting)
   )
-  .add(
-    HttpApiEndpoint.get("inbox", "/sessions/:sessionID/prompts")
-      .setPath(bySession)
-      .addSuccess(Schema.Array(Input))
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("inbox", "/sessions/:sessionID/prompts", Schema.Array(Input)))
   .add(
     HttpApiEndpoint.del("withdraw", "/sessions/:sessionID/prompts/:messageID")
       .setPath(Schema.Struct({ ...bySession.fields, messageID: MessageID }))
@@ -80,13 +71,7 @@ export const WorkApi = HttpApiGroup.make("work")
       .addError(EventsFailure)
       .middleware(Prompting)
   )
-  .add(
-    HttpApiEndpoint.get("wait", "/sessions/:sessionID/wait")
-      .setPath(bySession)
-      .addSuccess(Waited)
-      .addError(ReadFailure)
-      .middleware(Reading)
-  )
+  .add(reads("wait", "/sessions/:sessionID/wait", Waited))
   .add(
     HttpApiEndpoint.post("resume", "/sessions/:sessionID/resume")
       .setPath(bySession)
@@ -108,64 +93,26 @@ export const WorkApi = HttpApiGroup.make("work")
       .addError(AppendFailure)
       .middleware(Prompting)
   )
+  .add(acts("compact", "/sessions/:sessionID/compact").addSuccess(MessageID).middleware(Prompting))
+  .add(acts("unprune", "/sessions/:sessionID/unprune").middleware(Prompting))
   .add(
-    HttpApiEndpoint.post("compact", "/sessions/:sessionID/compact")
-      .setPath(bySession)
-      .addSuccess(MessageID)
-      .addError(ChangeFailure)
-      .middleware(Prompting)
-  )
-  .add(
-    HttpApiEndpoint.post("unprune", "/sessions/:sessionID/unprune")
-      .setPath(bySession)
-      .addError(ChangeFailure)
-      .middleware(Prompting)
-  )
-  .add(
-    HttpApiEndpoint.post("branch", "/sessions/:sessionID/branch")
-      .setPath(bySession)
+    acts("branch", "/sessions/:sessionID/branch")
       .setPayload(Schema.Struct(Struct.omit(Options.BranchOptions.fields, "sessionID")))
       .addSuccess(Options.Branched)
-      .addError(ChangeFailure)
       .addError(branching)
       .addError(summarizing)
       .middleware(Prompting)
   )
   .add(
-    HttpApiEndpoint.post("fork", "/sessions/:sessionID/fork")
-      .setPath(bySession)
+    acts("fork", "/sessions/:sessionID/fork")
       .setPayload(Schema.Struct(Struct.omit(Options.ForkOptions.fields, "sessionID")))
       .addSuccess(Options.Forked, { status: 201 })
-      .addError(ChangeFailure)
       .addError(failures(MessageNotFound))
       .addError(EventsFailure)
       .middleware(Prompting)
   )
   .add(
-    HttpApiEndpoint.post("reset", "/sessions/:sessionID/reset")
-      .setPath(bySession)
-      .addSuccess(Options.Branched)
-      .addError(ChangeFailure)
-      .addError(branching)
-      .middleware(Prompting)
+    acts("reset", "/sessions/:sessionID/reset").addSuccess(Options.Branched).addError(branching).middleware(Prompting)
   )
-  .add(
-    HttpApiEndpoint.post("undo", "/sessions/:sessionID/undo")
-      .setPath(bySession)
-      .setPayload(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID")))
-      .addSuccess(Undone)
-      .addError(ChangeFailure)
-      .addError(restoring)
-      .addError(failures(NothingToUndo))
-      .middleware(Prompting)
-  )
-  .add(
-    HttpApiEndpoint.post("redo", "/sessions/:sessionID/redo")
-      .setPath(bySession)
-      .setPayload(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID")))
-      .addSuccess(Undone)
-      .addError(ChangeFailure)
-      .addError(restoring)
-      .addError(failures(Schema.Union(NothingToRedo, RedoRefused)))
-      .middleware(Prompting)
-  )
+  .add(restores("undo", "/sessions/:sessionID/undo").addError(failures(NothingToUndo)))
+  .add(restores("redo", "/sessions/:sessionID/redo").addError(failures(Schema.Union(NothingToRedo, RedoRefused))))

@@ -1,6 +1,5 @@
 /** The description of the API, for programs and for people. Spec: HT-2 in specs/http.md. */
-import * as OpenApi from "@effect/platform/OpenApi"
-import { Api } from "@daybook/api"
+import { openApi as described } from "@daybook/api/document/Document"
 import type { Page, Pages } from "./Gate.ts"
 import * as Reference from "./Reference.ts"
 
@@ -9,7 +8,7 @@ const once = <A>(make: () => A): (() => A) => {
   return () => (made ??= { value: make() }).value
 }
 
-const document = once(() => OpenApi.fromApi(Api))
+const document = once(described)
 
 const openApi = once((): Page => ({ contentType: "application/json", body: JSON.stringify(document()) }))
 

@@ -31,6 +31,9 @@ const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (sign) => e
 
 const code = (text: string): string => `<code>${escaped(text)}</code>`
 
+/** A text with its words of code. */
+const prose = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
+
 /** The name of a schema, with a link to it. */
 const reference = (name: string): string => `<a href="#schema-${escaped(name)}">${escaped(name)}</a>`
 
@@ -49,16 +52,19 @@ const bodies = (content: Readonly<Record<string, { readonly schema: JsonSchema }
 
 const operation = (path: string, method: string, each: OpenAPISpecOperation): string => {
   const parameters = each.parameters.map(
-    ({ in: place, name, required }) => `<tr><td>${code(name)}<td>${place}<td>${required ? "required" : "optional"}</tr>`
+    ({ description = "", in: place, name, required }) =>
+      `<tr><td>${code(name)}<td>${place}<td>${required ? "required" : "optional"}<td>${prose(description)}</tr>`
   )
   const responses = Object.entries(each.responses).flatMap(([status, response]) => {
     const found = bodies(response?.content)
     if (found.length === 0) return [`<p>${code(status)} without a body</p>`]
-    return found.map(([type, { schema }]) => details(`${code(status)} ${escaped(type)}`, schema))
+    // The description of a failed request has a sentence for each error.
+    const meaning = Number(status) < 400 ? "" : ` ${prose(response?.description ?? "")}`
+    return found.map(([type, { schema }]) => details(`${code(status)} ${escaped(type)}${meaning}`, schema))
   })
   return [
     `<h3 id="${escaped(each.operationId)}">${code(`${method.toUpperCase()} ${path}`)}</h3>`,
-    `<p>${escaped(each.description ?? each.operationId)}</p>`,
+    `<p><strong>${escaped(each.summary ?? each.operationId)}.</strong> ${prose(each.description ?? "")}</p>`,
     parameters.length === 0 ? "" : `<table>${parameters.join("")}</table>`,
     ...bodies(each.requestBody?.content).map(([type, { schema }]) => details(`body ${escaped(type)}`, schema)),
     ...responses
@@ -76,6 +82,9 @@ const operationsOf = ({ paths }: OpenAPISpec, tag: string) =>
     })
   )
 
+const meaningOf = ({ description }: JsonSchema): string =>
+  description === undefined ? "" : `<p>${prose(description)}</p>`
+
 /** The page. */
 export const html = (document: OpenAPISpec): string => {
   const groups = (document.tags ?? []).map(({ description, name }) => {
@@ -92,7 +101,8 @@ export const html = (document: OpenAPISpec): string => {
     }
   })
   const schemas = Object.entries(document.components.schemas).map(
-    ([name, schema]) => `<h3 id="schema-${escaped(name)}">${escaped(name)}</h3><pre tabindex="0">${shape(schema)}</pre>`
+    ([name, schema]) =>
+      `<h3 id="schema-${escaped(name)}">${escaped(name)}</h3>${meaningOf(schema)}<pre tabindex="0">${shape(schema)}</pre>`
   )
   return [
     `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escaped(document.info.title)}: reference</title>`,

@@ -1,0 +1,109 @@
+/**
+ * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter and
+ * error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2 in specs/http.md.
+ *
+ * @module @daybook/api/document/Document
+ */
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as OpenApiJsonSchema from "@effect/platform/OpenApiJsonSchema"
+import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"
+import { Record } from "effect"
+import { Api } from "../Api.ts"
+import { Administering, Prompting, Reading, type Scope } from "../wire/Access.ts"
+import { Frame, mediaTypes } from "../wire/EventFrames.ts"
+import { endpoints, parameters } from "./Endpoints.ts"
+import { errors } from "./Errors.ts"
+
+const textOf = (texts: Readonly<Record<string, string>>, name: string): string | undefined =>
+  Object.hasOwn(texts, name) ? texts[name] : undefined
+
+const scopes: ReadonlyMap<unknown, Scope> = new Map<unknown, Scope>([
+  [Reading, "read"],
+  [Prompting, "prompt"],
+  [Administering, "admin"]
+])
+
+/** The scope that each endpoint needs, by its name. */
+const needed = (): ReadonlyMap<string, Scope> => {
+  const found = new Map<string, Scope>()
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, middleware }) => {
+      for (const each of middleware) {
+        const scope = scopes.get(each)
+        if (scope !== undefined) found.set(endpoint.name, scope)
+      }
+    }
+  })
+  return found
+}
+
+/** The error of a request that no schema fits, which the library defines. */
+const misfit = "HttpApiDecodeError"
+const misfitText = "An argument does not fit its schema; `issues` name the fields."
+
+/** The names of the errors of a response. */
+const codesOf = (schema: JsonSchema): ReadonlyArray<string> => {
+  if ("anyOf" in schema) return schema.anyOf.flatMap((each) => ("$ref" in each ? codesOf(each) : []))
+  return "$ref" in schema ? [schema.$ref.replace("#/components/schemas/", "")] : []
+}
+
+/** The response with the meaning of its errors. */
+const explained = (response: OpenApi.OpenApiSpecResponse): OpenApi.OpenApiSpecResponse => {
+  const codes = Object.values(response.content ?? {}).flatMap(({ schema }) => codesOf(schema))
+  const texts = codes.flatMap((code) => {
+    const text = code === misfit ? misfitText : textOf(errors, code)
+    return text === undefined ? [] : [`${code}: ${text}`]
+  })
+  return texts.length === 0 ? response : { ...response, description: texts.join(" ") }
+}
+
+/** A stream is described as lines of JSON too: their schema says what the data of its frames are. */
+const asLines = (response: OpenApi.OpenApiSpecResponse): OpenApi.OpenApiSpecResponse => {
+  const { content = {} } = response
+  if (!Object.hasOwn(content, mediaTypes.sse)) return response
+  const lines = { [mediaTypes.ndjson]: { schema: { $ref: "#/components/schemas/Frame" } } }
+  return { description: "Frames of events.", content: { ...content, ...lines } }
+}
+
+const described = (each: OpenApi.OpenAPISpecOperation, needs: ReadonlyMap<string, Scope>) => {
+  const name = each.operationId.split(".").at(-1) ?? each.operationId
+  const scope = needs.get(name)
+  const [summary, description] = Object.entries(endpoints).find(([known]) => known === name)?.[1] ?? [name, ""]
+  return {
+    ...each,
+    summary,
+    description: scope === undefined ? description : `${description} Needs the scope \`${scope}\`.`,
+    parameters: each.parameters.map((parameter) => {
+      const text = textOf(parameters, `${name}.${parameter.name}`) ?? textOf(parameters, parameter.name)
+      return text === undefined ? parameter : { ...parameter, description: text }
+    }),
+    responses: Record.map(each.responses, (response) => asLines(explained(response)))
+  }
+}
+
+/** The document, described. */
+export const openApi = (): OpenApi.OpenAPISpec => {
+  const derived = OpenApi.fromApi(Api)
+  const { schemas, securitySchemes } = derived.components
+  const named = { ...schemas }
+  const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: named, defsPath: "#/components/schemas/" })
+  const needs = needed()
+  return {
+    ...derived,
+    paths: Record.map(derived.paths, (item) =>
+      Object.fromEntries(Object.entries(item).map(([method, each]) => [method, described(each, needs)]))
+    ),
+    components: {
+      schemas: Record.map({ ...named, Frame: frame }, (schema, name) => {
+        const text = textOf(errors, name)
+        return text === undefined ? schema : { ...schema, description: text }
+      }),
+      securitySchemes: Record.map(securitySchemes, (scheme) => ({
+        ...scheme,
+        description: "A token of the server: `daybook token` makes them, with a scope, a session and an end."
+      }))
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/** What each endpoint does, for people and programs that have the description alone. A new endpoint needs a text here. Pure. */
+import type * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import type { Api } from "../Api.ts"
+
+type Groups = typeof Api extends HttpApi.HttpApi<infer _Name, infer Group, infer _E, infer _R> ? Group : never
+
+/** The name of an endpoint: that of a verb. */
+export type Name = HttpApiEndpoint.HttpApiEndpoint.Name<HttpApiGroup.HttpApiGroup.Endpoints<Groups>>
+
+/** A line, and what more there is to know. */
+type Text = readonly [summary: string, description: string]
+
+const again = "After 25 seconds it returns even if the work goes on: send the same request again."
+
+const stream =
+  "The response is a stream of frames: server-sent events, or with `accept: application/x-ndjson` lines of JSON. An " +
+  "`event` frame has a stored event, and its cursor as `id`. One `replay.complete` frame stands where stored events end; " +
+  "new events follow. An `end` frame has the reason and, if the stream can be continued, the cursor. A stream that ends " +
+  "without one was cut off: connect again with the last `id`. A comment or an empty line comes every 15 seconds."
+
+export const endpoints: Readonly<Record<Name, Text>> = {
+  create: [
+    "Create a session",
+    "Only `location` is required. The `id` of an existing session, or its address, returns that session unchanged."
+  ],
+  named: [
+    "Find or create a session by its title",
+    "The only session with this title in the folder, else the only one anywhere, else a new one. Of concurrent requests " +
+      "exactly one creates it."
+  ],
+  addressed: ["Find the session at an address", "Null if no session has the address."],
+  list: ["List sessions", "Last used first, in pages."],
+  active: ["List the sessions that run", "Those that run in the process of the server."],
+  interrupted: ["List interrupted sessions", "Those whose last activity was cut off by the end of its process."],
+  waiting: [
+    "List sessions with prompts that nothing runs",
+    "Their prompts wait, and no living process works on them. `resume` runs them."
+  ],
+  get: ["Get a session", "Its state now: title, agent, model, location, activity, budget and spending."],
+  usage: ["Get what a session spent", "Itself, and together with the sessions that it started."],
+  metrics: ["Get what a session did", "Turns, calls of tools, time at work, tokens and cost, without its children."],
+  rename: ["Change a session's title", "Titles need not be unique."],
+  switchAgent: ["Give a session another agent", "From the next turn on. The agent must exist and be able to lead."],
+  switchModel: ["Give a session another model", "From the next turn on. The model must exist."],
+  move: ["Move a session to another folder", "Its context starts anew there. The folder must be permitted."],
+  place: ["Give a session an address", "Its first address, or another root."],
+  setBudget: ["Limit what a session may spend", "With its children, from now on. An empty budget means no limit."],
+  label: ["Label a message", "Without a label, the message's label is removed."],
+  remove: [
+    "Remove a session",
+    "It is interrupted first. Everything that belongs to it is deleted; this cannot be undone."
+  ],
+
+  messages: [
+    "Read a session's messages",
+    "The visible transcript in the order of the log, in pages: the history path, or with `branch=all` every branch."
+  ],
+  message: ["Read one message", "Null if the visible transcript has no message with this id."],
+  context: ["Read what the model is shown", "The messages from the last completed compaction on."],
+  tree: ["Read the tree of messages", "All branches, in pages in the order of the log."],
+  todos: ["Read the todo list", "As the model last wrote it."],
+  request: [
+    "Read a request to the model",
+    "With `at`: that of the turn that the event belongs to, from the log. Without it: the request that would be sent " +
+      "now; nothing is written and no model is called."
+  ],
+
+  prompt: [
+    "Prompt a session",
+    "The prompt is on disk when this returns, and the work goes on; `wait` and `events` follow it. The same `id` with " +
+      "the same content returns the same receipt. Without an `id`, `Idempotency-Key` takes its place."
+  ],
+  inbox: ["Read the prompts that wait", "In the order of their admission."],
+  withdraw: ["Withdraw a waiting prompt", "No model gets it. Its id stays taken."],
+  ask: ["Prompt a session and wait for the answer", `The same \`id\` returns the same answer. ${again}`],
+  wait: ["Wait until a session has settled", `Nothing is started. ${again}`],
+  resume: [
+    "Run a session now",
+    "At least one turn; a run in progress is joined. After 25 seconds it returns even if the run goes on: follow it with " +
+      "`wait`, since another `resume` could start another run."
+  ],
+  interrupt: [
+    "Stop a session's work",
+    "In every process; returns when the work has settled. With an activity, only that one. Prompts that wait are kept."
+  ],
+  settle: [
+    "Settle what a dead process left running",
+    "As interrupted; nothing is run. True if there was something to settle."
+  ],
+  compact: [
+    "Request a compaction",
+    "It runs before the next turn, or at once if the session is idle; events report it."
+  ],
+  unprune: ["Show pruned results to the model again", "All results of tools that were left out of requests."],
+  branch: [
+    "Continue after an earlier message",
+    "What is left stays in the tree. A prompt is returned, so that it can be edited and sent again. With `summary`, the " +
+      "model summarizes what is left."
+  ],
+  fork: ["Copy a session up to a message", "The copy is a new session; the source does not change."],
+  reset: ["Continue before the first message", "What is left stays in the tree."],
+  undo: [
+    "Take back the last prompt",
+    "The files that its turns changed, where they were snapshotted, then the history. Files that changed since are left, " +
+      "unless `force`. The result is an exact account."
+  ],
+  redo: ["Take back the last undo", "Refused if the session went on since, or files did, unless `force`."],
+
+  questions: ["List the open questions of a session", "What its models ask a person, oldest first."],
+  answer: ["Answer a question", "One text for each question of the call."],
+  dismissQuestion: ["Decline to answer a question", "The run that asked stops."],
+
+  permissions: ["List the permissions that a session waits for", "With all that a person must see to decide."],
+  allPermissions: ["List the permissions that all sessions wait for", "With all that a person must see to decide."],
+  decide: ["Decide a permission", "The first decision counts, wherever it comes from."],
+
+  search: ["Search the texts of all sessions", "Best match first, in pages."],
+  prompts: ["List earlier prompts", "Latest first, in pages; with `words`, those that have them."],
+
+  events: ["Replay and follow a session's events", stream],
+  history: ["Read a page of a session's events", "At most 100 after the cursor, with the cursor of the next page."],
+  head: ["Get the cursor of a session's latest event", "A reader that wants only new events begins there."],
+  feedHead: ["Get the cursor of the latest event of all sessions", "A reader that wants only new events begins there."],
+  feed: ["Replay and follow the events of all sessions", `In global order, with cursors of their own. ${stream}`],
+  snapshot: ["Get a session's state at its floor", "A reader whose events were pruned starts there, with its cursor."],
+  snapshots: ["Get the states of all sessions at their floors", "In pages of 100, by id."],
+
+  stats: ["Get the figures of the database", "Bytes by table, type, day and session, and what a prune would free."],
+  sessionStats: ["Get the figures of a session", "Bytes by type and day, what it did, and what a prune would free."],
+  shells: ["List the open live shells", "Those of the server's machine, in the order of their opening."],
+  health: ["Ask whether the server answers", "Needs no token. `draining`: it ends; connect to another one, or later."]
+}
+
+/** What the parameters mean, by name; `ENDPOINT.NAME` where an endpoint means something else. */
+export const parameters: Readonly<Record<string, string>> = {
+  sessionID: "The id of the session.",
+  messageID: "The id of the message.",
+  callID: "The call of a tool that asks.",
+  ask: "The id of the permission, as the list of permissions has it.",
+  directory: "Only sessions of this folder.",
+  search: "A part of the title or of a prompt, in any case.",
+  house: "Only sessions of this agent or model, as JSON.",
+  query: "What to search for: words, phrases in quotes, and filters, as `daybook search` takes them.",
+  words: "Words that the prompts have.",
+  limit: "The most items of a page.",
+  cursor: "The cursor of the page before.",
+  order: "`asc`, oldest first, or `desc`. Default: `asc`.",
+  branch: "`path`, the messages of the history path, or `all`. Default: `path`.",
+  at: "The sequence number of an event.",
+  after: "The cursor to start after: that of an item before, or a sequence number. Default: before the first event.",
+  "feed.after": "The cursor to start after. Default: before the first event.",
+  "snapshots.after": "The last session of the page before.",
+  incarnation: "The life of the session that a sequence number belongs to. A cursor names it itself.",
+  live: "`1`: also deltas of the running turn, as frames `live` without a cursor. They are not stored.",
+  follow: "`0`: the stream ends where stored events end. Default: `1`.",
+  type: "Only events of these types, with commas between them. The cursor passes the others.",
+  exact: "`1`: count everything. By default, figures of a large database are estimated from a sample.",
+  "last-event-id": "The cursor to start after, if there is no `after`. Browsers send it when they connect again.",
+  "idempotency-key": "Takes the place of the prompt's `id`: the same key with the same prompt admits it once."
+}
