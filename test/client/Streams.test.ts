@@ -1,6 +1,6 @@
 /** The streams of the client, over connections that break. */
 import { assert, layer } from "@effect/vitest"
-import { Chunk, Deferred, Effect, Fiber, Option, Queue, Stream } from "effect"
+import { Deferred, Effect, Option, Queue, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { shellTypes } from "../../packages/log/src/events/LiveShellEvents.ts"
@@ -10,66 +10,16 @@ import { newSession, say } from "../support/Harness.ts"
 import { finish, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { Served } from "../server/http/support/ServedApi.ts"
 import * as Cutter from "./support/Cutter.ts"
+import { brokenFeed, brokenSession } from "./support/Broken.ts"
 import { clientOf, layer as served, withoutDelays } from "./support/ServedClient.ts"
 
-const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => from + n)
-
-/** Bytes of answers that a connection carries before it breaks: most within a frame. */
-const someBytes = (connection: number): number => 250 + ((connection * 7919) % 1000)
-
 layer(served())("the streams of a client", (it) => {
-  it.scoped(
-    "HT-61: over connections that break within frames, every event comes once, in order, with one seam",
-    () =>
-      Effect.gen(function* () {
-        const [log, { url }, id] = [yield* EventLog, yield* Served, session()]
-        yield* begin(id, 300)
-        const cutter = yield* Cutter.make(url, someBytes)
-        const client = yield* clientOf(cutter.url)
-        const reading = yield* client
-          .eventsMarked({ sessionID: id })
-          .pipe(Stream.take(501), Stream.runCollect, withoutDelays, Effect.fork)
-        for (let n = 0; n < 20; n++) {
-          yield* log.append(id, [renamed("a"), ...range(1, 9).map((each) => renamed(`${each}`))])
-          yield* Effect.yieldNow()
-        }
-        const items = Chunk.toReadonlyArray(yield* Fiber.join(reading))
-        const seqs = items.flatMap((item) => (item.type === "replay.complete" ? [] : [item.seq]))
-        assert.deepEqual(seqs, range(1, 500))
-        assert.isAtLeast(cutter.connections(), 200)
-      }),
-    120_000
+  it.scoped("HT-61: over connections that break within frames, every event comes once, in order, with one seam", () =>
+    brokenSession(60, 4)
   )
 
-  it.scoped(
-    "HT-61: the feed over connections that break gives the events of all sessions once, in order",
-    () =>
-      Effect.gen(function* () {
-        const [log, { url }] = [yield* EventLog, yield* Served]
-        const [one, other] = [session(), session()]
-        const client = yield* clientOf((yield* Cutter.make(url, someBytes)).url)
-        yield* begin(one, 20)
-        const reading = yield* client.feed().pipe(
-          Stream.filter(({ sessionID }) => sessionID === one || sessionID === other),
-          Stream.take(202),
-          Stream.runCollect,
-          withoutDelays,
-          Effect.fork
-        )
-        yield* begin(other, 20)
-        for (let n = 0; n < 80; n++) yield* log.append(n % 2 === 0 ? one : other, [renamed("a"), renamed("b")])
-        const events = Chunk.toReadonlyArray(yield* Fiber.join(reading))
-        for (const id of [one, other]) {
-          const seqs = events.flatMap(({ seq, sessionID }) => (sessionID === id ? [seq] : []))
-          assert.deepEqual(seqs, range(0, 100))
-        }
-        const positions = events.map(({ position }) => position)
-        assert.deepEqual(
-          positions,
-          positions.toSorted((a, b) => a - b)
-        )
-      }),
-    120_000
+  it.scoped("HT-61: the feed over connections that break gives the events of all sessions once, in order", () =>
+    brokenFeed(5, 20)
   )
 
   it.scoped("HT-46: deltas over a connection that breaks go on, with the text so far", () =>
