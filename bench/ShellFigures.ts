@@ -1,10 +1,9 @@
 /** The figures of live shells: `echo hi` beside a raw channel on this machine, over SSH and in a container; and a large output. */
 import * as BashCalls from "./BashCalls.ts"
 import type { Figure } from "./Figures.ts"
+import { atMost, type Options } from "./Options.ts"
 import * as RemoteShells from "./RemoteShells.ts"
 import * as Shell from "./Shell.ts"
-
-const atMost = (value: number) => ({ at: "most", value }) as const
 
 const echo = (place: string, bar: number, { live, raw, result }: RemoteShells.Result): ReadonlyArray<Figure> => [
   { name: `echo hi${place}, raw`, value: raw, unit: "ms", note: "text to bash and its answer, no frame" },
@@ -13,13 +12,7 @@ const echo = (place: string, bar: number, { live, raw, result }: RemoteShells.Re
   { name: `echo hi${place}, against raw`, value: result / raw, unit: "x", bar: atMost(bar) }
 ]
 
-export const shell = async ({
-  quick,
-  rounds
-}: {
-  readonly quick: boolean
-  readonly rounds: number
-}): Promise<ReadonlyArray<Figure>> => {
+export const shell = async ({ quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
   const megabytes = quick ? 40 : 200
   const found = await Shell.measure(rounds, megabytes)
   const bash = await BashCalls.measure(rounds)

@@ -38,6 +38,7 @@ export const readKey = (folder: string | undefined, name: string): Effect.Effect
   folder === undefined
     ? new InvalidOption({
         option: "keyPath",
-        details: "no folder of keys is configured: set shell.ssh.keys in the configuration, or use an agent or a password"
+        details:
+          "no folder of keys is configured: set shell.ssh.keys in the configuration, or use an agent or a password"
       })
     : Effect.tryPromise({ try: () => readWithin(folder, name), catch: () => unusable })
