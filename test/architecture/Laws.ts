@@ -21,7 +21,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   client: ["log", "core", "api"],
   inspector: ["log", "core", "api"],
   conformance: [],
-  discord: ["log", "core", "client"],
+  discord: ["log", "core", "api", "client"],
   cli: [
     "log",
     "core",
@@ -119,7 +119,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   api: ["wire", "group", ".", "document"],
   client: ["connection", "events"],
   inspector: ["page"],
-  discord: ["post"],
+  discord: ["domain", "text", "post", "trust", "outbox", "wire", "book", "send", "live", "inbox", "command"],
   server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
@@ -129,7 +129,9 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^log\/src\/(?:log|storage|projection|store|coordination|consumer|search|retention|maintenance)\//,
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
-  /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/
+  /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/,
+  // The Discord bot's own database.
+  /^discord\/src\/outbox\//
 ]
 
 /** The npm packages of `@daybook/log`. */

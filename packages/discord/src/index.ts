@@ -3,4 +3,9 @@
  *
  * @module @daybook/discord
  */
+export { Book, layer as bookLayer } from "./book/Book.ts"
+export { layer, type Options, run, serve } from "./Bot.ts"
+export { OutboxFailed } from "./outbox/OutboxFile.ts"
 export { nonceOf, type PostKey } from "./post/Nonce.ts"
+export { read as readSettings, Settings } from "./trust/Settings.ts"
+export { DiscordError } from "./wire/DiscordError.ts"

@@ -1,0 +1,75 @@
+/**
+ * The bot: events of sessions become posts, messages of people become prompts. Spec: specs/discord.md.
+ *
+ *   events -> fold -> outbox (with the cursor) -> sender -> Discord
+ *   Discord -> gateway -> lanes -> Sessions.prompt
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import { Effect, Layer, Queue, type Redacted } from "effect"
+import * as Inbox from "./inbox/Inbox.ts"
+import * as Following from "./live/Following.ts"
+import { Outbox } from "./outbox/Outbox.ts"
+import * as OutboxLayer from "./outbox/Outbox.ts"
+import type { OutboxFailed } from "./outbox/OutboxFile.ts"
+import * as SenderLayer from "./send/Sender.ts"
+import { Sender } from "./send/Sender.ts"
+import type { Settings } from "./trust/Settings.ts"
+import * as DiscordLayer from "./wire/Discord.ts"
+import { Discord } from "./wire/Discord.ts"
+import type { DiscordError } from "./wire/DiscordError.ts"
+import type { Packet } from "./wire/Packets.ts"
+
+export interface Options {
+  readonly settings: Settings
+  readonly token: Redacted.Redacted
+  /** The bot's own database. */
+  readonly outbox: string
+  /** The address of Discord's API. */
+  readonly api?: string | undefined
+  /** Values that are never published, besides what looks like a secret. */
+  readonly secrets?: ReadonlyArray<string> | undefined
+}
+
+const handling =
+  (inbox: Inbox.Inbox) =>
+  (packet: Packet): Effect.Effect<void, OutboxFailed> => {
+    switch (packet.t) {
+      case "READY":
+        return inbox.catchUp
+      case "MESSAGE_CREATE":
+        return inbox.message(packet.d)
+      case "MESSAGE_UPDATE":
+        return inbox.edited(packet.d)
+      case "MESSAGE_DELETE":
+        return inbox.deleted(packet.d.channel_id, [packet.d.id])
+      case "MESSAGE_DELETE_BULK":
+        return inbox.deleted(packet.d.channel_id, packet.d.ids)
+      default:
+        return Effect.void
+    }
+  }
+
+/** Runs until it is interrupted. Fails if the bot cannot work any more: its token, its outbox, or the server refuses. */
+export const run = Effect.fn("Bot.run")(function* ({ settings, secrets = [] }: Options) {
+  const [discord, sender] = [yield* Discord, yield* Sender]
+  const inbox = yield* Inbox.make(settings)
+  yield* inbox.begin
+  yield* discord.open
+  const packets = Effect.forever(Effect.flatMap(Queue.take(discord.packets), handling(inbox)))
+  return yield* Effect.raceAll([packets, Following.follow(secrets), sender.failed, inbox.failed, discord.closed])
+})
+
+/** What the bot needs besides the sessions. */
+export const layer = (options: Options): Layer.Layer<Discord | Outbox | Sender, DiscordError | OutboxFailed> =>
+  SenderLayer.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        OutboxLayer.layer({ filename: options.outbox, secrets: options.secrets }),
+        DiscordLayer.layer({ token: options.token, api: options.api })
+      )
+    )
+  )
+
+/** The bot with its services, over the sessions of the context. */
+export const serve = (options: Options) =>
+  Effect.scoped(run(options)).pipe(Effect.provide(layer(options)), Effect.provide(FetchHttpClient.layer))

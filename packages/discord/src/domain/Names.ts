@@ -1,0 +1,30 @@
+/**
+ * Derives the ids of sessions and prompts from Discord's ids, so that a message that comes twice is the same prompt and no
+ * table maps them. Pure. Spec: DC-1, DC-30 in specs/discord.md.
+ */
+import { Schema } from "effect"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+
+/** An id of Discord: a number as text, ordered by time. */
+export const Snowflake = Schema.String.pipe(Schema.pattern(/^\d{1,20}$/))
+export type Snowflake = typeof Snowflake.Type
+
+/** Whether the first id is of a later time. */
+export const isLater = (one: Snowflake, other: Snowflake): boolean => BigInt(one) > BigInt(other)
+
+/** The session of a thread. */
+export const sessionOf = (thread: Snowflake): SessionID => SessionID.make(`ses_discord-${thread}`)
+
+/** The thread of a session; undefined for a session of another origin. */
+export const threadOf = (sessionID: string): Snowflake | undefined => /^ses_discord-(\d{1,20})$/.exec(sessionID)?.[1]
+
+/** The prompt of a message. An edited message is a new prompt. */
+export const promptOf = (message: Snowflake, edit?: number): MessageID =>
+  MessageID.make(`msg_discord-${message}${edit === undefined ? "" : `-${edit}`}`)
+
+/** The prompt of a command, which no message of a channel holds. */
+export const promptOfCommand = (interaction: Snowflake): MessageID => MessageID.make(`msg_discord-i${interaction}`)
+
+/** The message of a prompt; undefined for a prompt of another origin. */
+export const messageOf = (messageID: string): Snowflake | undefined =>
+  /^msg_discord-(\d{1,20})(?:-\d+)?$/.exec(messageID)?.[1]

@@ -1,0 +1,263 @@
+/**
+ * Handles the messages of people: those that the gateway reports, and those that were written while the bot was away. Each
+ * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DC-30..DC-36 in
+ * specs/discord.md.
+ */
+import { Effect, type Scope } from "effect"
+import type { OutboxFailed } from "../outbox/OutboxFile.ts"
+import { Outbox } from "../outbox/Outbox.ts"
+import { sessionOf } from "../domain/Names.ts"
+import { Sender } from "../send/Sender.ts"
+import { may } from "../trust/Rights.ts"
+import type { ChannelSettings, Settings } from "../trust/Settings.ts"
+import { Discord } from "../wire/Discord.ts"
+import type { DiscordError } from "../wire/DiscordError.ts"
+import * as Messages from "../wire/Messages.ts"
+import type { Message } from "../wire/Packets.ts"
+import { admit, isHandled, open, type Services, type Thread } from "./Admission.ts"
+import * as Changes from "./Changes.ts"
+import { rolesOf } from "./Members.ts"
+import * as Lanes from "./Lanes.ts"
+
+/** Messages that are fetched of one channel after the bot was away. */
+export const mostMissed = 200
+/** Threads that are read after the bot was away: the newest ones. */
+export const mostThreads = 500
+/** Channels outside of the settings that are remembered. */
+const mostUnknown = 1_000
+
+export interface Inbox {
+  readonly message: (message: Message) => Effect.Effect<void>
+  readonly edited: (message: Message) => Effect.Effect<void>
+  readonly deleted: (channel: string, ids: ReadonlyArray<string>) => Effect.Effect<void>
+  /** Finds the place in channels that are read for the first time, before the gateway is opened. */
+  readonly begin: Effect.Effect<void, OutboxFailed | DiscordError>
+  /** Reads what was written since the last handled message. */
+  readonly catchUp: Effect.Effect<void, OutboxFailed>
+  /** Runs in the lane of a channel. */
+  readonly inLane: Lanes.Lanes<OutboxFailed, Services>["add"]
+  /** The thread with this id; undefined if it is none of the bot's. */
+  readonly thread: (id: string) => Effect.Effect<Thread | undefined, OutboxFailed>
+  readonly failed: Effect.Effect<never, OutboxFailed>
+}
+
+export const make = Effect.fn("Inbox.make")(function* (
+  settings: Settings
+): Effect.fn.Return<Inbox, never, Services | Scope.Scope> {
+  const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
+  const lanes = yield* Lanes.make<OutboxFailed, Services>()
+  const unknown = new Map<string, string | undefined>()
+
+  const thread = (id: string) =>
+    Effect.map(outbox.place(id), (place): Thread | undefined => {
+      const parent = place?.parent ?? undefined
+      const found = parent === undefined ? undefined : settings.channels[parent]
+      return parent === undefined || found === undefined ? undefined : { id, parent, settings: found }
+    })
+
+  const mentions = (message: Message) => (message.mentions ?? []).some(({ id }) => id === discord.self.id)
+  const isOfPerson = ({ author, type, webhook_id }: Message) =>
+    author.bot !== true && webhook_id === undefined && (type === 0 || type === 19)
+
+  const mayAsk = (found: ChannelSettings, message: Message) =>
+    Effect.map(rolesOf(found, message), (roles) => may(found, { id: message.author.id, roles }, "ask"))
+
+  /** Nothing that one message does may end the bot, except that its own database fails. */
+  const contained = (
+    message: Message,
+    work: Effect.Effect<void, { readonly _tag: string; readonly message: string } | OutboxFailed, Services>
+  ) =>
+    Effect.catchAll(work, (error) =>
+      error._tag === "OutboxFailed"
+        ? Effect.fail(error as OutboxFailed)
+        : Effect.logError(error.message).pipe(Effect.annotateLogs({ channel: message.channel_id, message: message.id }))
+    )
+
+  /** Handles a message of a channel or thread whose place is known. */
+  const handle = (message: Message) =>
+    Effect.gen(function* () {
+      const { channel_id: channel, id } = message
+      const place = yield* outbox.place(channel)
+      if (place === undefined || isHandled(place.last, id)) return
+      const root = settings.channels[channel]
+      const of = root === undefined ? yield* thread(channel) : undefined
+      const found = root ?? of?.settings
+      if (found !== undefined && isOfPerson(message) && (of !== undefined || mentions(message))) {
+        const work = Effect.gen(function* () {
+          if (!(yield* mayAsk(found, message)))
+            return yield* Effect.logDebug(`${message.author.id} may not ask in ${channel}`)
+          yield* of === undefined ? open(found, message) : admit(of, message)
+        })
+        yield* contained(message, work)
+      }
+      yield* outbox.handled(channel, id)
+    })
+
+  /** The parent of a channel that is in no settings and no place; undefined if it is not one of the bot's. */
+  const parentOf = (channel: string) =>
+    Effect.gen(function* () {
+      if (unknown.has(channel)) return unknown.get(channel)
+      const found = yield* Effect.option(Messages.channel(discord, channel))
+      const parent = found._tag === "Some" ? (found.value.parent_id ?? undefined) : undefined
+      const ours = parent !== undefined && settings.channels[parent] !== undefined ? parent : undefined
+      if (unknown.size >= mostUnknown) unknown.clear()
+      if (found._tag === "Some") unknown.set(channel, ours)
+      return ours
+    })
+
+  const message: Inbox["message"] = (given) => {
+    const { channel_id: channel } = given
+    if (given.author.id === discord.self.id) return Effect.void
+    if (settings.channels[channel] !== undefined) return lanes.add(channel, handle(given))
+    return lanes.add(
+      channel,
+      Effect.gen(function* () {
+        if ((yield* outbox.place(channel)) !== undefined) return yield* handle(given)
+        const parent = yield* parentOf(channel)
+        if (parent === undefined) return
+        // The thread may be one that its parent's lane is about to open.
+        yield* lanes.add(
+          parent,
+          Effect.gen(function* () {
+            if ((yield* outbox.place(channel)) === undefined) {
+              if (!mentions(given)) return
+              // A thread that a person opened: the bot joins where it is mentioned.
+              yield* outbox.addPlace(channel, parent, String(BigInt(given.id) - 1n))
+            }
+            yield* lanes.add(channel, handle(given))
+          })
+        )
+      })
+    )
+  }
+
+  const missed = (channel: string, last: string) =>
+    Effect.gen(function* () {
+      let [place, read] = [last, 0]
+      for (;;) {
+        const messages = yield* Messages.after(discord, channel, place)
+        const some = messages.slice(0, mostMissed - read)
+        yield* Effect.forEach(some, handle, { discard: true })
+        const persons = some.filter(isOfPerson).length
+        read += persons
+        place = some.at(-1)?.id ?? place
+        if (messages.length < 100) return { read, isAll: true }
+        if (read >= mostMissed) return { read, isAll: false }
+      }
+    })
+
+  const say = (channel: string, event: string, content: string) =>
+    Effect.zipRight(
+      outbox.put(channel, { type: "post", key: { sessionID: sessionOf(channel), event, chunk: 0 }, body: { content } }),
+      sender.wake(channel)
+    )
+
+  /** Begins to read a channel at its newest message. */
+  const beginAt = (channel: string) =>
+    Effect.gen(function* () {
+      if ((yield* outbox.place(channel)) !== undefined) return
+      const { last_message_id } = yield* Messages.channel(discord, channel)
+      yield* outbox.addPlace(channel, null, last_message_id ?? channel)
+    })
+
+  const catchUpOn = (channel: string) =>
+    Effect.gen(function* () {
+      const place = yield* outbox.place(channel)
+      if (place === undefined) return yield* beginAt(channel)
+      const last = place.last ?? channel
+      const { isAll, read } = yield* missed(channel, last)
+      if (place.parent === null || read === 0) return
+      yield* say(
+        channel,
+        `away:${last}`,
+        isAll
+          ? `-# I was away: ${read === 1 ? "one message" : `${read} messages`} from then ${read === 1 ? "is" : "are"} read now.`
+          : `⚠️ I was away, and read only ${read} messages from then. Please write the later ones again.`
+      )
+      if (!isAll) {
+        const { last_message_id } = yield* Messages.channel(discord, channel)
+        if (last_message_id != null) yield* outbox.handled(channel, last_message_id)
+      }
+    }).pipe(
+      Effect.catchTag("DiscordError", (error: DiscordError) =>
+        error.reason === "channel-gone"
+          ? outbox.closed(channel, error.message)
+          : Effect.zipRight(
+              outbox.setProblem(channel, error.message),
+              Effect.logWarning(error.message).pipe(Effect.annotateLogs({ channel }))
+            )
+      )
+    )
+
+  const changed = (
+    channel: string,
+    work: Effect.Effect<void, { readonly _tag: string; readonly message: string } | OutboxFailed, Services>
+  ) =>
+    lanes.add(
+      channel,
+      Effect.catchAll(work, (error) =>
+        error._tag === "OutboxFailed" ? Effect.fail(error as OutboxFailed) : Effect.logWarning(error.message)
+      )
+    )
+
+  const begin = Effect.forEach(
+    Object.keys(settings.channels),
+    (channel) =>
+      Effect.catchIf(
+        beginAt(channel),
+        (error) => error._tag === "DiscordError" && error.reason !== "unauthorized",
+        (error) => Effect.annotateLogs(Effect.logWarning(error.message), { channel })
+      ),
+    { discard: true }
+  )
+
+  const catchUp = Effect.gen(function* () {
+    const threads = (yield* outbox.places)
+      .filter(({ parent, problem }) => parent !== null && settings.channels[parent] !== undefined && problem === null)
+      .toSorted((a, b) => (BigInt(a.last ?? a.channel) < BigInt(b.last ?? b.channel) ? 1 : -1))
+      .slice(0, mostThreads)
+      .map(({ channel }) => channel)
+    yield* Effect.forEach([...Object.keys(settings.channels), ...threads], (channel) =>
+      lanes.add(channel, catchUpOn(channel))
+    )
+    for (const edit of yield* outbox.edits) {
+      yield* changed(
+        edit.channel,
+        Effect.gen(function* () {
+          const of = (yield* thread(edit.channel)) ?? (yield* thread(edit.message))
+          if (of !== undefined) yield* Changes.finish(of, edit)
+        })
+      )
+    }
+  })
+
+  return {
+    message,
+    edited: (given) =>
+      changed(
+        given.channel_id,
+        Effect.gen(function* () {
+          const of = (yield* thread(given.channel_id)) ?? (yield* thread(given.id))
+          if (of !== undefined && isOfPerson(given)) yield* Changes.edited(of, given)
+        })
+      ),
+    deleted: (channel, ids) =>
+      changed(
+        channel,
+        Effect.forEach(
+          ids,
+          (id) =>
+            Effect.gen(function* () {
+              const of = (yield* thread(channel)) ?? (yield* thread(id))
+              if (of !== undefined) yield* Changes.deleted(of, id)
+            }),
+          { discard: true }
+        )
+      ),
+    begin,
+    catchUp,
+    inLane: lanes.add,
+    thread,
+    failed: lanes.failed
+  }
+})

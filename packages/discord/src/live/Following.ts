@@ -1,0 +1,103 @@
+/**
+ * Follows the events of all sessions into the outbox, and the texts that are being written. Spec: DC-13, DC-17 in
+ * specs/discord.md.
+ */
+import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
+import type { Item } from "@daybook/client"
+import { SessionID } from "@daybook/log/domain/Identifiers"
+import { Book } from "../book/Book.ts"
+import { isAway, patiently } from "../book/Patience.ts"
+import { threadOf } from "../domain/Names.ts"
+import { Outbox } from "../outbox/Outbox.ts"
+import { Sender } from "../send/Sender.ts"
+import { split } from "../text/Split.ts"
+import { publishableSoFar } from "../text/Publishable.ts"
+
+/** How often a growing text is shown anew. */
+const pace = Duration.millis(1_500)
+
+/** The texts of a running session, as far as they are written. */
+const growing = (session: SessionID, since: number, secrets: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
+    const thread = threadOf(session) ?? ""
+    const begun = new Map<string, { readonly event: string; text: string }>()
+    const take = (items: Chunk.Chunk<Item>): ReadonlySet<string> => {
+      const grown = new Set<string>()
+      for (const item of items) {
+        if (item.frame === "event" && item.event.type === "session.next.text.started") {
+          const { assistantMessageID, textID } = item.event.data
+          begun.set(`${assistantMessageID} ${textID}`, { event: item.event.id, text: "" })
+        } else if (item.frame === "event" && item.event.type === "session.next.text.ended") {
+          const key = `${item.event.data.assistantMessageID} ${item.event.data.textID}`
+          begun.delete(key)
+          grown.delete(key)
+        } else if (item.frame === "live" && item.live.type === "session.next.text.delta") {
+          const key = `${item.live.data.assistantMessageID} ${item.live.data.textID}`
+          const open = begun.get(key)
+          if (open === undefined) continue
+          open.text += item.live.data.delta
+          grown.add(key)
+        }
+      }
+      return grown
+    }
+    yield* book.follow({ sessionID: session, after: String(since), live: true }).pipe(
+      Stream.groupedWithin(4_096, pace),
+      Stream.runForEach((items) =>
+        Effect.forEach(take(items), (key) => {
+          const open = begun.get(key)
+          const [content] = open === undefined ? [] : split(publishableSoFar(open.text, secrets))
+          return open === undefined || content === undefined
+            ? Effect.void
+            : Effect.flatMap(outbox.grow({ sessionID: session, event: open.event, chunk: 0 }, { content }), (grew) =>
+                grew ? sender.wake(thread) : Effect.void
+              )
+        })
+      )
+    )
+  }).pipe(
+    // What is not shown while it is written is shown when it is settled.
+    Effect.catchAll((error) => Effect.logDebug(`texts of ${session} are not followed: ${String(error)}`))
+  )
+
+/** Follows for ever. Fails if the server refuses to be followed. */
+export const follow = Effect.fn("Following.follow")(function* (secrets: ReadonlyArray<string>) {
+  const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
+  const texts = yield* FiberMap.make<string>()
+  const begin = (session: SessionID, since: number) =>
+    FiberMap.run(texts, session, growing(session, since, secrets), { onlyIfMissing: true })
+
+  const applied = (items: Chunk.Chunk<Item>) =>
+    Effect.gen(function* () {
+      const last = Chunk.findLast(items, (item) => item.frame !== "live")
+      if (last._tag === "None" || !("cursor" in last.value)) return
+      const events = Chunk.toReadonlyArray(items).flatMap((item) => (item.frame === "event" ? [item.event] : []))
+      const channels = yield* outbox.apply(events, last.value.cursor)
+      yield* Effect.forEach(channels, sender.wake, { discard: true })
+      for (const event of events) {
+        if (threadOf(event.sessionID) === undefined) continue
+        if (event.type === "session.next.activity.started") yield* begin(event.sessionID, event.seq)
+        if (event.type === "session.next.activity.settled") yield* FiberMap.remove(texts, event.sessionID)
+      }
+    })
+
+  const fromNow = Effect.flatMap(book.feedHead, (head) => Effect.as(outbox.begin(head), head))
+  const once = Effect.gen(function* () {
+    const after = (yield* outbox.cursor) ?? (yield* fromNow)
+    for (const { session, since } of yield* outbox.running) yield* begin(SessionID.make(session), since)
+    yield* Stream.runForEachChunk(book.follow({ after }), applied)
+  })
+  const again = <E>(why: string, cursor: Effect.Effect<unknown, E>) =>
+    Effect.zipRight(Effect.logWarning(`${why}: what happened in between is not published`), cursor)
+  return yield* once.pipe(
+    Effect.catchTags({
+      ForeignCursor: () => again("the server has another database", fromNow),
+      CursorAhead: () => again("the server's database is an older copy", fromNow),
+      CursorExpired: ({ floorCursor }) => again("the server has pruned events", outbox.begin(floorCursor))
+    }),
+    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
+    Effect.retry({ schedule: patiently, while: isAway }),
+    Effect.forever
+  )
+})

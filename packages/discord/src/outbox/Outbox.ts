@@ -1,0 +1,344 @@
+/**
+ * Keeps what the bot intends to publish, what Discord shows of it, and how far it has read, in one database. A change of
+ * what is intended and the cursor of its events are one transaction. Spec: DC-10..DC-13 in specs/discord.md,
+ * specs/decisions/0069-discord-outbox.md.
+ */
+import type * as SqlError from "@effect/sql/SqlError"
+import { Context, Effect, Layer, Schema } from "effect"
+import { immediately } from "@daybook/log/storage/Database"
+import type { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Delivery } from "@daybook/log/domain/Values"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { threadOf } from "../domain/Names.ts"
+import { nonceOf, type PostKey } from "../post/Nonce.ts"
+import { Body, type Change, Target } from "../post/Post.ts"
+import { fold, initial, State } from "../post/PostFold.ts"
+import { failed, open, type OutboxFailed } from "./OutboxFile.ts"
+
+/** A message that Discord does not show as it should be. */
+export interface DuePost {
+  readonly id: number
+  readonly nonce: string
+  readonly body: Body
+  /** The body of an attempt to create it, of which nobody knows whether it succeeded. */
+  readonly attempt: Body | undefined
+  /** Every message that the attempt may have made is later than this one. */
+  readonly anchor: string | undefined
+  /** Its id, if it exists. */
+  readonly message: string | undefined
+}
+
+/** A reaction that Discord does not show as it should be. */
+export interface DueReaction {
+  readonly message: string
+  readonly emoji: string | null
+  readonly shown: string | null
+}
+
+/** A channel or thread that the bot reads. */
+export interface Place {
+  readonly channel: string
+  readonly parent: string | null
+  /** The last message that was handled. */
+  readonly last: string | null
+  /** Why nothing can be posted there. */
+  readonly problem: string | null
+}
+
+/** The replacement of a waiting prompt by that of its edited message. */
+export interface Edit {
+  readonly message: string
+  readonly channel: string
+  /** The prompt to withdraw. */
+  readonly former: MessageID
+  readonly delivery: Delivery
+}
+
+type Done<A = void> = Effect.Effect<A, OutboxFailed>
+
+export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
+  Outbox,
+  {
+    readonly cursor: Done<string | undefined>
+    /** Moves the cursor to another database: what earlier events published is not changed any more. */
+    readonly begin: (cursor: string) => Done
+    /** Folds events and moves the cursor; returns the channels with something to send. */
+    readonly apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => Done<ReadonlySet<string>>
+    /** Intends a post that no event makes. */
+    readonly put: (channel: string, change: Extract<Change, { readonly type: "post" }>) => Done
+    /** Changes a post whose text still grows; one that is settled or dropped stays as it is. */
+    readonly grow: (key: PostKey, body: Body) => Done<boolean>
+    readonly react: (channel: string, message: string, emoji: string | null) => Done
+    /** Channels with something to send. */
+    readonly due: Done<ReadonlyArray<string>>
+    readonly nextPost: (channel: string) => Done<DuePost | undefined>
+    readonly nextReaction: (channel: string) => Done<DueReaction | undefined>
+    /** The next request creates the post with this body, as a message behind the anchor. */
+    readonly attempted: (id: number, body: Body, anchor: string) => Done
+    /** The attempt failed for certain. */
+    readonly notCreated: (id: number) => Done
+    /** The post is this message now, and shows the body. */
+    readonly created: (id: number, message: string, shown: Body) => Done
+    /** The message of the post shows the body. */
+    readonly shown: (id: number, body: Body) => Done
+    /** The post is not sent. */
+    readonly dropped: (id: number, reason: string) => Done
+    /** Nothing more is sent to the channel. */
+    readonly closed: (channel: string, reason: string) => Done
+    readonly reacted: (message: string, shown: string | null) => Done
+    /** The newest message of the channel that is a post. */
+    readonly newest: (channel: string) => Done<string | undefined>
+    /** The post that a message is. */
+    readonly postOf: (
+      message: string
+    ) => Done<{ readonly nonce: string; readonly target: Target | undefined } | undefined>
+    /** The message of a post, once it is sent. */
+    readonly messageOf: (key: PostKey) => Done<string | undefined>
+    readonly place: (channel: string) => Done<Place | undefined>
+    readonly places: Done<ReadonlyArray<Place>>
+    /** Reads a channel or thread from now on. */
+    readonly addPlace: (channel: string, parent: string | null, last: string | null) => Done
+    /** The message was handled; an earlier one changes nothing. */
+    readonly handled: (channel: string, message: string) => Done
+    readonly setProblem: (channel: string, problem: string | null) => Done
+    readonly beginEdit: (edit: Edit) => Done
+    readonly endEdit: (message: string) => Done
+    readonly edits: Done<ReadonlyArray<Edit>>
+    /** Sessions that run, and where their runs began. */
+    readonly running: Done<ReadonlyArray<{ readonly session: string; readonly since: number }>>
+    /** How much waits to be sent. */
+    readonly waiting: Done<number>
+  }
+>() {}
+
+const bodyJson = Schema.parseJson(Body)
+const encodeBody = Schema.encodeSync(bodyJson)
+const decodeBody = Schema.decodeSync(bodyJson)
+const targetJson = Schema.parseJson(Target)
+const encodeTarget = Schema.encodeSync(targetJson)
+const decodeTarget = Schema.decodeSync(targetJson)
+const stateJson = Schema.parseJson(State)
+const encodeState = Schema.encodeSync(stateJson)
+const decodeState = Schema.decodeSync(stateJson)
+
+interface PostRow {
+  readonly id: number
+  readonly nonce: string
+  readonly body: string
+  readonly attempt: string | null
+  readonly anchor: string | null
+  readonly message: string | null
+}
+
+export interface Options {
+  readonly filename: string
+  /** Values that are never published. */
+  readonly secrets?: ReadonlyArray<string> | undefined
+}
+
+/** The outbox in this file, until the scope closes. */
+export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = [] }: Options) {
+  const sql = yield* open(filename)
+  const run = <A>(effect: Effect.Effect<A, SqlError.SqlError>): Done<A> =>
+    effect.pipe(
+      Effect.catchAllDefect((defect) => Effect.fail(defect)),
+      Effect.mapError(failed(filename)),
+      Effect.uninterruptible
+    )
+  const done = (effect: Effect.Effect<unknown, SqlError.SqlError>): Done => Effect.asVoid(run(effect))
+
+  const putPost = (channel: string, { body, grows, key, target }: Extract<Change, { readonly type: "post" }>) =>
+    sql`INSERT INTO post (nonce, channel, body, grows, target, due)
+      VALUES (${nonceOf(key)}, ${channel}, ${encodeBody(body)}, ${grows === true ? 1 : 0}, ${target === undefined ? null : encodeTarget(target)}, 1)
+      ON CONFLICT (nonce) DO UPDATE SET body = excluded.body, grows = excluded.grows, target = coalesce(excluded.target, target),
+        due = dropped IS NULL AND (due OR body <> excluded.body)`
+
+  const putReaction = (channel: string, message: string, emoji: string | null) =>
+    sql`INSERT INTO reaction (message, channel, emoji, shown, due) VALUES (${message}, ${channel}, ${emoji}, NULL, 1)
+      ON CONFLICT (message) DO UPDATE SET emoji = excluded.emoji, due = 1`
+
+  /** The channel of a message of a session: a thread may begin with a message of its parent. */
+  const channelOf = (thread: string, message: string) =>
+    message !== thread
+      ? Effect.succeed(thread)
+      : Effect.map(sql<Place>`SELECT * FROM place WHERE channel = ${thread}`, ([place]) => place?.parent ?? thread)
+
+  const change = (thread: string, each: Change) =>
+    Effect.gen(function* () {
+      if (each.type === "post") {
+        yield* putPost(thread, each)
+        return thread
+      }
+      const channel = yield* channelOf(thread, each.message)
+      yield* putReaction(channel, each.message, each.emoji)
+      return channel
+    })
+
+  const applyTo = (session: string, thread: string, events: ReadonlyArray<SessionEvent>) =>
+    Effect.gen(function* () {
+      const [row] = yield* sql<{ readonly state: string }>`SELECT state FROM fold WHERE session = ${session}`
+      let state = row === undefined ? initial : decodeState(row.state)
+      const channels = new Set<string>()
+      for (const event of events) {
+        const folded = fold(state, event, secrets)
+        state = folded.state
+        for (const each of folded.changes) channels.add(yield* change(thread, each))
+      }
+      yield* sql`INSERT OR REPLACE INTO fold VALUES (${session}, ${encodeState(state)})`
+      return channels
+    })
+
+  const setCursor = (cursor: string) => sql`UPDATE consumer SET cursor = ${cursor}`
+
+  return Outbox.of({
+    cursor: run(
+      Effect.map(
+        sql<{ readonly cursor: string | null }>`SELECT cursor FROM consumer`,
+        ([row]) => row?.cursor ?? undefined
+      )
+    ),
+    begin: (cursor) =>
+      done(
+        immediately(sql)(
+          Effect.all([
+            setCursor(cursor),
+            sql`DELETE FROM fold`,
+            sql`UPDATE post SET due = 0, dropped = 'another database'
+            WHERE due = 1`
+          ])
+        )
+      ),
+    apply: (events, cursor) => {
+      const ours = new Map<string, Array<SessionEvent>>()
+      for (const event of events) {
+        if (threadOf(event.sessionID) === undefined) continue
+        const list = ours.get(event.sessionID) ?? []
+        list.push(event)
+        ours.set(event.sessionID, list)
+      }
+      return run(
+        immediately(sql)(
+          Effect.gen(function* () {
+            const channels = new Set<string>()
+            for (const [session, list] of ours) {
+              for (const channel of yield* applyTo(session, threadOf(session) ?? "", list)) channels.add(channel)
+            }
+            yield* setCursor(cursor)
+            return channels
+          })
+        )
+      )
+    },
+    put: (channel, post) => done(putPost(channel, post)),
+    grow: (key, body) =>
+      run(
+        Effect.map(
+          sql`UPDATE post SET body = ${encodeBody(body)}, due = 1 WHERE nonce = ${nonceOf(key)} AND grows = 1
+            AND dropped IS NULL RETURNING 1`,
+          (rows) => rows.length > 0
+        )
+      ),
+    react: (channel, message, emoji) => done(putReaction(channel, message, emoji)),
+    due: run(
+      Effect.map(
+        sql<{ readonly channel: string }>`SELECT channel FROM post WHERE due = 1
+          UNION SELECT channel FROM reaction WHERE due = 1`,
+        (rows) => rows.map(({ channel }) => channel)
+      )
+    ),
+    nextPost: (channel) =>
+      run(
+        Effect.map(
+          sql<PostRow>`SELECT id, nonce, body, attempt, anchor, message FROM post WHERE channel = ${channel} AND due = 1
+            ORDER BY id LIMIT 1`,
+          ([row]) =>
+            row && {
+              id: row.id,
+              nonce: row.nonce,
+              body: decodeBody(row.body),
+              attempt: row.attempt === null ? undefined : decodeBody(row.attempt),
+              anchor: row.anchor ?? undefined,
+              message: row.message ?? undefined
+            }
+        )
+      ),
+    nextReaction: (channel) =>
+      run(
+        Effect.map(
+          sql<DueReaction>`SELECT message, emoji, shown FROM reaction WHERE channel = ${channel} AND due = 1
+            ORDER BY message LIMIT 1`,
+          ([row]) => row
+        )
+      ),
+    attempted: (id, body, anchor) =>
+      done(sql`UPDATE post SET attempt = ${encodeBody(body)}, anchor = coalesce(anchor, ${anchor}) WHERE id = ${id}`),
+    notCreated: (id) => done(sql`UPDATE post SET attempt = NULL, anchor = NULL WHERE id = ${id}`),
+    created: (id, message, shown) =>
+      done(
+        sql`UPDATE post SET message = ${message}, attempt = NULL, due = body <> ${encodeBody(shown)} WHERE id = ${id}`
+      ),
+    shown: (id, shown) => done(sql`UPDATE post SET due = body <> ${encodeBody(shown)} WHERE id = ${id}`),
+    dropped: (id, reason) => done(sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE id = ${id}`),
+    closed: (channel, reason) =>
+      done(
+        immediately(sql)(
+          Effect.all([
+            sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE channel = ${channel} AND due = 1`,
+            sql`DELETE FROM reaction WHERE channel = ${channel}`,
+            sql`UPDATE place SET problem = ${reason} WHERE channel = ${channel}`
+          ])
+        )
+      ),
+    reacted: (message, shown) =>
+      done(sql`UPDATE reaction SET shown = ${shown}, due = emoji IS NOT ${shown} WHERE message = ${message}`),
+    newest: (channel) =>
+      run(
+        Effect.map(
+          sql<{ readonly message: string }>`SELECT message FROM post WHERE channel = ${channel} AND message IS NOT NULL
+            ORDER BY length(message) DESC, message DESC LIMIT 1`,
+          ([row]) => row?.message
+        )
+      ),
+    postOf: (message) =>
+      run(
+        Effect.map(
+          sql<{ readonly nonce: string; readonly target: string | null }>`SELECT nonce, target FROM post
+            WHERE message = ${message}`,
+          ([row]) => row && { nonce: row.nonce, target: row.target === null ? undefined : decodeTarget(row.target) }
+        )
+      ),
+    messageOf: (key) =>
+      run(
+        Effect.map(
+          sql<{ readonly message: string | null }>`SELECT message FROM post WHERE nonce = ${nonceOf(key)}`,
+          ([row]) => row?.message ?? undefined
+        )
+      ),
+    place: (channel) => run(Effect.map(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, ([row]) => row)),
+    places: run(sql<Place>`SELECT * FROM place`),
+    addPlace: (channel, parent, last) =>
+      done(sql`INSERT OR IGNORE INTO place (channel, parent, last) VALUES (${channel}, ${parent}, ${last})`),
+    handled: (channel, message) =>
+      done(sql`UPDATE place SET last = ${message} WHERE channel = ${channel}
+        AND (last IS NULL OR length(last) < length(${message}) OR (length(last) = length(${message}) AND last < ${message}))`),
+    setProblem: (channel, problem) => done(sql`UPDATE place SET problem = ${problem} WHERE channel = ${channel}`),
+    beginEdit: (edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
+    endEdit: (message) => done(sql`DELETE FROM edit WHERE message = ${message}`),
+    edits: run(sql<Edit>`SELECT * FROM edit`),
+    running: run(
+      Effect.map(
+        sql<{ readonly session: string; readonly since: number }>`SELECT session, state ->> 'since' AS since FROM fold
+          WHERE since IS NOT NULL`,
+        (rows) => rows
+      )
+    ),
+    waiting: run(
+      Effect.map(
+        sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE due = 1`,
+        ([row]) => row?.count ?? 0
+      )
+    )
+  })
+})
+
+export const layer = (options: Options): Layer.Layer<Outbox, OutboxFailed> => Layer.scoped(Outbox, make(options))

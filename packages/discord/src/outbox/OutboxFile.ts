@@ -1,0 +1,97 @@
+/**
+ * Opens the bot's own database and holds SQLite's exclusive lock on it: two bots on one outbox would post twice. Spec: DC-10,
+ * DC-11 in specs/discord.md.
+ */
+import { mkdir } from "node:fs/promises"
+import { dirname } from "node:path"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import { Effect, Predicate, Schema, type Scope } from "effect"
+import { immediately } from "@daybook/log/storage/Database"
+import { makePrivate } from "@daybook/log/storage/PrivateFile"
+
+/** The outbox cannot be read or written. */
+export class OutboxFailed extends Schema.TaggedError<OutboxFailed>("@daybook/discord/OutboxFailed")("OutboxFailed", {
+  filename: Schema.String,
+  details: Schema.String
+}) {
+  override get message() {
+    return `${this.filename}: ${this.details}`
+  }
+}
+
+/** "DayD" */
+const applicationID = 0x44617944
+const version = 1
+
+const schema = [
+  `CREATE TABLE consumer (one INTEGER PRIMARY KEY CHECK (one = 1), cursor TEXT)`,
+  // A post is due if Discord does not show its body. attempt: the body of a request to create it, whose end is unknown;
+  // anchor: every message that it may have made is later than this one.
+  `CREATE TABLE post (id INTEGER PRIMARY KEY AUTOINCREMENT, nonce TEXT NOT NULL UNIQUE, channel TEXT NOT NULL,
+    body TEXT NOT NULL, grows INTEGER NOT NULL, target TEXT, attempt TEXT, anchor TEXT, message TEXT, dropped TEXT,
+    due INTEGER NOT NULL)`,
+  `CREATE INDEX post_due ON post (channel, id) WHERE due = 1`,
+  `CREATE INDEX post_message ON post (message) WHERE message IS NOT NULL`,
+  `CREATE INDEX post_channel ON post (channel, id)`,
+  `CREATE TABLE reaction (message TEXT PRIMARY KEY, channel TEXT NOT NULL, emoji TEXT, shown TEXT, due INTEGER NOT NULL)
+    WITHOUT ROWID`,
+  `CREATE INDEX reaction_due ON reaction (channel) WHERE due = 1`,
+  `CREATE TABLE fold (session TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID`,
+  // A channel or thread that the bot reads: up to the message \`last\`. A thread has a parent.
+  `CREATE TABLE place (channel TEXT PRIMARY KEY, parent TEXT, last TEXT, problem TEXT) WITHOUT ROWID`,
+  // An edit of a message that is not finished: its former prompt is withdrawn, then the new one is admitted.
+  `CREATE TABLE edit (message TEXT PRIMARY KEY, channel TEXT NOT NULL, former TEXT NOT NULL, delivery TEXT NOT NULL)
+    WITHOUT ROWID`,
+  `INSERT INTO consumer VALUES (1, NULL)`,
+  `PRAGMA application_id = ${applicationID}`,
+  `PRAGMA user_version = ${version}`
+]
+
+const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
+  Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient, filename: string) {
+  yield* sql`PRAGMA busy_timeout = 2000`
+  yield* sql`PRAGMA locking_mode = EXCLUSIVE`
+  yield* sql`PRAGMA journal_mode = WAL`
+  // An attempt that a power cut forgets would be repeated.
+  yield* sql`PRAGMA synchronous = FULL`
+  yield* sql`PRAGMA secure_delete = ON`
+  const tables = yield* sql`SELECT 1 FROM sqlite_master LIMIT 1`
+  if (tables.length === 0) yield* immediately(sql)(Effect.forEach(schema, (part) => sql.unsafe(part)))
+  else if (
+    (yield* pragma(sql, "application_id")) !== applicationID ||
+    (yield* pragma(sql, "user_version")) !== version
+  ) {
+    return yield* new OutboxFailed({ filename, details: "it is not an outbox of this version" })
+  }
+  // A write takes the lock.
+  yield* sql`UPDATE consumer SET one = 1`
+})
+
+/** The error for what a statement failed with. */
+export const failed =
+  (filename: string) =>
+  (error: unknown): OutboxFailed => {
+    if (error instanceof OutboxFailed) return error
+    const cause = Predicate.hasProperty(error, "cause") ? error.cause : error
+    const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+    if (code.startsWith("SQLITE_BUSY")) return new OutboxFailed({ filename, details: "another bot uses this outbox" })
+    return new OutboxFailed({ filename, details: cause instanceof Error ? cause.message : String(cause) })
+  }
+
+/** The open database, until the scope closes. */
+export const open = (filename: string): Effect.Effect<SqliteClient.SqliteClient, OutboxFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* Effect.tryPromise(() => mkdir(dirname(filename), { recursive: true, mode: 0o700 }))
+    yield* Effect.promise(() => makePrivate(filename))
+    const sql = yield* SqliteClient.make({ filename, disableWAL: true })
+    yield* prepare(sql, filename)
+    return sql
+  }).pipe(
+    // The driver throws if it cannot open a file or prepare a statement.
+    Effect.catchAllDefect((defect) => Effect.fail(defect)),
+    Effect.mapError(failed(filename)),
+    Effect.provide(Reactivity.layer)
+  )

@@ -1,0 +1,73 @@
+/** Defines what the bot publishes: messages and reactions. Pure. Spec: DC-10..DC-29 in specs/discord.md. */
+import { Schema } from "effect"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { QuestionItem } from "@daybook/core/domain/Question"
+import type { PostKey } from "./Nonce.ts"
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** A button below a message. `action` comes back when a person presses it. */
+export const Button = Schema.Struct({
+  action: Schema.String.pipe(Schema.maxLength(100)),
+  label: Schema.String.pipe(Schema.maxLength(80)),
+  style: Schema.Literal("primary", "secondary", "success", "danger")
+})
+export type Button = typeof Button.Type
+
+/** A menu below a message. */
+export const Menu = Schema.Struct({
+  action: Schema.String.pipe(Schema.maxLength(100)),
+  placeholder: optional(Schema.String),
+  options: Schema.Array(
+    Schema.Struct({ label: Schema.String, value: Schema.String, description: optional(Schema.String) })
+  ),
+  most: Schema.Int
+})
+export type Menu = typeof Menu.Type
+
+/** The state of a message: what it shows. */
+export const Body = Schema.Struct({
+  content: Schema.String,
+  /** Sent with the message when it is created, and never changed. */
+  file: optional(Schema.Struct({ name: Schema.String, text: Schema.String })),
+  buttons: optional(Schema.Array(Button)),
+  menus: optional(Schema.Array(Menu))
+})
+export type Body = typeof Body.Type
+
+/** What a button of the message acts on. */
+export const Target = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("call"), sessionID: SessionID, messageID: MessageID, callID: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("question"),
+    sessionID: SessionID,
+    messageID: MessageID,
+    callID: Schema.String,
+    questions: Schema.Array(QuestionItem)
+  }),
+  Schema.Struct({
+    type: Schema.Literal("permission"),
+    sessionID: SessionID,
+    callID: Schema.String,
+    ask: Schema.String,
+    always: Schema.Boolean
+  })
+)
+export type Target = typeof Target.Type
+
+/** A change of what the channel of a session shows. */
+export type Change =
+  | {
+      readonly type: "post"
+      readonly key: PostKey
+      readonly body: Body
+      /** Absent: the target of the post stays as it is. */
+      readonly target?: Target
+      /** The text is still written: it may be shown in part. */
+      readonly grows?: true
+    }
+  /** The reaction of the bot to a message, in place of its earlier one. */
+  | { readonly type: "react"; readonly message: string; readonly emoji: string | null }
+
+/** Reactions by the state of a prompt. */
+export const emoji = { admitted: "👀", running: "⚙️", done: "✅", failed: "❌", stopped: "🛑" } as const

@@ -1,0 +1,219 @@
+/**
+ * Folds the events of a session into what its thread shows. An event outside of a run publishes nothing: it repeats the
+ * history of a fork. Pure. Spec: DC-14..DC-19 in specs/discord.md.
+ */
+import { Schema } from "effect"
+import { QuestionItems } from "@daybook/core/domain/Question"
+import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import { messageOf } from "../domain/Names.ts"
+import { split } from "../text/Split.ts"
+import { line, publishable } from "../text/Publishable.ts"
+import { callText } from "./CallLine.ts"
+import type { PostKey } from "./Nonce.ts"
+import { type Body, type Change, emoji } from "./Post.ts"
+import { answered, questionBody } from "./QuestionPost.ts"
+
+/** An open text or call: the event that began its post. */
+const Open = Schema.Struct({ event: Schema.String, line: Schema.String })
+
+/** What the fold remembers of a session between events: only of its running activity. */
+export const State = Schema.Struct({
+  /** Where the running activity began; absent while nothing runs. */
+  since: Schema.optionalWith(Schema.Int, { exact: true }),
+  /** By message and text. */
+  texts: Schema.Record({ key: Schema.String, value: Open }),
+  /** By message and call. */
+  calls: Schema.Record({ key: Schema.String, value: Open }),
+  /** The messages of persons that the run answers. */
+  prompts: Schema.Array(Schema.String)
+})
+export type State = typeof State.Type
+
+export const initial: State = { texts: {}, calls: {}, prompts: [] }
+
+/** A text in more messages than this is sent as a file. */
+const mostChunks = 8
+
+const decodeQuestions = Schema.decodeUnknownOption(Schema.Struct({ questions: QuestionItems }))
+
+const callKey = (data: { readonly assistantMessageID: string; readonly callID: string }): string =>
+  `${data.assistantMessageID} ${data.callID}`
+
+const textKey = (data: { readonly assistantMessageID: string; readonly textID: string }): string =>
+  `${data.assistantMessageID} ${data.textID}`
+
+const without = <A>(record: Readonly<Record<string, A>>, key: string): Readonly<Record<string, A>> =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => name !== key))
+
+/** The bodies that show a settled text. */
+export const textBodies = (text: string): ReadonlyArray<Body> => {
+  const chunks = split(text)
+  if (chunks.length <= mostChunks) return chunks.map((content) => ({ content }))
+  return [
+    { content: split(text, 1_800)[0] ?? "" },
+    { content: "The whole answer is in the file.", file: { name: "answer.md", text } }
+  ]
+}
+
+/** What a text shows before its first line is complete. */
+export const waiting: Body = { content: "…" }
+
+const react = (prompts: ReadonlyArray<string>, symbol: string | null): ReadonlyArray<Change> =>
+  prompts.map((message) => ({ type: "react", message, emoji: symbol }))
+
+export interface Folded {
+  readonly state: State
+  readonly changes: ReadonlyArray<Change>
+}
+
+const outcomes = { completed: emoji.done, failed: emoji.failed, interrupted: emoji.stopped } as const
+
+/** The state after the event, and what it changes in the thread. */
+export const fold = (state: State, event: SessionEvent, known: ReadonlyArray<string>): Folded => {
+  const { sessionID } = event
+  const key = (begun: string, chunk = 0): PostKey => ({ sessionID, event: begun, chunk })
+  const post = (begun: string, body: Body, chunk = 0): Change => ({ type: "post", key: key(begun, chunk), body })
+  const same: Folded = { state, changes: [] }
+  switch (event.type) {
+    case "session.next.prompt.admitted": {
+      const message = messageOf(event.data.messageID)
+      return message === undefined ? same : { state, changes: react([message], emoji.admitted) }
+    }
+    case "session.next.prompt.withdrawn": {
+      const message = messageOf(event.data.messageID)
+      return message === undefined ? same : { state, changes: react([message], null) }
+    }
+    case "session.next.prompt.promoted": {
+      const message = messageOf(event.data.messageID)
+      if (message === undefined) return same
+      return { state: { ...state, prompts: [...state.prompts, message] }, changes: react([message], emoji.running) }
+    }
+    case "session.next.activity.started":
+      return { state: { ...state, since: event.seq }, changes: [] }
+    case "session.next.activity.settled": {
+      const { error, outcome } = event.data
+      const cut = Object.values(state.texts).map(({ event }) => post(event, { content: "*(cut off)*" }))
+      const ended = Object.values(state.calls).map(({ event, line }) => post(event, { content: `⏹ ${line}` }))
+      const why = error === undefined ? "" : `: ${line(publishable(error.message, known), 1_500)}`
+      const notice =
+        outcome === "completed"
+          ? []
+          : [post(event.id, { content: outcome === "failed" ? `❌ Failed${why}` : `🛑 Stopped${why}` })]
+      return { state: initial, changes: [...cut, ...ended, ...notice, ...react(state.prompts, outcomes[outcome])] }
+    }
+    case "session.next.text.started": {
+      if (state.since === undefined) return same
+      const texts = { ...state.texts, [textKey(event.data)]: { event: event.id, line: "" } }
+      return { state: { ...state, texts }, changes: [{ type: "post", key: key(event.id), body: waiting, grows: true }] }
+    }
+    case "session.next.text.ended": {
+      const open = state.texts[textKey(event.data)]
+      if (open === undefined) return same
+      const bodies = textBodies(publishable(event.data.text, known))
+      const shown = bodies.length === 0 ? [{ content: "*(empty)*" }] : bodies
+      return {
+        state: { ...state, texts: without(state.texts, textKey(event.data)) },
+        changes: shown.map((body, chunk) => post(open.event, body, chunk))
+      }
+    }
+    case "session.next.tool.called": {
+      if (state.since === undefined) return same
+      const { callID, input, tool } = event.data
+      const ref = { sessionID, messageID: event.data.assistantMessageID, callID }
+      const asked = tool === "question" ? decodeQuestions(input) : undefined
+      if (asked?._tag === "Some") {
+        const { questions } = asked.value
+        const begun = { event: event.id, line: "question" }
+        return {
+          state: { ...state, calls: { ...state.calls, [callKey(event.data)]: begun } },
+          changes: [
+            {
+              type: "post",
+              key: key(event.id),
+              body: questionBody(questions, known),
+              target: { type: "question", ...ref, questions }
+            }
+          ]
+        }
+      }
+      const text = callText(tool, input, known)
+      return {
+        state: { ...state, calls: { ...state.calls, [callKey(event.data)]: { event: event.id, line: text } } },
+        changes: [
+          { type: "post", key: key(event.id), body: { content: `🔧 ${text}` }, target: { type: "call", ...ref } }
+        ]
+      }
+    }
+    case "session.next.question.answered":
+    case "session.next.question.dismissed": {
+      const open = state.calls[callKey(event.data)]
+      if (open === undefined) return same
+      const answers = event.type === "session.next.question.answered" ? event.data.answers : undefined
+      return {
+        state: { ...state, calls: without(state.calls, callKey(event.data)) },
+        changes: [post(open.event, answered(answers, known))]
+      }
+    }
+    case "session.next.tool.success":
+    case "session.next.tool.failed": {
+      const open = state.calls[callKey(event.data)]
+      if (open === undefined) return same
+      const symbol = event.type === "session.next.tool.success" ? "✅" : "❌"
+      const content = `${symbol} ${open.line}`
+      return {
+        state: { ...state, calls: without(state.calls, callKey(event.data)) },
+        changes: [post(open.event, { content, buttons: [{ action: "output", label: "Output", style: "secondary" }] })]
+      }
+    }
+    case "session.next.compaction.ended":
+      return state.since !== undefined
+        ? { state, changes: [post(event.id, { content: "-# Earlier messages were summarized." })] }
+        : same
+    case "session.created":
+    case "session.next.addressed":
+    case "session.next.agent.switched":
+    case "session.next.model.switched":
+    case "session.next.moved":
+    case "session.next.renamed":
+    case "session.next.prompted":
+    case "session.next.interrupt.requested":
+    case "session.next.request.framed":
+    case "session.next.instructions.discovered":
+    case "session.next.context.updated":
+    case "session.next.synthetic":
+    case "session.next.shell.started":
+    case "session.next.shell.ended":
+    case "session.next.step.started":
+    case "session.next.step.ended":
+    case "session.next.step.failed":
+    case "session.next.reasoning.started":
+    case "session.next.reasoning.ended":
+    case "session.next.tool.input.started":
+    case "session.next.tool.input.ended":
+    case "session.next.tool.progress":
+    case "session.next.retried":
+    case "session.next.compaction.started":
+    case "session.next.compaction.requested":
+    case "session.next.compaction.failed":
+    case "session.next.context.pruned":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
+    case "session.next.permission.decided":
+    case "session.next.permission.revoked":
+    case "session.next.budget.set":
+    case "session.next.imported":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
+      return same
+    default:
+      return event satisfies never
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. A request
+ * is never repeated here: who asked for it knows whether it may be. Spec: DC-60, DC-70 in specs/discord.md.
+ */
+import { ActivityType, Client, Events, GatewayIntentBits, Options as CacheOptions, type RawFile } from "discord.js"
+import { Context, Deferred, Effect, Layer, Queue, Redacted, Schema, type Scope } from "effect"
+import { DiscordError, fromThrown } from "./DiscordError.ts"
+import * as Packets from "./Packets.ts"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+/** A request to the API. */
+export interface Request {
+  readonly method: Method
+  /** Begins with a slash and follows the version: `/channels/1/messages`. */
+  readonly route: `/${string}`
+  readonly query?: Readonly<Record<string, string>> | undefined
+  readonly body?: unknown
+  readonly files?: ReadonlyArray<RawFile> | undefined
+  /** False for interactions, whose token is in the route. */
+  readonly auth?: boolean | undefined
+}
+
+/** Who the bot is. */
+export interface Self {
+  readonly id: string
+}
+
+/** The open connection. */
+export class Discord extends Context.Tag("@daybook/discord/Discord")<
+  Discord,
+  {
+    readonly self: Self
+    /** Sends a request and decodes its answer. */
+    readonly request: <A, I>(request: Request, answer: Schema.Schema<A, I>) => Effect.Effect<A, DiscordError>
+    /** Sends a request without looking at its answer. */
+    readonly send: (request: Request) => Effect.Effect<void, DiscordError>
+    /** Connects to the gateway, and waits until it is ready. */
+    readonly open: Effect.Effect<void, DiscordError>
+    /** Events in the order of the gateway, from the first connection on. */
+    readonly packets: Queue.Dequeue<Packets.Packet>
+    /** Fails when the connection is lost for good. */
+    readonly closed: Effect.Effect<never, DiscordError>
+  }
+>() {}
+
+export interface Options {
+  readonly token: Redacted.Redacted
+  /** The address of the API. Default: Discord's. */
+  readonly api?: string | undefined
+}
+
+/** Events that wait to be handled. More are dropped: the channels are read again after the next connection. */
+const mostPackets = 20_000
+
+export const intents = [GatewayIntentBits.Guilds, GatewayIntentBits.GuildMessages, GatewayIntentBits.MessageContent]
+
+const clientOf = ({ api }: Options): Client =>
+  new Client({
+    intents,
+    // The bot keeps nothing in memory that it can ask for.
+    makeCache: CacheOptions.cacheWithLimits({
+      ...CacheOptions.DefaultMakeCacheSettings,
+      MessageManager: 0,
+      ReactionManager: 0,
+      GuildMemberManager: { maxSize: 100, keepOverLimit: (member) => member.id === member.client.user.id },
+      UserManager: { maxSize: 100, keepOverLimit: (user) => user.id === user.client.user.id }
+    }),
+    presence: { activities: [{ name: "/ask", type: ActivityType.Listening }] },
+    // discord.js would repeat a request within milliseconds, although nobody knows whether it was done.
+    rest: { retries: 0, timeout: 15_000, ...(api === undefined ? {} : { api }) }
+  })
+
+const requesting = (client: Client) => (request: Request) =>
+  Effect.tryPromise({
+    try: (signal) =>
+      client.rest.request({
+        method: request.method as Parameters<typeof client.rest.request>[0]["method"],
+        fullRoute: request.route,
+        signal,
+        auth: request.auth ?? true,
+        ...(request.query === undefined ? {} : { query: new URLSearchParams(request.query) }),
+        ...(request.body === undefined ? {} : { body: request.body }),
+        ...(request.files === undefined ? {} : { files: [...request.files] })
+      }),
+    catch: fromThrown
+  }).pipe(Effect.withSpan("Discord.request", { attributes: { method: request.method } }))
+
+const unreadable = (error: { readonly message: string }) =>
+  new DiscordError({ reason: "lost", code: 0, status: 200, details: `its answer has another form: ${error.message}` })
+
+/** Checks the token. The gateway is opened apart, so that a reader can first find its place in the channels. */
+export const connect = Effect.fn("Discord.connect")(function* (
+  options: Options
+): Effect.fn.Return<Context.Tag.Service<Discord>, DiscordError, Scope.Scope> {
+  const packets = yield* Queue.dropping<Packets.Packet>(mostPackets)
+  const ready = yield* Deferred.make<void, DiscordError>()
+  const closed = yield* Deferred.make<never, DiscordError>()
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => clientOf(options)),
+    (client) => Effect.promise(() => client.destroy())
+  )
+  client.on(Events.Raw, (raw: unknown) => {
+    const packet = Packets.read(raw)
+    if (packet === undefined) return
+    if (packet.t === "READY") {
+      Deferred.unsafeDone(ready, Effect.void)
+    }
+    Queue.unsafeOffer(packets, packet)
+  })
+  client.on(Events.Error, () => {})
+  client.on(Events.ShardDisconnect, ({ code }) => {
+    const error = new DiscordError({
+      reason: "unauthorized",
+      code,
+      status: 0,
+      details: "the gateway closed the connection"
+    })
+    Deferred.unsafeDone(closed, Effect.fail(error))
+    Deferred.unsafeDone(ready, Effect.fail(error))
+  })
+  const token = Redacted.value(options.token)
+  client.rest.setToken(token)
+  const request = requesting(client)
+  const self = yield* Effect.flatMap(request({ method: "GET", route: "/users/@me" }), (body) =>
+    Effect.mapError(Schema.decodeUnknown(Packets.User)(body), unreadable)
+  )
+  return {
+    self: { id: self.id },
+    open: Effect.zipRight(
+      Effect.tryPromise({ try: () => client.login(token), catch: fromThrown }),
+      Deferred.await(ready)
+    ),
+    packets,
+    closed: Deferred.await(closed),
+    send: (given) => Effect.asVoid(request(given)),
+    request: (given, answer) =>
+      Effect.flatMap(request(given), (body) => Effect.mapError(Schema.decodeUnknown(answer)(body), unreadable))
+  }
+})
+
+/** The connection, until the scope closes. */
+export const layer = (options: Options): Layer.Layer<Discord, DiscordError> => Layer.scoped(Discord, connect(options))
