@@ -10,7 +10,7 @@ import * as OpenApiJsonSchema from "@effect/platform/OpenApiJsonSchema"
 import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"
 import { Record } from "effect"
 import { Api } from "../Api.ts"
-import { Administering, Prompting, Reading, type Scope } from "../wire/Access.ts"
+import { Administering, Following, Prompting, Reading, type Scope } from "../wire/Access.ts"
 import { Frame, mediaTypes } from "../wire/EventFrames.ts"
 import { endpoints, parameters } from "./Endpoints.ts"
 import { errors } from "./Errors.ts"
@@ -20,6 +20,7 @@ const textOf = (texts: Readonly<Record<string, string>>, name: string): string |
 
 const scopes: ReadonlyMap<unknown, Scope> = new Map<unknown, Scope>([
   [Reading, "read"],
+  [Following, "read"],
   [Prompting, "prompt"],
   [Administering, "admin"]
 ])

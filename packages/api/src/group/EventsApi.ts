@@ -7,7 +7,7 @@ import { Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { durableTypes } from "@daybook/log/events/SessionEvents"
 import { CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
-import { Reading } from "../wire/Access.ts"
+import { Following, Reading } from "../wire/Access.ts"
 import { StoreError } from "@daybook/log/store/StoreError"
 import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
@@ -67,7 +67,7 @@ export const EventsApi = HttpApiGroup.make("events")
       .setUrlParams(Schema.Struct({ after: text, incarnation, live: flag, follow: flag, type: types }))
       .addSuccess(stream)
       .addError(reading)
-      .middleware(Reading)
+      .middleware(Following)
   )
   .add(
     HttpApiEndpoint.get("history", "/sessions/:sessionID/history")
@@ -96,7 +96,7 @@ export const EventsApi = HttpApiGroup.make("events")
       .setUrlParams(Schema.Struct({ after: text, follow: flag, type: types }))
       .addSuccess(stream)
       .addError(readingFeed)
-      .middleware(Reading)
+      .middleware(Following)
   )
   .add(reads("snapshot", "/sessions/:sessionID/snapshot", Snapshot))
   .add(

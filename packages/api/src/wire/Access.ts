@@ -128,6 +128,8 @@ const access = { failure: failures(Refused), provides: CurrentCaller, security: 
 
 /** Endpoints that read. */
 export class Reading extends HttpApiMiddleware.Tag<Reading>()("@daybook/api/Reading", access) {}
+/** Endpoints that follow events. A stream is read for long, and does not count against the rate of its token. */
+export class Following extends HttpApiMiddleware.Tag<Following>()("@daybook/api/Following", access) {}
 /** Endpoints that prompt and answer. */
 export class Prompting extends HttpApiMiddleware.Tag<Prompting>()("@daybook/api/Prompting", access) {}
 /** Endpoints that change sessions and the server. */

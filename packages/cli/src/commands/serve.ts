@@ -59,6 +59,7 @@ const httpRoot = Flags.repeated<string>(
   "sessions of HTTP clients work only in this folder and below; may be repeated",
   (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
 )
+const httpRate = Flags.integer("http-rate", "N", "requests a second that one token may send (default: 2000)", 1)
 const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
 const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")
@@ -73,25 +74,28 @@ const httpOf = (given: {
   readonly http: Option.Option<{ readonly host: string; readonly port: number }>
   readonly httpName: ReadonlyArray<string>
   readonly httpRoot: ReadonlyArray<string>
+  readonly httpRate: Option.Option<number>
   readonly tlsCert: Option.Option<string>
   readonly tlsKey: Option.Option<string>
   readonly behindProxy: boolean
 }): Effect.Effect<HttpRequest | undefined, UsageError> => {
   const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
   const { behindProxy, httpName: names, httpRoot } = given
+  const rate = Option.getOrUndefined(given.httpRate)
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
   if (Option.isNone(given.http)) {
-    return cert !== undefined || behindProxy || names.length + httpRoot.length > 0
+    return cert !== undefined || rate !== undefined || behindProxy || names.length + httpRoot.length > 0
       ? new UsageError({
-          message: "--http-name, --http-root, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT"
+          message:
+            "--http-name, --http-root, --http-rate, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT"
         })
       : Effect.succeed(undefined)
   }
   const tls = cert === undefined || key === undefined ? undefined : { cert, key }
   const roots = httpRoot.map((root) => resolve(root))
-  return Effect.succeed({ ...given.http.value, names, roots, tls, behindProxy })
+  return Effect.succeed({ ...given.http.value, names, roots, rate, tls, behindProxy })
 }
 
 export const serve = {
@@ -119,6 +123,7 @@ export const serve = {
     http,
     httpName,
     httpRoot,
+    httpRate,
     tlsCert,
     tlsKey,
     behindProxy,
@@ -149,6 +154,7 @@ export const serve = {
       http: http.options,
       httpName: httpName.options,
       httpRoot: httpRoot.options,
+      httpRate: httpRate.options,
       tlsCert: tlsCert.options,
       tlsKey: tlsKey.options,
       behindProxy: behindProxy.options,

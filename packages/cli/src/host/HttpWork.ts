@@ -27,6 +27,8 @@ export interface HttpRequest {
   /** The files of the certificate with its chain, and of its key. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly behindProxy: boolean
+  /** Requests a second of one token. */
+  readonly rate: number | undefined
   /** The folders that sessions may work in; every one if there is none. */
   readonly roots: ReadonlyArray<string>
 }
@@ -75,7 +77,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
   filename: string,
   asks: Asks.Asks
 ) {
-  const { behindProxy, host, names, port, roots, tls } = request
+  const { behindProxy, host, names, port, rate, roots, tls } = request
   const token = yield* HttpToken.ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -89,6 +91,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     names,
     roots,
     behindProxy,
+    limits: rate === undefined ? {} : { rate },
     certificate,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })

@@ -1,8 +1,8 @@
-/** Decides whether a token may use an endpoint. Spec: HT-20, HT-21 in specs/http.md. */
+/** Decides whether a token may use an endpoint. Spec: HT-20, HT-21, HT-28, HT-29 in specs/http.md. */
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, Effect, Layer, Metric, Redacted, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "../http/AccessToken.ts"
@@ -17,22 +17,44 @@ const isSession = Schema.is(SessionID)
 const permits = ({ scope, sessionID }: Access.Caller, needs: Access.Scope, path: string | undefined): boolean =>
   rank(scope) >= rank(needs) && (sessionID === undefined || (isSession(path) && path === sessionID))
 
-/** Slows those who guess; a valid token is never refused for the wrong ones of others at its address. */
-const wrong = ({ addressOf, wrongToken }: Clients) =>
+/** Requests that were refused as too many, by reason. */
+const refused = Metric.counter("daybook_http_limited_total", { incremental: true })
+const refusedFor = {
+  token: Metric.tagged(refused, "reason", "token"),
+  rate: Metric.tagged(refused, "reason", "rate")
+}
+
+/** Refuses a request that came too soon. */
+const tooMany = (wait: number, reason: keyof typeof refusedFor) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
-    const address = addressOf(NodeHttpServerRequest.toIncomingMessage(request))
-    const wait = wrongToken(address, yield* Clock.currentTimeMillis)
-    if (wait === undefined) return yield* new Access.Unauthorized()
+    yield* Metric.increment(refusedFor[reason])
     NodeHttpServerRequest.toServerResponse(request).setHeader("retry-after", String(wait))
     return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
   })
 
-const judge = (secret: AccessToken, clients: Clients, needs: Access.Scope) => ({
+/** Slows those who guess; a valid token is never refused for the wrong ones of others at its address. */
+const wrong = ({ addressOf, wrongToken }: Clients, now: number) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
+    return yield* wait === undefined ? new Access.Unauthorized() : tooMany(wait, "token")
+  })
+
+/** What endpoints need, and whether their requests count against the rate of the token. */
+interface Need {
+  readonly scope: Access.Scope
+  readonly isRated: boolean
+}
+
+const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }: Need) => ({
   bearer: (token: Redacted.Redacted) =>
     Effect.gen(function* () {
-      const caller = callerOf(secret, Redacted.value(token), yield* Clock.currentTimeMillis)
-      if (caller === undefined) return yield* wrong(clients)
+      const now = yield* Clock.currentTimeMillis
+      const caller = callerOf(secret, Redacted.value(token), now)
+      if (caller === undefined) return yield* wrong(clients, now)
+      const wait = isRated ? clients.rated(Redacted.value(token), now) : undefined
+      if (wait !== undefined) return yield* tooMany(wait, "rate")
       const { sessionID } = yield* HttpRouter.params
       if (permits(caller, needs, sessionID)) return caller
       return yield* new Access.Forbidden({
@@ -46,9 +68,10 @@ const judge = (secret: AccessToken, clients: Clients, needs: Access.Scope) => ({
 export const layer = (
   secret: AccessToken,
   clients: Clients
-): Layer.Layer<Access.Reading | Access.Prompting | Access.Administering> =>
+): Layer.Layer<Access.Reading | Access.Following | Access.Prompting | Access.Administering> =>
   Layer.mergeAll(
-    Layer.succeed(Access.Reading, judge(secret, clients, "read")),
-    Layer.succeed(Access.Prompting, judge(secret, clients, "prompt")),
-    Layer.succeed(Access.Administering, judge(secret, clients, "admin"))
+    Layer.succeed(Access.Reading, judge(secret, clients, { scope: "read", isRated: true })),
+    Layer.succeed(Access.Following, judge(secret, clients, { scope: "read", isRated: false })),
+    Layer.succeed(Access.Prompting, judge(secret, clients, { scope: "prompt", isRated: true })),
+    Layer.succeed(Access.Administering, judge(secret, clients, { scope: "admin", isRated: true }))
   )

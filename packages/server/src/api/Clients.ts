@@ -1,9 +1,11 @@
 /**
- * Bounds what one client holds of a server: open requests per address and token, streams among them, connections per address, and
- * wrong tokens per address and minute. Pure, but for what it counts. Spec: HT-26, HT-28 in specs/http.md.
+ * Bounds what one client holds of a server: open requests per address and token, streams among them, connections per address,
+ * requests per token and second, and wrong tokens per address and minute. Holds counts, but no clock. Spec: HT-26,
+ * HT-28, HT-29 in specs/http.md.
  */
 import type { IncomingMessage } from "node:http"
 import { isLoopback } from "../http/Site.ts"
+import * as Buckets from "./Buckets.ts"
 
 /** How much one client may hold. */
 export interface Limits {
@@ -13,11 +15,19 @@ export interface Limits {
   readonly connections: number
   /** Wrong tokens of one address in a minute; further ones are refused as too many. */
   readonly wrongTokens: number
+  /** Requests a second of one token, without streams; twice as many at once. */
+  readonly rate: number
   /** Bytes of a body. Pictures and files stand in prompts as text. */
   readonly body: number
 }
 
-export const defaultLimits: Limits = { requests: 4_096, connections: 4_096, wrongTokens: 30, body: 33_554_432 }
+export const defaultLimits: Limits = {
+  requests: 4_096,
+  connections: 4_096,
+  wrongTokens: 30,
+  rate: 2_000,
+  body: 33_554_432
+}
 
 export interface Clients {
   /** The address of a client; behind a proxy, the one that the proxy saw. */
@@ -28,6 +38,8 @@ export interface Clients {
   readonly connection: (address: string) => (() => void) | undefined
   /** Counts a wrong token; returns the seconds to wait if there were too many. */
   readonly wrongToken: (address: string, now: number) => number | undefined
+  /** Counts a request with a valid token; returns the seconds to wait if there were too many. */
+  readonly rated: (token: string, now: number) => number | undefined
 }
 
 const minute = 60_000
@@ -58,6 +70,7 @@ const forwarded = (header: string | ReadonlyArray<string> | undefined): string |
 export const make = (limits: Limits, behindProxy: boolean): Clients => {
   const requests = counter(limits.requests)
   const connections = counter(limits.connections)
+  const buckets = Buckets.make({ perSecond: limits.rate, size: 2 * limits.rate })
   const wrong = new Map<string, { readonly since: number; readonly count: number }>()
 
   const addressOf = ({ headers, socket }: IncomingMessage): string => {
@@ -70,6 +83,7 @@ export const make = (limits: Limits, behindProxy: boolean): Clients => {
     request: (request) => requests(`${addressOf(request)} ${request.headers.authorization ?? ""}`),
     // Everyone on this machine has the same address, and so has everyone behind a proxy.
     connection: (address) => (behindProxy || isLoopback(plain(address)) ? () => {} : connections(plain(address))),
+    rated: buckets.take,
     wrongToken: (address, now) => {
       const known = wrong.get(address)
       const window = known !== undefined && now - known.since < minute ? known : { since: now, count: 0 }
