@@ -118,6 +118,8 @@ export interface Caller {
   readonly scope: Scope
   /** The only session that the caller may use; all by default. */
   readonly sessionID: SessionID | undefined
+  /** When the token ends, in milliseconds since the epoch; never by default. */
+  readonly expires: number | undefined
 }
 
 /** The caller of an endpoint. */

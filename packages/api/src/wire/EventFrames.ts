@@ -7,8 +7,11 @@ import { LiveEvent, SessionEvent } from "./Named.ts"
 /** The media types of a stream; a client chooses with `accept`. */
 export const mediaTypes = { sse: "text/event-stream", ndjson: "application/x-ndjson" } as const
 
-/** Why a stream ends. After `draining`, connect again with the cursor. `complete`: the replay has ended, and was not followed. */
-export const EndReason = Schema.Literal("complete", "draining", "removed", "expired", "failed")
+/**
+ * Why a stream ends. After `draining`, connect again with the cursor; after `unauthorized`, with another token, since that of
+ * the stream has ended. `complete`: the replay has ended, and was not followed.
+ */
+export const EndReason = Schema.Literal("complete", "draining", "unauthorized", "removed", "expired", "failed")
 export type EndReason = typeof EndReason.Type
 
 /** The data of the last frame of a stream. A stream that ends without it was cut off. */
@@ -16,7 +19,7 @@ export const End = Schema.Struct({
   reason: EndReason,
   /** Continue after it; absent if the stream cannot be continued. */
   cursor: Schema.optionalWith(Schema.String, { exact: true }),
-  /** The error of `removed`, `expired` and `failed`, as its endpoint returns it. */
+  /** The error of `unauthorized`, `removed`, `expired` and `failed`, as its endpoint returns it. */
   error: Schema.optionalWith(Schema.Unknown, { exact: true })
 })
 export type End = typeof End.Type

@@ -5,6 +5,7 @@ import type * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Array as Arr, Effect, Schema } from "effect"
 import { Api } from "@daybook/api"
+import * as Access from "@daybook/api/wire/Access"
 import * as Cursor from "@daybook/api/wire/Cursor"
 import type { EndReason } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
@@ -113,6 +114,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             live: urlParams.live === "1" ? log.subscribe({ sessionID: path.sessionID }) : undefined,
             positionOf: ({ seq }) => seq,
             cursorAt: at,
+            expires: (yield* Access.CurrentCaller).expires,
             follow: urlParams.follow !== "0",
             failed
           })
@@ -134,6 +136,7 @@ export const layer = HttpApiBuilder.group(Api, "events", (handlers) =>
             wanted: among(urlParams.type),
             positionOf: ({ position }) => position,
             cursorAt: at,
+            expires: (yield* Access.CurrentCaller).expires,
             follow: urlParams.follow !== "0",
             failed
           })

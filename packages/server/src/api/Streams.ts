@@ -1,12 +1,15 @@
 /**
  * The open streams of a server: sends what is stored, then follows with the hub, keeps streams alive, and ends them when the
- * server drains. Spec: HT-44..HT-52 in specs/http.md.
+ * server drains or the token of the reader ends. Spec: HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Schedule, type Scope, Stream } from "effect"
+import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Schedule, Schema, type Scope, Stream } from "effect"
+import { Unauthorized } from "@daybook/api/wire/Access"
 import type { End } from "@daybook/api/wire/EventFrames"
+import { failures } from "@daybook/api/wire/Failure"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { LiveSubscription } from "@daybook/log/log/EventLog"
+import { until } from "../support/Until.ts"
 import { Drain } from "./Drain.ts"
 import * as EventEncoding from "./EventEncoding.ts"
 import type { Hub, Reader } from "./Hub.ts"
@@ -29,6 +32,8 @@ export interface Source<E, F> {
   readonly hub: Effect.Effect<Hub<F>, F, Scope.Scope>
   /** An error of the hub as the reader gets it. */
   readonly lost: (error: F) => E
+  /** When the reader's token ends, in milliseconds since the epoch; never by default. */
+  readonly expires: number | undefined
   /** False ends the stream where stored events end. */
   readonly follow: boolean
   /** Which events are sent; the cursor also passes the others. All by default. */
@@ -171,6 +176,20 @@ const send = <E, F>(
     }
   })
 
+type Last = Omit<End, "cursor">
+
+const last = (reason: End["reason"]): Last => ({ reason })
+
+/** The last frame of a stream that outlived its token. */
+const outlived: Last = {
+  reason: "unauthorized",
+  error: Schema.encodeSync(failures(Unauthorized))(new Unauthorized())
+}
+
+/** Ends the work when the token ends. */
+const within = <E, R>(work: Effect.Effect<Last, E, R>, expires: number): Effect.Effect<Last, E, R> =>
+  Effect.raceFirst(work, Effect.as(until(expires), outlived))
+
 const make = Effect.gen(function* () {
   const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
   const open = new Set<OpenStream.OpenStream>()
@@ -197,10 +216,11 @@ const make = Effect.gen(function* () {
       )
       const frames = framesOf(source, encoding, heard?.deltas)
       const sent = send(source, first, frames, stream, heard?.bell)
-      const drained = Effect.as(Deferred.await(drain.start), "draining" as const)
-      const outcome = yield* Effect.either(Effect.raceFirst(Effect.as(sent, "complete" as const), drained))
-      const end = (last: Omit<End, "cursor">) => stream.end(encoding.end({ ...last, cursor: frames.cursor() }))
-      if (Either.isRight(outcome)) yield* end({ reason: outcome.right })
+      const drained = Effect.as(Deferred.await(drain.start), last("draining"))
+      const work = Effect.raceFirst(Effect.as(sent, last("complete")), drained)
+      const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
+      const end = (frame: Last) => stream.end(encoding.end({ ...frame, cursor: frames.cursor() }))
+      if (Either.isRight(outcome)) yield* end(outcome.right)
       else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
     }).pipe(Effect.scoped)
 

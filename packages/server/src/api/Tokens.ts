@@ -34,7 +34,7 @@ const longest = 1_000
 /** Whose token it is at this time; undefined for one that is not valid. The time of a comparison says nothing about the secret. */
 export const callerOf = (secret: AccessToken, token: string, now: number): Caller | undefined => {
   if (token.length > longest) return undefined
-  if (matches(secret, token)) return { scope: "admin", sessionID: undefined }
+  if (matches(secret, token)) return { scope: "admin", sessionID: undefined, expires: undefined }
   const [first, payload = "", signature = "", ...more] = token.split(".")
   const expected = signed(secret, payload)
   const given = Buffer.from(signature, "base64url")
@@ -43,5 +43,5 @@ export const callerOf = (secret: AccessToken, token: string, now: number): Calle
   const grant = Schema.decodeEither(GrantText)(Buffer.from(payload, "base64url").toString("utf8"))
   if (Either.isLeft(grant)) return undefined
   const { expires, scope, sessionID } = grant.right
-  return expires !== undefined && expires <= now ? undefined : { scope, sessionID }
+  return expires !== undefined && expires <= now ? undefined : { scope, sessionID, expires }
 }

@@ -18,8 +18,8 @@ export const framesOf = (response: Response) =>
   )
 
 /** The frames of a path. */
-export const frames = (path: string) =>
-  Stream.unwrap(Effect.map(request(path, { headers: { accept: "application/x-ndjson" } }), framesOf))
+export const frames = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  Stream.unwrap(Effect.map(request(path, { headers: { accept: "application/x-ndjson", ...headers } }), framesOf))
 
 /** All frames of a stream that ends. */
 export const allFrames = (path: string) => Effect.map(Stream.runCollect(frames(path)), (chunk) => [...chunk])
