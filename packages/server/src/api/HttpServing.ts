@@ -6,13 +6,10 @@
  * @module @daybook/server/api/HttpServing
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import * as FileSystem from "@effect/platform/FileSystem"
-import * as HttpIncomingMessage from "@effect/platform/HttpIncomingMessage"
-import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Duration, Effect, Layer, Option, Schema } from "effect"
+import { type Context, Duration, Effect, Layer, Schema } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
-import { isTraced } from "@daybook/log/support/Spans"
+import * as Answering from "../http/Answering.ts"
 import { type Certificate, type HttpListener, listen, type Timeouts } from "../http/HttpListener.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
@@ -68,15 +65,11 @@ const end = ({ close, server }: HttpListener, running: Count.Count, drain: Effec
     server.closeAllConnections()
   })
 
-/** A body of unknown length is read up to the limit. */
-const bounded = (mostBody: number) =>
-  Effect.provideService(HttpIncomingMessage.MaxBodySize, Option.some(FileSystem.Size(mostBody)))
-
-/** Without a tracer, the span of a request would cost more than many a request. */
-const untraced: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (work) =>
-  Effect.withFiberRuntime((fiber) =>
-    isTraced(fiber) ? work : HttpMiddleware.withTracerDisabledWhenEffect(work, () => true)
-  )
+/** Provides a context in place of the one around: each request copies it, so that it should hold nothing else. */
+const within =
+  <R>(context: Context.Context<R>) =>
+  <A, E>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E> =>
+    Effect.mapInputContext(effect, () => context)
 
 /** Serves until the scope closes. */
 export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOptions) {
@@ -86,18 +79,15 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
   const limits = { ...Clients.defaultLimits, ...options.limits }
   const { body: mostBody } = limits
   const clients = Clients.make(limits, behindProxy)
+  const files = yield* Layer.build(NodeHttpServer.layerContext)
   const context = yield* Layer.build(
-    Layer.mergeAll(
-      HttpApp.layer(options, clients),
-      HttpApiBuilder.Router.Live,
-      HttpApiBuilder.Middleware.layer,
-      NodeHttpServer.layerContext
-    )
+    Layer.mergeAll(HttpApp.layer(options, clients), HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer)
   )
   const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
-  const handle = yield* NodeHttpServer.makeHandler(
-    bounded(mostBody)(Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)))
-  ).pipe(fairly, untraced, Effect.provide(context))
+  const handle = yield* Answering.make(
+    Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)),
+    mostBody
+  ).pipe(fairly, within(files))
   const drain = yield* Effect.provide(Drain, context)
   const listener = yield* listen({ host, port, certificate, maxConnections, timeouts: options.timeouts })
   const running = Count.make()
