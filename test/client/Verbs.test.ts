@@ -63,14 +63,14 @@ layer(served())("the verbs of a client", (it) => {
     })
   )
 
-  it.effect("HT-60: an argument that does not fit its schema is InvalidInput, and nothing is sent", () =>
+  it.effect("HT-60: an argument that does not fit its schema is refused by its field, and nothing is sent", () =>
     Effect.gen(function* () {
       const remote = yield* DaybookClient
       const refused = yield* Effect.flip(remote.ask({ sessionID: unknown, id: "nope", prompt: { text: "hi" } }))
-      assert.deepInclude(refused, { _tag: "InvalidInput" })
+      assert.deepInclude(refused, { _tag: "InvalidInput", field: "id" })
       // A caller without types: the client's schema refuses what the compiler would.
       const bad = "../../openapi.json" as SessionID
-      assert.deepInclude(yield* Effect.flip(remote.get(bad)), { _tag: "InvalidInput", field: "sessionID" })
+      assert.deepInclude(yield* Effect.flip(remote.get(bad)), { _tag: "SessionNotFound", sessionID: bad })
     })
   )
 

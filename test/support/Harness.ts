@@ -40,6 +40,12 @@ export type Opened = Layer.Layer.Success<ReturnType<typeof runtime>>
 export const open = (options: Partial<Daybook.Options> = {}, model: Parameters<typeof ScriptedModel.layer>[0] = {}) =>
   Layer.build(Layer.fresh(runtime(options, model)))
 
+/** Ways to build the runtime: the contracts of the facade are functions of them. */
+export interface Runtimes {
+  readonly runtime: typeof runtime
+  readonly open: typeof open
+}
+
 /** All user texts of a request, in order. */
 export const allUserTexts = ({ prompt }: Pick<ScriptedModel.SeenRequest, "prompt">): ReadonlyArray<string> =>
   prompt.content.flatMap((message) =>

@@ -22,10 +22,11 @@ const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => E
 
 /** The errors of the connection as defects. */
 const dying = (result: unknown): unknown => {
-  if (isStream(result))
-    return Stream.catchAll(result, (error) => (isLost(error) ? Stream.die(error) : Stream.fail(error)))
+  // An error is an effect, and looks like a stream too.
   if (isEffect(result))
     return Effect.catchAll(result, (error) => (isLost(error) ? Effect.die(error) : Effect.fail(error)))
+  if (isStream(result))
+    return Stream.catchAll(result, (error) => (isLost(error) ? Stream.die(error) : Stream.fail(error)))
   return result
 }
 

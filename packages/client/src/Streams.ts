@@ -1,7 +1,7 @@
 /** The verbs that are streams, over connections that break. Spec: HT-60..HT-62 in specs/http.md. */
 import type * as HttpClient from "@effect/platform/HttpClient"
-import { type Duration, Effect, Option, Stream } from "effect"
-import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { type Duration, Effect, Option, Schema, Stream } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   CursorAhead,
@@ -10,9 +10,9 @@ import type {
   From,
   LogUnavailable,
   ReadError,
-  ReplayComplete,
-  SessionNotFound
+  ReplayComplete
 } from "@daybook/log/log/EventLog"
+import { SessionNotFound } from "@daybook/log/log/EventLog"
 import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
 import type { StreamError } from "./events/Connecting.ts"
 import * as Following from "./events/Following.ts"
@@ -57,6 +57,8 @@ export interface Streams {
   }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | ConnectionError>
 }
 
+const isSessionID = Schema.is(SessionID)
+
 const pathOf = (sessionID: SessionID | undefined): string =>
   sessionID === undefined ? "/events" : `/sessions/${encodeURIComponent(sessionID)}/events`
 
@@ -68,8 +70,11 @@ export const make = (
   giveUpAfter: Duration.DurationInput,
   head: Streams["head"]
 ): Streams => {
+  // There is no session under an id of another form.
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
-    Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
+    sessionID === undefined || isSessionID(sessionID)
+      ? Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
+      : Stream.fail(new SessionNotFound({ sessionID }))
 
   const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID, types }) =>
     from(sessionID, after === undefined ? {} : { after }, {

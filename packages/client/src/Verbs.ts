@@ -4,10 +4,16 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { type Context, Effect, Schema, type Stream } from "effect"
 import { Api } from "@daybook/api/Api"
+import { checkBounds } from "@daybook/core/session/PromptBounds"
 import type { Sessions } from "@daybook/core/session/Sessions"
-import { type Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
-import { answered, decoded } from "./connection/Answered.ts"
-import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
+import { type Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { NotWaiting } from "@daybook/log/domain/InboxError"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { validate } from "@daybook/log/domain/Validate"
+import { Budget, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
+import { SessionNotFound } from "@daybook/log/log/EventLog"
+import { answered, decoded, type Failure } from "./connection/Answered.ts"
+import { type ConnectionError, type ServerUnreachable, UnexpectedAnswer } from "./connection/ClientError.ts"
 import * as Place from "./events/Place.ts"
 
 type Facade = Context.Tag.Service<Sessions>
@@ -42,6 +48,12 @@ export const derived = (http: HttpClient.HttpClient) =>
 /** A text as one segment of a path. */
 const segment = encodeURIComponent
 
+const isSessionID = Schema.is(SessionID)
+const isMessageID = Schema.is(MessageID)
+
+/** A prompt that no server admits is not sent: a server closes the connection of a body that is too large. */
+const bounded = (prompt: PromptInput) => Effect.flatMap(validate("prompt", PromptInput, prompt), checkBounds)
+
 const isPending = (value: object): value is { readonly pending: true } => "pending" in value
 
 /** Repeats a request for work until the work has settled (HT-13). */
@@ -55,73 +67,105 @@ export const make = (
   { events, questions, sessions, transcript, work }: Effect.Effect.Success<ReturnType<typeof derived>>,
   identifiers: Identifiers["Type"]
 ): Verbs => {
-  const wait: Verbs["wait"] = (sessionID) =>
-    Effect.flatMap(answered(work.wait({ path: { sessionID } })), ({ session, settled }) =>
-      settled ? Effect.succeed(session) : wait(sessionID)
-    )
   const at = (sessionID: SessionID) => ({ path: { sessionID } })
+  /** A request about a session. There is none under an id of another form. */
+  const of = <A, E>(
+    sessionID: SessionID,
+    request: (options: ReturnType<typeof at>) => Effect.Effect<A, E | Failure>
+  ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer | SessionNotFound> =>
+    isSessionID(sessionID) ? answered(request(at(sessionID))) : new SessionNotFound({ sessionID })
+  const wait: Verbs["wait"] = (sessionID) =>
+    Effect.flatMap(
+      of(sessionID, (at) => work.wait(at)),
+      ({ session, settled }) => (settled ? Effect.succeed(session) : wait(sessionID))
+    )
   return {
     create: (payload) => answered(sessions.create({ payload })),
     named: (payload) => answered(sessions.named({ payload })),
     addressed: (address) =>
       Effect.map(answered(sessions.addressed({ payload: { address } })), (session) => session ?? undefined),
-    place: (sessionID, payload) => answered(sessions.place({ ...at(sessionID), payload })),
-    get: (sessionID) => answered(sessions.get(at(sessionID))),
+    place: (sessionID, payload) => of(sessionID, (at) => sessions.place({ ...at, payload })),
+    get: (sessionID) => of(sessionID, (at) => sessions.get(at)),
     list: (urlParams = {}) => answered(sessions.list({ urlParams })),
     active: answered(sessions.active()),
     interrupted: answered(sessions.interrupted()),
     waiting: answered(sessions.waiting()),
-    usage: (sessionID) => answered(sessions.usage(at(sessionID))),
-    metrics: (sessionID) => answered(sessions.metrics(at(sessionID))),
-    rename: (sessionID, title) => answered(sessions.rename({ ...at(sessionID), payload: { title } })),
-    switchAgent: (sessionID, agent) => answered(sessions.switchAgent({ ...at(sessionID), payload: { agent } })),
-    switchModel: (sessionID, payload) => answered(sessions.switchModel({ ...at(sessionID), payload })),
-    move: (sessionID, payload) => answered(sessions.move({ ...at(sessionID), payload })),
-    setBudget: (sessionID, payload) => answered(sessions.setBudget({ ...at(sessionID), payload })),
+    usage: (sessionID) => of(sessionID, (at) => sessions.usage(at)),
+    metrics: (sessionID) => of(sessionID, (at) => sessions.metrics(at)),
+    rename: (sessionID, title) => of(sessionID, (at) => sessions.rename({ ...at, payload: { title } })),
+    switchAgent: (sessionID, agent) => of(sessionID, (at) => sessions.switchAgent({ ...at, payload: { agent } })),
+    // The body is the argument itself: the name of the argument is not in it.
+    switchModel: (sessionID, payload) =>
+      Effect.zipRight(
+        validate("model", ModelRef, payload),
+        of(sessionID, (at) => sessions.switchModel({ ...at, payload }))
+      ),
+    move: (sessionID, payload) =>
+      Effect.zipRight(
+        validate("location", Location, payload),
+        of(sessionID, (at) => sessions.move({ ...at, payload }))
+      ),
+    setBudget: (sessionID, payload) =>
+      Effect.zipRight(
+        validate("budget", Budget, payload),
+        of(sessionID, (at) => sessions.setBudget({ ...at, payload }))
+      ),
     label: ({ label, messageID, sessionID }) =>
-      answered(sessions.label({ path: { sessionID, messageID: segment(messageID) }, payload: { label } })),
-    remove: (sessionID) => answered(sessions.remove(at(sessionID))),
+      of(sessionID, () => sessions.label({ path: { sessionID, messageID: segment(messageID) }, payload: { label } })),
+    remove: (sessionID) => of(sessionID, (at) => sessions.remove(at)),
 
-    messages: ({ sessionID, ...urlParams }) => answered(transcript.messages({ ...at(sessionID), urlParams })),
+    messages: ({ sessionID, ...urlParams }) => of(sessionID, (at) => transcript.messages({ ...at, urlParams })),
     message: (sessionID, messageID) =>
-      Effect.map(answered(transcript.message({ path: { sessionID, messageID } })), (message) => message ?? undefined),
-    context: (sessionID) => answered(transcript.context(at(sessionID))),
-    tree: ({ sessionID, ...urlParams }) => answered(transcript.tree({ ...at(sessionID), urlParams })),
-    todos: (sessionID) => answered(transcript.todos(at(sessionID))),
-    request: ({ sessionID, ...urlParams }) => answered(transcript.request({ ...at(sessionID), urlParams })),
+      Effect.map(
+        of(sessionID, () => transcript.message({ path: { sessionID, messageID } })),
+        (message) => message ?? undefined
+      ),
+    context: (sessionID) => of(sessionID, (at) => transcript.context(at)),
+    tree: ({ sessionID, ...urlParams }) => of(sessionID, (at) => transcript.tree({ ...at, urlParams })),
+    todos: (sessionID) => of(sessionID, (at) => transcript.todos(at)),
+    request: ({ sessionID, ...urlParams }) => of(sessionID, (at) => transcript.request({ ...at, urlParams })),
 
-    prompt: ({ sessionID, ...payload }) => answered(work.prompt({ ...at(sessionID), headers: {}, payload })),
-    inbox: (sessionID) => answered(work.inbox(at(sessionID))),
-    withdraw: (sessionID, messageID) => answered(work.withdraw({ path: { sessionID, messageID } })),
+    prompt: ({ sessionID, ...payload }) =>
+      Effect.zipRight(bounded(payload.prompt), answered(work.prompt({ ...at(sessionID), headers: {}, payload }))),
+    inbox: (sessionID) => of(sessionID, (at) => work.inbox(at)),
+    withdraw: (sessionID, messageID) =>
+      isMessageID(messageID)
+        ? of(sessionID, () => work.withdraw({ path: { sessionID, messageID } }))
+        : new NotWaiting({ sessionID, messageID }),
     ask: ({ id, sessionID, ...payload }) =>
-      (id === undefined ? identifiers.message : Schema.decode(MessageID)(id)).pipe(
+      bounded(payload.prompt).pipe(
+        Effect.zipRight(id === undefined ? identifiers.message : validate("id", MessageID, id)),
         Effect.flatMap((id) => untilSettled(work.ask({ ...at(sessionID), payload: { ...payload, id } }))),
         answered
       ),
     wait,
     // Only the first request may start a run: a repeated one could start another after the end of this one.
     resume: (sessionID) =>
-      Effect.flatMap(answered(work.resume(at(sessionID))), ({ settled }) =>
-        settled ? Effect.void : Effect.asVoid(wait(sessionID))
+      Effect.flatMap(
+        of(sessionID, (at) => work.resume(at)),
+        ({ settled }) => (settled ? Effect.void : Effect.asVoid(wait(sessionID)))
       ),
-    interrupt: (sessionID, payload = {}) => answered(work.interrupt({ ...at(sessionID), payload })),
-    settle: (sessionID) => answered(work.settle(at(sessionID))),
-    compact: (sessionID) => answered(work.compact(at(sessionID))),
-    unprune: (sessionID) => answered(work.unprune(at(sessionID))),
-    branch: ({ sessionID, ...payload }) => answered(work.branch({ ...at(sessionID), payload })),
-    fork: ({ sessionID, ...payload }) => answered(work.fork({ ...at(sessionID), payload })),
-    reset: (sessionID) => answered(work.reset(at(sessionID))),
-    undo: ({ sessionID, ...payload }) => answered(work.undo({ ...at(sessionID), payload })),
-    redo: ({ sessionID, ...payload }) => answered(work.redo({ ...at(sessionID), payload })),
+    // As for a session that is not there.
+    interrupt: (sessionID, payload = {}) =>
+      isSessionID(sessionID) ? answered(work.interrupt({ ...at(sessionID), payload })) : Effect.void,
+    settle: (sessionID) => of(sessionID, (at) => work.settle(at)),
+    compact: (sessionID) => of(sessionID, (at) => work.compact(at)),
+    unprune: (sessionID) => of(sessionID, (at) => work.unprune(at)),
+    branch: ({ sessionID, ...payload }) => of(sessionID, (at) => work.branch({ ...at, payload })),
+    fork: ({ sessionID, ...payload }) => of(sessionID, (at) => work.fork({ ...at, payload })),
+    reset: (sessionID) => of(sessionID, (at) => work.reset(at)),
+    undo: ({ sessionID, ...payload }) => of(sessionID, (at) => work.undo({ ...at, payload })),
+    redo: ({ sessionID, ...payload }) => of(sessionID, (at) => work.redo({ ...at, payload })),
 
-    questions: (sessionID) => answered(questions.questions(at(sessionID))),
+    questions: (sessionID) => of(sessionID, (at) => questions.questions(at)),
     answer: ({ answers, ...path }) =>
       answered(questions.answer({ path: { ...path, callID: segment(path.callID) }, payload: { answers } })),
     dismissQuestion: (path) => answered(questions.dismissQuestion({ path: { ...path, callID: segment(path.callID) } })),
 
     history: ({ after, incarnation, limit, sessionID }) =>
-      events.history({ ...at(sessionID), urlParams: { after: Place.textOf(after), incarnation, limit } }).pipe(
-        answered,
+      of(sessionID, (at) =>
+        events.history({ ...at, urlParams: { after: Place.textOf(after), incarnation, limit } })
+      ).pipe(
         Effect.flatMap(({ cursor, events, hasMore }) =>
           Effect.map(Place.read(cursor), ({ incarnation, position }) => ({
             events,

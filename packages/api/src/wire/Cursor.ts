@@ -66,7 +66,7 @@ export const parse = (
   text: string,
   { database, kind }: { readonly database: string; readonly kind: "session" | "feed" }
 ): Either.Either<Omit<Cursor, "database">, ForeignCursor> => {
-  if (/^(?:-1|\d{1,15})$/.test(text)) return Either.right({ position: Number(text) })
+  if (/^-?\d{1,15}$/.test(text)) return Either.right({ position: Number(text) })
   const refused = (reason: ForeignCursor["reason"]) =>
     Either.left(new ForeignCursor({ cursor: text.slice(0, 100), reason }))
   const cursor = read(text)

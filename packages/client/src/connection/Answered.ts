@@ -2,7 +2,8 @@
 import type * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import { Effect, ParseResult, Predicate } from "effect"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { invalidAt } from "@daybook/log/domain/Validate"
 import { ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"
 
 /** What a derived client fails with besides the errors of its endpoint. */
@@ -13,12 +14,6 @@ const isFailure = (error: unknown): error is Failure =>
   ParseResult.isParseError(error) ||
   Predicate.isTagged(error, "HttpApiDecodeError")
 
-const invalid = (issues: ReadonlyArray<{ readonly path: ReadonlyArray<PropertyKey>; readonly message: string }>) =>
-  new InvalidInput({
-    field: issues[0]?.path.map(String).join(".") ?? "",
-    details: issues[0]?.message ?? "expected an argument of the API"
-  })
-
 const causeOf = ({ cause, message }: HttpClientError.RequestError): string => {
   const inner = cause instanceof Error ? (cause.cause ?? cause) : undefined
   return inner instanceof Error && inner.message !== "" ? inner.message : message
@@ -28,9 +23,9 @@ const causeOf = ({ cause, message }: HttpClientError.RequestError): string => {
 export const translated = (error: Failure): InvalidInput | ServerUnreachable | UnexpectedAnswer => {
   switch (error._tag) {
     case "ParseError":
-      return invalid(ParseResult.ArrayFormatter.formatErrorSync(error))
+      return invalidAt(undefined, ParseResult.ArrayFormatter.formatErrorSync(error))
     case "HttpApiDecodeError":
-      return invalid(error.issues)
+      return invalidAt(undefined, error.issues)
     case "RequestError":
       return new ServerUnreachable({ details: causeOf(error) })
     case "ResponseError":

@@ -4,12 +4,14 @@ import * as Cursor from "@daybook/api/wire/Cursor"
 import { CursorAhead, type From } from "@daybook/log/log/EventLog"
 import { UnexpectedAnswer } from "../connection/ClientError.ts"
 
-/** The greatest number that a request can have: ahead of every log. */
+/** The greatest number that a request can have: ahead of every log. Its negative is before every log. */
 const most = 999_999_999_999_999
 
 /** A number as a cursor; the log itself refuses one that is ahead of it. */
 export const textOf = (after: number | undefined): string | undefined =>
-  after === undefined ? undefined : String(Number.isNaN(after) ? most : Math.min(most, Math.max(-1, Math.floor(after))))
+  after === undefined
+    ? undefined
+    : String(Number.isNaN(after) ? most : Math.min(most, Math.max(-most, Math.floor(after))))
 
 /** The query of a request that begins after a number. */
 export const queryOf = ({

@@ -26,24 +26,25 @@ const refuse = (field: string, details: string) => new InvalidInput({ field, det
 
 type Checked = EventOfType<"session.next.addressed">["data"]
 
-/** Validates a caller's placement. */
+/** Validates a caller's placement. `within` leads to it from the caller's arguments. */
 const checked = Effect.fnUntraced(function* (
   path: Path.Path,
-  placement: Placement
+  placement: Placement,
+  within: string
 ): Effect.fn.Return<Checked, InvalidInput> {
-  const address = yield* validate("address", Address, placement.address)
+  const address = yield* validate(`${within}address`, Address, placement.address)
   if (address.session.startsWith(idPrefix)) {
     return yield* refuse(
-      "address",
+      `${within}address.session`,
       `names that begin with ${idPrefix} are reserved for session ids; choose another name`
     )
   }
   if (placement.root === undefined) return { address }
-  const root = yield* validate("root", Schema.NonEmptyString, placement.root)
+  const root = yield* validate(`${within}root`, Schema.NonEmptyString, placement.root)
   // Normalized, because paths below the root are recognized by their text.
   return path.isAbsolute(root) && !root.includes("\0")
     ? { address, root: path.resolve(root) }
-    : yield* refuse("root", "expected the absolute path of a folder")
+    : yield* refuse(`${within}root`, "expected the absolute path of a folder")
 })
 
 export const make = Effect.gen(function* () {
@@ -51,7 +52,8 @@ export const make = Effect.gen(function* () {
   const store = yield* SessionStore
   const path = yield* Path.Path
 
-  const check = (placement: Placement) => checked(path, placement)
+  /** Validates the placement of a creation. */
+  const check = (placement: Placement) => checked(path, placement, "placement.")
 
   const addressed = Effect.fn("Sessions.addressed")(function* (address: Address) {
     return yield* store.addressed(yield* validate("address", Address, address))
@@ -110,7 +112,7 @@ export const make = Effect.gen(function* () {
 
   const place = Effect.fn("Sessions.place")(function* (sessionID: SessionID, wanted: Placement) {
     yield* store.get(sessionID)
-    const placement = yield* check(wanted)
+    const placement = yield* checked(path, wanted, "")
     yield* settleAt(sessionID, placement).pipe(
       // Another caller took the address or wrote to this session: read again.
       Effect.retry({ times: 2, while: ({ _tag }) => _tag === "EventRefused" }),

@@ -35,7 +35,8 @@ export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInp
   if (system.length > maximumSystem) return tooLong("prompt.system", system.length, maximumSystem)
   const json = jsonOf(prompt)
   if (json === undefined) return refuse("prompt", "it cannot be written as JSON")
-  const bytes = Buffer.byteLength(json)
+  // A character has three bytes at most. No `Buffer`: the check runs in browsers too.
+  const bytes = json.length * 3 > maximumBytes ? new TextEncoder().encode(json).length : 0
   return bytes > maximumBytes
     ? refuse("prompt", `as JSON it has ${bytes} bytes with its files, and at most ${maximumBytes} are allowed`)
     : Either.void

@@ -1,7 +1,7 @@
 /** Validates arguments of callers against their schemas before any decision. */
-import { Effect, Schema, type SchemaAST } from "effect"
+import { Effect, ParseResult, Schema, type SchemaAST } from "effect"
 import { compile, type Conforms } from "../support/Conforms.ts"
-import { describeIssues } from "../support/Issues.ts"
+import { clip } from "../support/Issues.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 
 const compiled = new WeakMap<SchemaAST.AST, Conforms>()
@@ -13,15 +13,26 @@ const conforms = ({ ast }: Schema.Schema.Any, value: unknown): boolean => {
   return known(value)
 }
 
+/** A part of a value that does not fit its schema. */
+export type Issue = Pick<ParseResult.ArrayFormatterIssue, "message" | "path">
+
+/** The error of the first issue. Its field is the issue's path below the argument, as in `location.directory`. */
+export const invalidAt = (argument: string | undefined, [issue]: ReadonlyArray<Issue>): InvalidInput => {
+  const path = [...(argument === undefined ? [] : [argument]), ...(issue?.path ?? [])]
+  return new InvalidInput({
+    field: path.map(String).join("."),
+    details: clip(issue?.message ?? "expected another value")
+  })
+}
+
 /** Returns the decoded value, or the field at fault and what is expected. */
 export const validate = <A, I>(
-  field: string,
+  argument: string,
   schema: Schema.Schema<A, I>,
   value: unknown
 ): Effect.Effect<A, InvalidInput> =>
   conforms(schema, value)
     ? Effect.succeed(value as A)
-    : Effect.mapError(
-        Schema.decodeUnknown(schema)(value),
-        (error) => new InvalidInput({ field, details: describeIssues(error, "") })
+    : Effect.mapError(Schema.decodeUnknown(schema)(value), (error) =>
+        invalidAt(argument, ParseResult.ArrayFormatter.formatErrorSync(error))
       )

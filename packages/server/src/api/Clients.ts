@@ -4,8 +4,12 @@
  * HT-28, HT-29 in specs/http.md.
  */
 import type { IncomingMessage } from "node:http"
+import { maximumBytes } from "@daybook/core/session/PromptBounds"
 import { isLoopback } from "../http/Site.ts"
 import * as Buckets from "./Buckets.ts"
+
+/** Bytes of a body around its prompt. */
+const aroundPrompt = 65_536
 
 /** How much one client may hold. */
 export interface Limits {
@@ -26,7 +30,7 @@ export const defaultLimits: Limits = {
   connections: 4_096,
   wrongTokens: 30,
   rate: 2_000,
-  body: 33_554_432
+  body: maximumBytes + aroundPrompt
 }
 
 export interface Clients {
