@@ -58,7 +58,7 @@ const ours = (filename: string, token: AccessToken) =>
     const { url } = yield* HttpServing.serve({ token, version: "bench", host: "127.0.0.1", port: 0 })
     say(`port ${new URL(url).port}`)
     return yield* orders
-  }).pipe(Effect.scoped, Effect.provide(Layer.provide(Daybook.layer({ filename }), Models.layer)))
+  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Daybook.layer({ filename }), Models.layer)))
 
 /** The least that keeps a prompt: parse, one insert, an answer. */
 const bare = (filename: string) => {

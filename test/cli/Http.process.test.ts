@@ -79,6 +79,40 @@ describe("serve --http", () => {
   )
 })
 
+describe("a server that was killed", () => {
+  it.scopedLive("HT-58: the next one settles its run, and runs the prompt that waited behind it", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const first = yield* serving(here, [], { env })
+      const [url, token = ""] = first.ready.http.inspector.split("/#token=")
+      const post = (path: string, body: unknown) =>
+        Effect.promise((signal) =>
+          fetch(`${url}${path}`, {
+            signal,
+            method: "POST",
+            body: JSON.stringify(body),
+            headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }
+          })
+        )
+      yield* post("/sessions", { id: "ses_left", location: { directory: here.cwd } })
+      yield* post("/sessions/ses_left/prompts", { prompt: { text: "the first" } })
+      yield* model.next
+      yield* post("/sessions/ses_left/prompts", { prompt: { text: "the second" }, delivery: "queue" })
+      yield* first.server.signal("SIGKILL")
+      yield* first.server.ended
+      yield* serving(here, [], { env })
+      const { body, finish, text } = yield* model.next
+      assert.include(JSON.stringify(body.messages), "the second")
+      yield* text("done")
+      yield* finish()
+      const done = yield* here.start(["events", "ses_left", "--json", "--follow"], { env })
+      const outcomes = (text: string) => [...text.matchAll(/"outcome":"(\w+)"/g)].map(([, outcome]) => outcome)
+      const shown = yield* done.until("stdout", (text) => outcomes(text).length === 2)
+      assert.deepStrictEqual(outcomes(shown), ["interrupted", "completed"])
+    })
+  )
+})
+
 describe("token", () => {
   it.scopedLive("CL-302: a token has the scope that was asked for, and no more", () =>
     Effect.gen(function* () {

@@ -1,6 +1,8 @@
 /** Verbs over a server, beside the same verbs on the database of another place in the same state. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import * as ModelServer from "./support/ModelServer.ts"
 import { type Ended, jsonLines, type Place, place } from "./support/Process.ts"
@@ -102,10 +104,38 @@ describe("--server", () => {
       yield* well("switch", "fix", "--agent", "plan")
       yield* well("switch", "fix", "--model", "offline/scribe")
       assert.strictEqual((yield* same("switch", "fix")).code, 2)
-      const unknown = yield* remote.here.run([...remote.words, "switch", "fix", "--agent", "nobody"])
-      assert.deepStrictEqual([unknown.code, unknown.stdout], [2, ""])
-      assert.include(unknown.stderr, 'there is no agent "nobody"')
+      for (const [words, says] of [
+        [["--agent", "nobody"], 'there is no agent "nobody"'],
+        [["--model", "nowhere/nothing"], "nowhere"]
+      ] as const) {
+        const unknown = yield* remote.here.run([...remote.words, "switch", "fix", ...words])
+        assert.deepStrictEqual([unknown.code, unknown.stdout], [2, ""])
+        assert.include(unknown.stderr, says)
+      }
       yield* well("show", "fix")
+    })
+  )
+
+  it.scopedLive("CL-303: budget and context show over a server its configured budget and the window of its model", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const config = join(here.root, ".config", "daybook")
+      mkdirSync(config, { recursive: true })
+      writeFileSync(join(config, "config.yaml"), "budget:\n  tokens: 123456\n")
+      // The key is not used: nothing is sent to the provider.
+      const env = { ANTHROPIC_API_KEY: "unused" }
+      const words = yield* serveAt(here, env)
+      const model = ["--model", "anthropic/claude-sonnet-5-5"]
+      yield* here.run([...words, "prompt", "--no-run", "--session", "fix", ...model, "say one"], { env })
+      const shown = (...given: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const [local, remote] = [yield* here.run(given, { env }), yield* here.run([...words, ...given])]
+          assert.deepStrictEqual(remote, local, given.join(" "))
+          return remote.stdout
+        })
+      assert.include(yield* shown("budget", "fix"), "123,456")
+      assert.include(yield* shown("budget", "fix", "--json"), '"from":"configuration"')
+      assert.match(yield* shown("context", "fix", "--tokens"), /left of the model's [\d,]+/)
     })
   )
 

@@ -108,8 +108,10 @@ it.scoped("HT-69: a resume that goes on is waited for, and started once", () =>
       Rude.refuses(response, 200, { settled: number === 2, session })
     })
     yield* (yield* clientOf(server.url)).resume(sessionID)
-    const wait = `GET /sessions/${sessionID}/wait`
-    assert.deepEqual(asked, [`POST /sessions/${sessionID}/resume`, wait, wait])
+    const [first = "", ...rest] = asked
+    const [, id] = new RegExp(`^POST /sessions/${sessionID}/resume\\?id=(msg_\\w+)$`).exec(first) ?? []
+    const later = `GET /sessions/${sessionID}/resumes/${id}`
+    assert.deepEqual(rest, [later, later])
   })
 )
 

@@ -1,10 +1,12 @@
-/** What a server says of its machine, which `Sessions` does not: figures of the database, and live shells. Spec: HT-55, HT-56. */
+/** What a server says besides `Sessions`: figures of its database, limits of sessions, and live shells. Spec: HT-55, HT-56, HT-59. */
 import { Effect } from "effect"
 import type { OpenShell } from "@daybook/api/group/MachineApi"
+import type { SessionLimits } from "@daybook/api/group/SessionsApi"
 import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import type { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import type { StoreError } from "@daybook/log/store/StoreError"
 import { answered } from "./connection/Answered.ts"
 import type { ConnectionError } from "./connection/ClientError.ts"
 import type { derived } from "./Verbs.ts"
@@ -22,17 +24,22 @@ export interface Machine {
   readonly stats: (
     what?: Measuring
   ) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable | NotServed | ConnectionError>
+  /** The window of the session's model, and the configured budget if it holds for the session. */
+  readonly limits: (
+    sessionID: SessionID
+  ) => Effect.Effect<SessionLimits, SessionNotFound | StoreError | ConnectionError>
   /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
 }
 
 /** The questions over a connection. */
-export const make = ({ machine }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
+export const make = ({ machine, sessions }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
   stats: ({ exact = false, sessionID } = {}) => {
     const urlParams = exact ? { exact: "1" as const } : {}
     return sessionID === undefined
       ? answered(machine.stats({ urlParams }))
       : answered(machine.sessionStats({ path: { sessionID }, urlParams }))
   },
+  limits: (sessionID) => answered(sessions.limits({ path: { sessionID } })),
   shells: answered(machine.shells())
 })

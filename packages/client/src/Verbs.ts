@@ -79,6 +79,11 @@ export const make = (
       of(sessionID, (at) => work.wait(at)),
       ({ session, settled }) => (settled ? Effect.succeed(session) : wait(sessionID))
     )
+  const resumed = (sessionID: SessionID, id: string): ReturnType<Verbs["resume"]> =>
+    Effect.flatMap(
+      of(sessionID, ({ path }) => work.resumed({ path: { ...path, id } })),
+      ({ settled }) => (settled ? Effect.void : resumed(sessionID, id))
+    )
   return {
     create: (payload) => answered(sessions.create({ payload })),
     named: (payload) => answered(sessions.named({ payload })),
@@ -141,9 +146,11 @@ export const make = (
     wait,
     // Only the first request may start a run: a repeated one could start another after the end of this one.
     resume: (sessionID) =>
-      Effect.flatMap(
-        of(sessionID, (at) => work.resume(at)),
-        ({ settled }) => (settled ? Effect.void : Effect.asVoid(wait(sessionID)))
+      Effect.flatMap(identifiers.message, (id) =>
+        Effect.flatMap(
+          of(sessionID, (at) => work.resume({ ...at, urlParams: { id } })),
+          ({ settled }) => (settled ? Effect.void : resumed(sessionID, id))
+        )
       ),
     // As for a session that is not there.
     interrupt: (sessionID, payload = {}) =>

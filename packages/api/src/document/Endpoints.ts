@@ -40,6 +40,7 @@ export const endpoints: Readonly<Record<Name, Text>> = {
   ],
   get: ["Get a session", "Its state now: title, agent, model, location, activity, budget and spending."],
   usage: ["Get what a session spent", "Itself, and together with the sessions that it started."],
+  limits: ["Get what bounds a session", "The context window of its model, and the configured budget if it holds."],
   metrics: ["Get what a session did", "Turns, calls of tools, time at work, tokens and cost, without its children."],
   rename: ["Change a session's title", "Titles need not be unique."],
   switchAgent: ["Give a session another agent", "From the next turn on. The agent must exist and be able to lead."],
@@ -78,8 +79,12 @@ export const endpoints: Readonly<Record<Name, Text>> = {
   wait: ["Wait until a session has settled", `Nothing is started. ${again}`],
   resume: [
     "Run a session now",
-    "At least one turn; a run in progress is joined. After 25 seconds it returns even if the run goes on: follow it with " +
-      "`wait`, since another `resume` could start another run."
+    "At least one turn; a run in progress is joined. After 25 seconds it returns even if the run goes on: wait for it with " +
+      "`GET /sessions/{sessionID}/resumes/{id}`, since another `resume` could start another run."
+  ],
+  resumed: [
+    "Wait until a resume has settled",
+    `Fails with the error of its run. If the server does not know the resume, as after a start, it waits as \`wait\` does. ${again}`
   ],
   interrupt: [
     "Stop a session's work",
@@ -153,6 +158,7 @@ export const parameters: Readonly<Record<string, string>> = {
   "feed.after": "The cursor to start after. Default: before the first event.",
   "snapshots.after": "The last session of the page before.",
   incarnation: "The life of the session that a sequence number belongs to. A cursor names it itself.",
+  id: "A name for this resume, which the caller makes up.",
   live: "`1`: also deltas of the running turn, as frames `live` without a cursor. They are not stored.",
   follow: "`0`: the stream ends where stored events end. Default: `1`.",
   type: "Only events of these types, with commas between them. The cursor passes the others.",

@@ -30,6 +30,15 @@ const placing = failures(AddressTaken)
 const labelling = failures(Schema.Union(MessageNotFound, EventUnreadable))
 const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 
+/** What bounds the requests of a session on this server. */
+export const SessionLimits = Schema.Struct({
+  /** The context window of its model in tokens; absent if it is not known. */
+  contextTokens: Schema.optionalWith(Schema.Int, { exact: true }),
+  /** The budget of the server's configuration, if it holds for the session: it has none of its own, and no parent. */
+  budget: Schema.optionalWith(Budget, { exact: true })
+}).annotations({ identifier: "SessionLimits" })
+export type SessionLimits = typeof SessionLimits.Type
+
 /** As JSON. */
 const house = Schema.optional(Schema.parseJson(House))
 
@@ -79,6 +88,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   )
   .add(reads("get", "/sessions/:sessionID", Session))
   .add(reads("usage", "/sessions/:sessionID/usage", Options.SessionUsage))
+  .add(reads("limits", "/sessions/:sessionID/limits", SessionLimits))
   .add(reads("metrics", "/sessions/:sessionID/metrics", SessionMetrics))
   .add(changes("rename", "/sessions/:sessionID/title", Schema.Struct({ title: Schema.String })).middleware(Prompting))
   .add(

@@ -21,7 +21,7 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
-import { Prompting } from "../wire/Access.ts"
+import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Input, Session } from "../wire/Named.ts"
 import { AppendFailure, bySession, ChangeFailure, EventsFailure } from "./Shared.ts"
@@ -36,6 +36,9 @@ const summarizing = failures(
 /** A session, and whether work was still running when the time of the request was over. */
 export const Waited = Schema.Struct({ settled: Schema.Boolean, session: Session })
 export type Waited = typeof Waited.Type
+
+/** Names a resume, so that a later request can ask for its outcome. The caller makes it up. */
+const resumeID = Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9._-]{1,100}$/))
 
 /** A value, or none yet: repeat the same request. */
 export const Pending = Schema.Struct({ pending: Schema.Literal(true) })
@@ -75,9 +78,17 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     HttpApiEndpoint.post("resume", "/sessions/:sessionID/resume")
       .setPath(bySession)
+      .setUrlParams(Schema.Struct({ id: Schema.optional(resumeID) }))
       .addSuccess(Waited)
       .addError(failures(RunError))
       .middleware(Prompting)
+  )
+  .add(
+    HttpApiEndpoint.get("resumed", "/sessions/:sessionID/resumes/:id")
+      .setPath(Schema.Struct({ ...bySession.fields, id: resumeID }))
+      .addSuccess(Waited)
+      .addError(failures(RunError))
+      .middleware(Reading)
   )
   .add(
     HttpApiEndpoint.post("interrupt", "/sessions/:sessionID/interrupt")

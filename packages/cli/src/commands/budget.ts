@@ -3,6 +3,7 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget } from "@daybook/log/domain/Values"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
@@ -46,14 +47,21 @@ const set = Effect.fn("Command.budget.set")(function* (wanted: Wanted) {
   yield* sessions.setBudget(id, next)
 })
 
+/** The configured limit, here or at the server. */
+const configuredFor = (sessionID: SessionID) =>
+  Effect.gen(function* () {
+    const server = yield* Remote
+    if (server === undefined) return yield* configuration
+    const { limits } = yield* Effect.promise(() => import("../host/RemoteMachine.ts"))
+    return yield* limits(server, sessionID)
+  })
+
 /** The session's own limit; without one and without a parent, the configured limit. */
 const show = Effect.fn("Command.budget.show")(function* (wanted: Wanted) {
   const output = yield* Output
   const store = yield* SessionStore
   const session = yield* resolve(wanted)
-  // The configuration of a server is not known here.
-  const isOwn = session.parentID === undefined && (yield* Remote) === undefined
-  const configured = isOwn ? (yield* configuration).budget : undefined
+  const configured = session.parentID === undefined ? (yield* configuredFor(session.id)).budget : undefined
   const limit: Spending["limit"] =
     session.budget !== undefined
       ? { budget: session.budget, from: "session" }

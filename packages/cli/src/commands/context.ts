@@ -9,7 +9,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import { Remote } from "../host/Remote.ts"
+import { Remote, type Server } from "../host/Remote.ts"
 import { withConfigured, withReader, withSessions } from "../host/Runtime.ts"
 import { requestJson, requestText, sizeTable } from "../render/Request.ts"
 import { Output } from "../terminal/Output.ts"
@@ -55,10 +55,12 @@ const runNext = Effect.fn("Command.context.next")(function* (options: Options) {
   yield* print(options, request, info.contextTokens > 0 ? info.contextTokens : undefined)
 })
 
-/** Either turn, as a server shows it; the window of its model is not known here. */
-const runOver = Effect.fn("Command.context.over")(function* (options: Options, at: number | undefined) {
+/** Either turn, as a server shows it. */
+const runOver = Effect.fn("Command.context.over")(function* (server: Server, options: Options, at: number | undefined) {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
-  yield* print(options, yield* (yield* Sessions).request({ sessionID: session.id, at }), undefined)
+  const request = yield* (yield* Sessions).request({ sessionID: session.id, at })
+  const { limits } = yield* Effect.promise(() => import("../host/RemoteMachine.ts"))
+  yield* print(options, request, at === undefined ? (yield* limits(server, session.id)).contextTokens : undefined)
 })
 
 export const context = {
@@ -90,7 +92,7 @@ export const context = {
     ({ at, json, session, tokens }) => {
       const options = { session: Option.getOrUndefined(session), tokens, json }
       return Effect.flatMap(Remote, (server) => {
-        if (server !== undefined) return withSessions(runOver(options, Option.getOrUndefined(at)))
+        if (server !== undefined) return withSessions(runOver(server, options, Option.getOrUndefined(at)))
         return Option.isNone(at) ? withConfigured(runNext(options)) : withReader(runAt(options, at.value))
       })
     }

@@ -12,7 +12,10 @@ import type { Machine } from "@daybook/server/api/MachineHandlers"
 import type { Asks } from "@daybook/server"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
+import * as Configuration from "../config/Configuration.ts"
 import * as HttpToken from "./HttpToken.ts"
+
+export { recover } from "@daybook/server/api/Recovery"
 
 // The build defines them; the last two are the inspector's script and style.
 declare const DAYBOOK_VERSION: string
@@ -84,6 +87,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     token,
     version: DAYBOOK_VERSION,
     asks,
+    budget: (yield* Configuration.load).budget,
     search: yield* searchOf(filename),
     machine: { shells, ...(filename === ":memory:" ? {} : { stats: statsOf(filename) }) },
     host,

@@ -6,6 +6,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Layer } from "effect"
 import { Api } from "@daybook/api"
+import type { Budget } from "@daybook/log/domain/Values"
 import type { Search } from "@daybook/log/search/Search"
 import * as Asks from "../ask/Asks.ts"
 import type { AccessToken } from "../http/AccessToken.ts"
@@ -32,6 +33,8 @@ export interface Options {
   readonly asks?: Asks.Asks | undefined
   /** The folders that sessions may work in, with those below them; every folder by default. */
   readonly roots?: ReadonlyArray<string> | undefined
+  /** The budget of the runtime's sessions that have none of their own. */
+  readonly budget?: Budget | undefined
   /** Searches the texts of sessions; without it, searches are refused. */
   readonly search?: typeof Search.Service | undefined
   /** Figures of the database, and live shells; without them, requests for them are refused. */
@@ -51,7 +54,7 @@ const serverHandlers = ({ version }: Options) =>
 export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) =>
   HttpApiBuilder.api(Api).pipe(
     Layer.provide([
-      SessionsHandlers.layer(Roots.make(options.roots ?? [])),
+      SessionsHandlers.layer(Roots.make(options.roots ?? []), options.budget),
       TranscriptHandlers.layer,
       WorkHandlers.layer,
       QuestionsHandlers.layer,

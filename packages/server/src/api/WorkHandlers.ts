@@ -7,9 +7,11 @@ import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Deferred, Duration, Effect, Option } from "effect"
 import { Api } from "@daybook/api"
 import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Drain } from "./Drain.ts"
 import { expiring } from "./Restarting.ts"
+import * as Resumes from "./Resumes.ts"
 
 const atMost = Duration.seconds(25)
 
@@ -23,6 +25,12 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
     /** The end of the time, or of the server, ends the waiting, not the work. */
     const within = <A, E, R>(work: Effect.Effect<A, E, R>) =>
       Effect.timeoutOption(work, atMost).pipe(Effect.raceFirst(Effect.as(Deferred.await(drain.start), Option.none())))
+    const waited = <A, E>(sessionID: SessionID, work: Effect.Effect<A, E>) =>
+      Effect.gen(function* () {
+        const settled = yield* within(work)
+        return { settled: Option.isSome(settled), session: yield* sessions.get(sessionID) }
+      })
+    const resumes = yield* Resumes.make
     return handlers
       .handle("prompt", ({ headers, path, payload }) => {
         const key = headers["idempotency-key"]
@@ -37,17 +45,13 @@ export const layer = HttpApiBuilder.group(Api, "work", (handlers) =>
           Option.getOrElse(() => ({ pending: true }) as const)
         )
       )
-      .handle("wait", ({ path }) =>
-        Effect.gen(function* () {
-          const settled = yield* within(sessions.wait(path.sessionID))
-          return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
-        })
-      )
-      .handle("resume", ({ path }) =>
-        Effect.gen(function* () {
-          const settled = yield* within(sessions.resume(path.sessionID))
-          return { settled: Option.isSome(settled), session: yield* sessions.get(path.sessionID) }
-        })
+      .handle("wait", ({ path }) => waited(path.sessionID, sessions.wait(path.sessionID)))
+      .handle("resume", ({ path: { sessionID }, urlParams: { id } }) => {
+        const run = sessions.resume(sessionID)
+        return waited(sessionID, id === undefined ? run : resumes.begin(sessionID, id, run))
+      })
+      .handle("resumed", ({ path: { id, sessionID } }) =>
+        waited(sessionID, resumes.known(sessionID, id) ?? sessions.wait(sessionID))
       )
       .handle("interrupt", ({ path, payload }) => sessions.interrupt(path.sessionID, payload))
       .handle("settle", ({ path }) => sessions.settle(path.sessionID))

@@ -1,0 +1,32 @@
+/** Goes on with what dead processes left: an HTTP server has no client that would wake its sessions. Spec: HT-58. */
+import { Effect } from "effect"
+import { SessionExecution } from "@daybook/core/session/SessionExecution"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+
+/** Sessions at a time. */
+const atOnce = 16
+
+/** The failure of one session does not concern the others. */
+const each = <E>(
+  sessions: ReadonlyArray<{ readonly id: SessionID }>,
+  work: (id: SessionID) => Effect.Effect<unknown, E>
+) =>
+  Effect.forEach(
+    sessions,
+    ({ id }) =>
+      Effect.catchAllCause(work(id), (cause) =>
+        Effect.annotateLogs(Effect.logWarning("what a dead process left could not be taken up", cause), { session: id })
+      ),
+    { concurrency: atOnce, discard: true }
+  )
+
+/** Settles runs that were cut off, as interrupted, then runs the prompts that wait and that no living process owns. */
+export const recover = Effect.gen(function* () {
+  const [execution, sessions] = [yield* SessionExecution, yield* Sessions]
+  yield* each(yield* sessions.interrupted, sessions.settle)
+  yield* each(yield* sessions.waiting, (id) => Effect.zipRight(execution.wake(id), execution.settled(id)))
+}).pipe(
+  Effect.catchAllCause((cause) => Effect.logError("taking up what dead processes left failed", cause)),
+  Effect.withSpan("Recovery.recover")
+)
