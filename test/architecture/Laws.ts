@@ -130,6 +130,8 @@ export const sqlPlaces: ReadonlyArray<RegExp> = [
   /^core\/src\/permission\/SqlPermissionStore\.ts$/,
   // The exporter's own database, beside the files it describes.
   /^files\/src\/record\/Ledger(?:File|Rows)?\.ts$/,
+  // Cursors in an application's own database.
+  /^client\/src\/SqlStorage\.ts$/,
   // The Discord bot's own database.
   /^discord\/src\/outbox\//
 ]

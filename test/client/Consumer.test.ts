@@ -1,65 +1,78 @@
-/** Consumers over a client. */
+/** Consumers over a client. Each storage of cursors keeps one contract; a database also the transaction of HT-80. */
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Layer } from "effect"
 import * as Consumer from "../../packages/client/src/Consumer.ts"
 import * as FileStorage from "../../packages/client/src/FileStorage.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { begin, readAll, renamed, session } from "../../packages/log/src/testing/Samples.ts"
+import * as MemoryStorage from "../../packages/client/src/MemoryStorage.ts"
+import * as SqlStorage from "../../packages/client/src/SqlStorage.ts"
+import { begin, session } from "../../packages/log/src/testing/Samples.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { layer as served } from "./support/ServedClient.ts"
+import { storageContract } from "./support/StorageContract.ts"
 
-const fileStorage = (folder: string) => Effect.provide(FileStorage.make(folder), NodeFileSystem.layer)
+const inFolder = (folder: string) => Effect.provide(FileStorage.make(folder), NodeFileSystem.layer)
 
-layer(served())("consumers over a client", (it) => {
-  it.scoped("HT-67: a consumer goes on behind what it applied, and applies again what failed", () =>
-    Effect.gen(function* () {
-      const [log, id] = [yield* EventLog, session()]
-      yield* begin(id, 20)
-      const folder = join(yield* temporaryFolder, "cursors")
-      const applied: Array<number> = []
-      const consume = (until: number) =>
-        Effect.flatMap(fileStorage(folder), (storage) =>
+/** A connection of its own to the database. */
+const connected = (filename: string) =>
+  Effect.flatMap(Layer.build(Layer.fresh(SqliteClient.layer({ filename }))), (context) =>
+    Effect.provide(Effect.all([SqlClient.SqlClient, SqlStorage.make]), context)
+  )
+
+storageContract("memory", MemoryStorage.make)
+storageContract(
+  "a folder",
+  Effect.flatMap(temporaryFolder, (folder) => inFolder(join(folder, "cursors")))
+)
+storageContract(
+  "a database",
+  Effect.flatMap(temporaryFolder, (folder) => Effect.map(connected(join(folder, "own.db")), ([, storage]) => storage))
+)
+
+layer(served())("a consumer that writes in the database of its cursor", (it) => {
+  it.scoped(
+    "HT-80: effect and cursor are committed together, whichever fails, and are there for the next process",
+    () =>
+      Effect.gen(function* () {
+        const id = session()
+        yield* begin(id, 5)
+        const filename = join(yield* temporaryFolder, "own.db")
+        const [sql, storage] = yield* connected(filename)
+        yield* sql`CREATE TABLE applied (seq INTEGER NOT NULL)`
+        const consume = (client: SqlClient.SqlClient, storage: Consumer.Storage<SqlError>, refuses: boolean) =>
           Consumer.run({
-            name: "a/../b",
+            name: "own",
             sessionID: id,
             follow: false,
             storage,
-            apply: (events) => {
-              if (events.some(({ seq }) => seq > until)) return Effect.fail("full" as const)
-              return Effect.sync(() => applied.push(...events.map(({ seq }) => seq)))
-            }
+            apply: (events) =>
+              Effect.gen(function* () {
+                for (const { seq } of events) yield* client`INSERT INTO applied VALUES (${seq})`
+                if (refuses) yield* Effect.fail("refused")
+              })
           })
-        )
-      yield* consume(20)
-      yield* log.append(id, [renamed("one more")])
-      assert.strictEqual(yield* Effect.flip(consume(20)), "full")
-      yield* consume(21)
-      yield* consume(21)
-      assert.deepEqual(
-        applied,
-        Array.from({ length: 22 }, (_, seq) => seq)
-      )
-    })
-  )
+        const applied = (client: SqlClient.SqlClient) =>
+          Effect.map(client<{ readonly seq: number }>`SELECT seq FROM applied ORDER BY rowid`, (rows) =>
+            rows.map(({ seq }) => seq)
+          )
 
-  it.scoped("HT-67: a consumer that is interrupted while it applies delivers those events again", () =>
-    Effect.gen(function* () {
-      const id = session()
-      yield* begin(id, 3)
-      const storage = yield* fileStorage(yield* temporaryFolder)
-      const begun = yield* Deferred.make<void>()
-      const options = { name: "c", sessionID: id, follow: false, storage }
-      const apply = () => Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never)
-      const first = yield* Effect.fork(Consumer.run({ ...options, apply }))
-      yield* Deferred.await(begun)
-      yield* Fiber.interrupt(first)
-      assert.isUndefined(yield* storage.load("c"))
-      const seen: Array<unknown> = []
-      yield* Consumer.run({ ...options, apply: (events) => Effect.sync(() => seen.push(...events)) })
-      assert.deepEqual(seen, [...(yield* readAll(id))])
-      assert.match((yield* storage.load("c")) ?? "", /^d1\./)
-    })
+        // The work fails behind its effect.
+        assert.strictEqual(yield* Effect.flip(consume(sql, storage, true)), "refused")
+        assert.deepEqual(yield* applied(sql), [])
+        // The database refuses the cursor.
+        yield* sql`CREATE TRIGGER refusing BEFORE INSERT ON daybook_cursors BEGIN SELECT RAISE(ABORT, 'no'); END`
+        assert.propertyVal(yield* Effect.flip(consume(sql, storage, false)), "_tag", "SqlError")
+        assert.deepEqual(yield* applied(sql), [])
+        yield* sql`DROP TRIGGER refusing`
+
+        yield* consume(sql, storage, false)
+        const [again, kept] = yield* connected(filename)
+        yield* consume(again, kept, false)
+        assert.deepEqual(yield* applied(again), [0, 1, 2, 3, 4, 5])
+      })
   )
 })

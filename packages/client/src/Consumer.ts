@@ -11,11 +11,14 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { ConnectionError } from "./connection/ClientError.ts"
 import { DaybookClient } from "./DaybookClient.ts"
 import type { StreamError } from "./events/Connecting.ts"
+import type { Item } from "./events/Following.ts"
 
 /** Keeps the cursors of consumers. A cursor that was stored is there after a crash, whole or as it was before. */
 export interface Storage<E = never> {
   readonly load: (name: string) => Effect.Effect<string | undefined, E>
   readonly store: (name: string, cursor: string) => Effect.Effect<void, E>
+  /** Does the work, the application of events and the storing of their cursor, completely or not at all. */
+  readonly together?: <A, E2, R>(work: Effect.Effect<A, E2, R>) => Effect.Effect<A, E | E2, R>
 }
 
 /** What a consumer follows, and how it applies it. */
@@ -27,8 +30,8 @@ export interface Options<E, R, E2> {
   /** False: it returns when the stored events are applied. */
   readonly follow?: boolean | undefined
   /**
-   * Applies events, in order. Its cursor is stored afterwards, so a crash in between delivers them again: use their
-   * positions as idempotency keys.
+   * Applies events, in order. The cursor is stored afterwards, so a crash in between delivers them again: use their
+   * positions as idempotency keys. With `SqlStorage`, what it writes in the same database is stored with the cursor.
    */
   readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
   readonly storage: Storage<E2>
@@ -48,7 +51,8 @@ export const run = <E, R, E2>({
   Effect.gen(function* () {
     const client = yield* DaybookClient
     const items = client.follow({ sessionID, after: yield* storage.load(name), follow })
-    yield* Stream.runForEachChunk(items, (chunk) =>
+    const { together = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> => work } = storage
+    const applied = (chunk: Chunk.Chunk<Item>) =>
       Effect.gen(function* () {
         const [first, ...rest] = Chunk.toReadonlyArray(chunk).flatMap((item) =>
           item.frame === "event" ? [item.event] : []
@@ -57,5 +61,5 @@ export const run = <E, R, E2>({
         const last = Chunk.findLast(chunk, ({ frame }) => frame !== "live")
         if (last._tag === "Some" && "cursor" in last.value) yield* storage.store(name, last.value.cursor)
       })
-    )
+    yield* Stream.runForEachChunk(items, (chunk) => together(applied(chunk)))
   }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))
