@@ -53,8 +53,9 @@ const undo = (statements: Statements): void => {
 
 /** The first refusal of a check, in the order of the requests. */
 const refusalOf = (statements: Statements, hooks: ReturnType<typeof hooksAfter>): HookFailed | undefined => {
+  const checkOf = SqlHook.checksTogether()
   for (const { events, hook, sessionID } of hooks) {
-    const refusal = SqlHook.checkOf(hook)?.(statements, sessionID, events)
+    const refusal = checkOf(hook)?.(statements, sessionID, events)
     if (refusal !== undefined) return new HookFailed(refusal)
   }
   return undefined

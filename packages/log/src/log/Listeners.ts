@@ -17,17 +17,16 @@ export const make = (): Listeners => {
         Effect.sync(() => void listeners.add(listener)),
         () => Effect.sync(() => listeners.delete(listener))
       ),
-    notify: (events) =>
-      listeners.size === 0
-        ? Effect.void
-        : Effect.forEach(
-            listeners,
-            (listener) =>
-              Effect.catchAllDefect(
-                Effect.suspend(() => listener(events)),
-                (defect) => Effect.logError("an event listener failed", defect)
-              ),
-            { discard: true }
-          )
+    notify: (events) => {
+      let notified = Effect.void
+      for (const listener of listeners) {
+        const called = Effect.catchAllDefect(
+          Effect.suspend(() => listener(events)),
+          (defect) => Effect.logError("an event listener failed", defect)
+        )
+        notified = notified === Effect.void ? called : Effect.zipRight(notified, called)
+      }
+      return notified
+    }
   }
 }

@@ -67,12 +67,32 @@ export const check = <E>(refusalOf: Check<E>): CommitHook<E> => new SqlHook(runO
  * Beside other appends, which may change the value, a statement of its own reads it after all of them.
  */
 export const onHead = <E>(head: HeadCheck<E>): CommitHook<E> => {
-  const text = `SELECT ${head.value} AS value FROM event_sequence WHERE session_id = ?`
-  const refusalOf: Check<E> = (statements, sessionID) => {
-    const [row] = statements.all<{ readonly value: HeadValue }>(text, [sessionID])
-    return head.refusalOf(row?.value ?? null, sessionID, 0)
-  }
+  const refusalOf: Check<E> = (statements, sessionID) =>
+    head.refusalOf(valueOf(statements, sessionID, head.value), sessionID, 0)
   return new SqlHook(runOf(refusalOf), refusalOf, head)
+}
+
+const valueOf = (statements: Statements, sessionID: SessionID, value: string): HeadValue => {
+  const text = `SELECT ${value} AS value FROM event_sequence WHERE session_id = ?`
+  return statements.all<{ readonly value: HeadValue }>(text, [sessionID])[0]?.value ?? null
+}
+
+/** The check of a hook that does not pause; undefined for another one. */
+type CheckOf = <E>(hook: CommitHook<E>) => Check<E> | undefined
+
+/** Checks hooks one after another, while nothing is written: a value of a head is read once for all of them. */
+export const checksTogether = (): CheckOf => {
+  const known = new Map<string, HeadValue>()
+  return (hook) => {
+    const head = headOf(hook)
+    if (head === undefined) return checkOf(hook)
+    return (statements, sessionID) => {
+      const key = `${sessionID} ${head.value}`
+      const value = known.get(key) ?? valueOf(statements, sessionID, head.value)
+      known.set(key, value)
+      return head.refusalOf(value, sessionID, 0)
+    }
+  }
 }
 
 /** The hook's statements. A hook of another kind of log is a defect. */

@@ -163,6 +163,9 @@ const runOn = <A, E>(
   }
 }
 
+/** Whether synchronous work would run at once: no transaction has reserved the client's connection. */
+export const isFree = (sql: SqlClient.SqlClient): boolean => Connection.connectionOf(sql)?.isReserved() === false
+
 /**
  * Runs synchronous work on the transaction's connection, or on the client's outside a transaction. A group commit runs
  * dozens of statements, and an effect for each costs more than the statement. A failed statement is a typed failure, and

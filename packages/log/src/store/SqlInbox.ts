@@ -1,4 +1,5 @@
 /** Implements the inbox on SQL. Contract: `Inbox.ts`. */
+import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, type ImportUnfinished, unfinished } from "../domain/Imported.ts"
@@ -10,7 +11,7 @@ import { selectWithEvents, sessionKey, toEvent } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
-import { directly, ReadSql } from "../storage/Database.ts"
+import { directly, isFree, ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
@@ -78,9 +79,10 @@ type WaitingRow = {
   readonly admitted_seq: number
 }
 
-/** The reads, over the reading connection. */
+/** The reads, usually over the reading connection. */
 const makeReads = Effect.gen(function* () {
   const sql = yield* ReadSql
+  const writing = yield* SqlClient.SqlClient
 
   /** The inputs of rows of one session, with their prompts. */
   const inputsOf = (rows: ReadonlyArray<InputRow>): Effect.Effect<ReadonlyArray<Input>, StoreError> => {
@@ -93,9 +95,17 @@ const makeReads = Effect.gen(function* () {
     )
   }
 
+  // The writing connection still has in memory the pages that its last commit changed; the reading one reads them again.
+  // But a read never waits for a transaction.
   const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) =>
     Effect.flatMap(
-      reading(directly(sql, ({ all }) => all<ProspectRow>(prospectText, [messageID, messageID, sessionID])[0])),
+      reading(
+        Effect.suspend(() =>
+          directly(isFree(writing) ? writing : sql, ({ all }) =>
+            all<ProspectRow>(prospectText, [messageID, messageID, sessionID]).at(0)
+          )
+        )
+      ),
       (row) => (row === undefined ? Effect.fail(new SessionNotFound({ sessionID })) : Effect.succeed(prospectOf(row)))
     )
 

@@ -2,7 +2,7 @@
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Effect, Layer, Metric, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Redacted, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "../http/AccessToken.ts"
@@ -47,21 +47,26 @@ interface Need {
   readonly isRated: boolean
 }
 
+type Refusal = Access.Forbidden | Access.TooManyRequests | Access.Unauthorized
+
 const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }: Need) => ({
+  // One step, because every request passes here.
   bearer: (token: Redacted.Redacted) =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const caller = callerOf(secret, Redacted.value(token), now)
-      if (caller === undefined) return yield* wrong(clients, now)
-      const wait = isRated ? clients.rated(Redacted.value(token), now) : undefined
-      if (wait !== undefined) return yield* tooMany(wait, "rate")
-      const { sessionID } = yield* HttpRouter.params
-      if (permits(caller, needs, sessionID)) return caller
-      return yield* new Access.Forbidden({
-        needs,
-        ...(caller.sessionID === undefined ? {} : { sessionID: caller.sessionID })
-      })
-    })
+    Effect.withFiberRuntime<Access.Caller, Refusal, HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext>(
+      ({ currentContext, currentDefaultServices }) => {
+        const now = Context.get(currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
+        const caller = callerOf(secret, Redacted.value(token), now)
+        if (caller === undefined) return wrong(clients, now)
+        const wait = isRated ? clients.rated(Redacted.value(token), now) : undefined
+        if (wait !== undefined) return tooMany(wait, "rate")
+        const { sessionID } = Context.unsafeGet(currentContext, HttpRouter.RouteContext).params
+        if (permits(caller, needs, sessionID)) return Effect.succeed(caller)
+        return new Access.Forbidden({
+          needs,
+          ...(caller.sessionID === undefined ? {} : { sessionID: caller.sessionID })
+        })
+      }
+    )
 })
 
 /** The guards of all endpoints, for the server's own token. */
