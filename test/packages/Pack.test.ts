@@ -18,7 +18,8 @@ import {
   root,
   run,
   typeCheck,
-  unpack
+  unpack,
+  withServer
 } from "./support/Packages.ts"
 
 /** Packages that an application may leave out (PA-4). */
@@ -86,6 +87,14 @@ describe("the packed packages", () => {
       console.log(JSON.stringify(await Effect.runPromise(Effect.provide(caught, files))))`
     )
     assert.strictEqual(await run(newest, process.execPath, "thread.mjs"), '{"position":0,"sessions":0}\n')
+  })
+
+  it("HT-68: the packed conformance suite holds for the packed server", async () => {
+    const suite = join("node_modules", "@daybook", "conformance", "bin", "conformance.js")
+    const said = await withServer(newest, (url, token) => run(newest, process.execPath, suite, url, token))
+    const [, holding, all] = /\n(\d+) of (\d+) hold\n$/.exec(said) ?? []
+    assert.strictEqual(holding, all)
+    assert.isAbove(Number(all), 8)
   })
 
   it(

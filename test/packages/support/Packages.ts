@@ -12,6 +12,7 @@ import {
 } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 
@@ -56,6 +57,32 @@ export const run = async (cwd: string, command: string, ...words: ReadonlyArray<
   const status = await new Promise((resolve, reject) => child.once("close", resolve).once("error", reject))
   assert.strictEqual(status, 0, `${command} ${words.join(" ")}: ${texts.stdout}${texts.stderr}`)
   return texts.stdout
+}
+
+/** Uses a server that the packed command runs in the folder, with its address and token. */
+export const withServer = async <A>(folder: string, use: (url: string, token: string) => Promise<A>): Promise<A> => {
+  const words = [
+    join("node_modules", "@daybook", "cli", "bin", "daybook.js"),
+    "serve",
+    "--json",
+    "--http",
+    "127.0.0.1:0"
+  ]
+  const env = { ...process.env, DAYBOOK_DB: join(folder, "served.sqlite"), DAYBOOK_ROOT: join(folder, "served") }
+  const child = spawn(process.execPath, words, { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] })
+  const ended = new Promise((resolve) => child.once("close", resolve))
+  try {
+    const lines = createInterface({ input: child.stdout })
+    const line = await Promise.race([new Promise<string>((resolve) => lines.once("line", resolve)), ended])
+    assert(typeof line === "string", "the server ended")
+    const { http } = JSON.parse(line) as { readonly http: { readonly url: string; readonly inspector: string } }
+    const token = new URLSearchParams(new URL(http.inspector).hash.slice(1)).get("token")
+    assert(token !== null)
+    return await use(http.url, token)
+  } finally {
+    child.kill("SIGTERM")
+    await ended
+  }
 }
 
 const withParents = (folder: string): ReadonlyArray<string> =>

@@ -1,0 +1,62 @@
+/** The client in headless Chromium: its bundle follows a session, over a connection that breaks too. */
+import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Browser } from "playwright-core"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
+import { Served } from "../server/http/support/ServedApi.ts"
+import { hasChromium, launch, visit } from "../watch/support/Chromium.ts"
+import * as Cutter from "./support/Cutter.ts"
+import { bundled } from "./support/Follower.ts"
+import { layer as served } from "./support/ServedClient.ts"
+
+let browser: Browser
+beforeAll(async () => {
+  if (hasChromium) browser = await launch()
+})
+afterAll(() => browser?.close())
+
+const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
+
+const html = '<!doctype html><title>Client</title><script type="module" src="client.js"></script><ol></ol>'
+const say = 'document.querySelector("ol").append(Object.assign(document.createElement("li"), { textContent: seq }))'
+
+describe.runIf(hasChromium)("the client in a browser", () => {
+  layer(served(), { excludeTestServices: true })((it) => {
+    it.scoped("HT-63: its bundle replays and follows, each event once, over a connection that breaks", () =>
+      Effect.gen(function* () {
+        const [log, { url }, id] = [yield* EventLog, yield* Served, session()]
+        yield* begin(id, 30)
+        const cutter = yield* Cutter.make(url, () => undefined)
+        const script = yield* bundled(id, "location.origin", say)
+        const { faults, page, requests } = yield* visit(browser, `${cutter.url}/reference`)
+        // A page of the server's own origin, without a policy that would refuse the script.
+        yield* act(() =>
+          page.route("**/client.html", (route) => route.fulfill({ contentType: "text/html", body: html }))
+        )
+        yield* act(() =>
+          page.route("**/client.js", (route) => route.fulfill({ contentType: "text/javascript", body: script }))
+        )
+        yield* act(() => page.goto(`${cutter.url}/client.html`))
+        const shown = (count: number) =>
+          act(() => page.locator(`li:nth-of-type(${count})`).waitFor({ state: "attached" }))
+        yield* shown(30)
+        yield* log.append(id, [renamed("while it follows")])
+        yield* shown(31)
+        yield* cutter.cut
+        yield* log.append(id, [renamed("while it is away")])
+        yield* shown(32)
+        const seqs = yield* act(() => page.locator("li").allTextContents())
+        assert.deepEqual(
+          seqs,
+          Array.from({ length: 32 }, (_, index) => String(index + 1))
+        )
+        assert.isAtLeast(requests.filter((each) => each.endsWith("/events")).length, 2)
+        assert.deepEqual(
+          faults.filter((fault) => !/ERR_|Failed to load/.test(fault)),
+          []
+        )
+      })
+    )
+  })
+})
