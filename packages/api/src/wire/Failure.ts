@@ -82,7 +82,7 @@ const codeOf = (ast: SchemaAST.AST): Code => {
 /** The body of an error, besides its own fields. */
 type Body = object & { readonly message: string }
 
-const failure = <A extends Failing>(ast: SchemaAST.AST): Schema.Schema<A, Body> => {
+const failing = <A extends Failing>(ast: SchemaAST.AST): Schema.Schema<A, Body> => {
   const error = Schema.make<A, object>(ast)
   const code = codeOf(ast)
   return Schema.transform(
@@ -90,6 +90,15 @@ const failure = <A extends Failing>(ast: SchemaAST.AST): Schema.Schema<A, Body> 
     Schema.asSchema(error),
     { strict: true, decode: (body) => body, encode: (body, { message }) => ({ ...body, message }) }
   ).annotations({ identifier: code, ...HttpApiSchema.annotations({ status: statuses[code] }) })
+}
+
+/** Made once for each error: dozens of endpoints share them, and a union of the same schemas has each once. */
+const known = new WeakMap<SchemaAST.AST, SchemaAST.AST>()
+
+const failure = <A extends Failing>(ast: SchemaAST.AST): Schema.Schema<A, Body> => {
+  const made = known.get(ast) ?? failing<A>(ast).ast
+  known.set(ast, made)
+  return Schema.make(made)
 }
 
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
