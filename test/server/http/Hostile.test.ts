@@ -41,7 +41,7 @@ layer(ServedApi.layer({}, {}, { limits, timeouts }))("hostile HTTP", (it) => {
       yield* asserted(
         url,
         `GET http://evil.example/ HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n`,
-        [403]
+        [400]
       )
       yield* unaffected
     })

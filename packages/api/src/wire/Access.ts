@@ -53,6 +53,26 @@ export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>("@daybook/api
   }
 }
 
+/** The body is not JSON. */
+export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>("@daybook/api/BodyUnreadable")(
+  "BodyUnreadable",
+  {}
+) {
+  override get message() {
+    return "the body is not JSON"
+  }
+}
+
+/** Two readers could understand the request differently. */
+export class RequestAmbiguous extends Schema.TaggedError<RequestAmbiguous>("@daybook/api/RequestAmbiguous")(
+  "RequestAmbiguous",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the request is ambiguous: ${this.details}`
+  }
+}
+
 /** There is no such endpoint. */
 export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@daybook/api/EndpointNotFound")(
   "EndpointNotFound",

@@ -2,14 +2,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpServerError from "@effect/platform/HttpServerError"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { MultipartError } from "@effect/platform/Multipart"
 import { Cause, Effect, Option, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { failures, statuses } from "@daybook/api/wire/Failure"
 
 const Failing = Schema.Union(
   Access.BodyTooLarge,
+  Access.BodyUnreadable,
   Access.EndpointNotFound,
   Access.InternalError,
+  Access.RequestAmbiguous,
   Access.SiteRefused,
   Access.Stopping,
   Access.TooManyRequests
@@ -40,8 +43,11 @@ export const unexpected = (
   const error = Option.getOrUndefined(Cause.failureOption(cause))
   if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(new Access.EndpointNotFound()))
   const defect = error ?? Option.getOrUndefined(Cause.dieOption(cause))
-  // Besides an unreadable body, nothing of a request fails like this; one that is not JSON is refused by its endpoint.
-  if (defect instanceof HttpServerError.RequestError)
-    return Effect.succeed(failed(new Access.BodyTooLarge({ most: mostBody })))
+  // Besides an unreadable body, nothing of a request fails like this.
+  if (defect instanceof MultipartError) return Effect.succeed(failed(new Access.BodyUnreadable()))
+  if (defect instanceof HttpServerError.RequestError) {
+    const isFaulty = defect.cause instanceof SyntaxError
+    return Effect.succeed(failed(isFaulty ? new Access.BodyUnreadable() : new Access.BodyTooLarge({ most: mostBody })))
+  }
   return Effect.as(Effect.logError("A request failed", cause), failed(new Access.InternalError()))
 }

@@ -55,7 +55,10 @@ const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }:
     Effect.withFiberRuntime<Access.Caller, Refusal, HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext>(
       ({ currentContext, currentDefaultServices }) => {
         const now = Context.get(currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
-        const caller = callerOf(secret, Redacted.value(token), now)
+        const { headers } = Context.unsafeGet(currentContext, HttpServerRequest.HttpServerRequest)
+        // The library takes what follows any word of six letters.
+        const isBearer = /^bearer /i.test(headers["authorization"] ?? "")
+        const caller = isBearer ? callerOf(secret, Redacted.value(token), now) : undefined
         if (caller === undefined) return wrong(clients, now)
         const wait = isRated ? clients.rated(Redacted.value(token), now) : undefined
         if (wait !== undefined) return tooMany(wait, "rate")

@@ -15,6 +15,8 @@ const aroundPrompt = 65_536
 export interface Limits {
   /** Open requests of one token at one address, streams included. */
   readonly requests: number
+  /** Open requests of one connection: a client that pipelines more is disconnected. */
+  readonly pipelined: number
   /** Connections of another machine. */
   readonly connections: number
   /** Wrong tokens of one address in a minute; further ones are refused as too many. */
@@ -27,6 +29,7 @@ export interface Limits {
 
 export const defaultLimits: Limits = {
   requests: 4_096,
+  pipelined: 32,
   connections: 4_096,
   wrongTokens: 30,
   rate: 2_000,

@@ -7,6 +7,7 @@ import * as Access from "@daybook/api/wire/Access"
 import { headers } from "../http/LocalGuard.ts"
 import { foreignPart, type Site } from "../http/Site.ts"
 import { pathOf, refuse } from "./Answers.ts"
+import * as Ambiguity from "./Ambiguity.ts"
 import type { Clients } from "./Clients.ts"
 
 /** A page that needs no token. */
@@ -34,18 +35,40 @@ export interface GateOptions {
   readonly mostBody: number
 }
 
-const show = ({ method }: IncomingMessage, response: ServerResponse, { body, contentType, policy }: Page): void => {
-  if (policy !== undefined) response.setHeader("content-security-policy", policy)
-  const bytes = typeof body === "string" ? Buffer.from(body) : body
-  response.writeHead(200, { "content-type": contentType, "content-length": bytes.length })
-  response.end(method === "HEAD" ? undefined : bytes)
+type Show = (path: string, request: IncomingMessage, response: ServerResponse) => boolean
+
+/** Shows pages. Their bytes are made once: a client that reads nothing holds no copy of them. */
+const showing = (pages: Pages): Show => {
+  const made = new Map<string, Omit<Page, "body"> & { readonly bytes: Uint8Array }>()
+  return (path, { method }, response) => {
+    const page = method === "GET" || method === "HEAD" ? pages.get(path) : undefined
+    if (page === undefined) return false
+    const known = made.get(path)
+    const { bytes, contentType, policy } = known ?? encoded(page())
+    if (known === undefined) made.set(path, { bytes, contentType, ...(policy === undefined ? {} : { policy }) })
+    if (policy !== undefined) response.setHeader("content-security-policy", policy)
+    response.writeHead(200, { "content-type": contentType, "content-length": bytes.length })
+    response.end(method === "HEAD" ? undefined : bytes)
+    return true
+  }
 }
 
+const encoded = ({ body, contentType, policy }: Page) => ({
+  bytes: typeof body === "string" ? Buffer.from(body) : body,
+  contentType,
+  policy
+})
+
 /** Answers the request if no endpoint should; returns whether it did. */
-export const make =
-  ({ clients, ends, mostBody, pages, site }: GateOptions) =>
-  (request: IncomingMessage, response: ServerResponse): boolean => {
+export const make = ({ clients, ends, mostBody, pages, site }: GateOptions) => {
+  const show = showing(pages)
+  return (request: IncomingMessage, response: ServerResponse): boolean => {
     for (const [name, value] of closed) response.setHeader(name, value)
+    const doubt = Ambiguity.found(request)
+    if (doubt !== undefined) {
+      refuse(response, new Access.RequestAmbiguous({ details: doubt }))
+      return true
+    }
     const part = foreignPart(site, { host: request.headers.host, origin: request.headers.origin })
     if (part !== undefined) {
       refuse(response, new Access.SiteRefused({ part }))
@@ -54,11 +77,6 @@ export const make =
     const path = pathOf(request)
     if (ends() && path !== "/health") {
       refuse(response, new Access.Stopping())
-      return true
-    }
-    // Node ignores an encoding that it does not know; a proxy before it may not.
-    if ((request.headers["transfer-encoding"] ?? "chunked") !== "chunked") {
-      response.writeHead(400, { connection: "close" }).end()
       return true
     }
     if (Number(request.headers["content-length"] ?? 0) > mostBody) {
@@ -71,8 +89,6 @@ export const make =
       return true
     }
     response.once("close", leave)
-    const page = request.method === "GET" || request.method === "HEAD" ? pages.get(path) : undefined
-    if (page === undefined) return false
-    show(request, response, page())
-    return true
+    return show(path, request, response)
   }
+}

@@ -11,6 +11,7 @@ import { type Context, Duration, Effect, Layer, Schema } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
 import * as Answering from "../http/Answering.ts"
 import { type Certificate, type HttpListener, listen, type Timeouts } from "../http/HttpListener.ts"
+import * as Pipelines from "../http/Pipelines.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
 import { unexpected } from "./Answers.ts"
@@ -104,7 +105,9 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     if (left === undefined) socket.destroy()
     else socket.once("close", left)
   })
+  const pipelines = Pipelines.make(limits.pipelined)
   listener.server.on("request", (request, response) => {
+    if (!pipelines.begin(request, response)) return
     running.begin()
     response.once("close", running.end)
     if (!answered(request, response)) handle(request, response)

@@ -210,6 +210,8 @@ const make = Effect.gen(function* () {
       // Before the response begins: a source that cannot be read is a status, not a stream.
       const first = yield* source.page(source.start)
       const stream = yield* OpenStream.open(response, encoding)
+      // No frame could follow, and no heartbeat would show that the client has gone.
+      if (response.req.method === "HEAD") return yield* stream.end(Buffer.alloc(0))
       yield* Effect.acquireRelease(
         Effect.sync(() => open.add(stream)),
         () => Effect.sync(() => open.delete(stream))

@@ -1,0 +1,154 @@
+/** Requests that a proxy before the server could understand differently, and bodies that are none. */
+import type { ServerResponse } from "node:http"
+import { connect } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Queue } from "effect"
+import { begin, session } from "../../../packages/log/src/testing/Samples.ts"
+import * as Opened from "./support/Opened.ts"
+import * as Raw from "./support/Raw.ts"
+import * as ServedApi from "./support/ServedApi.ts"
+import { answer, request, Served, token } from "./support/ServedApi.ts"
+
+const host = "host: 127.0.0.1\r\n"
+const bearer = `authorization: Bearer ${token}\r\n`
+const close = "connection: close\r\n"
+
+/** Completes when nothing of the server waits for the end of a response. */
+const released = (response: ServerResponse) =>
+  Effect.sync(() => assert.isTrue(response.destroyed && response.listenerCount("drain") === 0))
+
+/** The status of a request for sessions with these lines in place of the usual ones. */
+const asked = (lines: string, first = "GET /sessions HTTP/1.1") =>
+  Effect.flatMap(Served, ({ url }) => Raw.raw(url, `${first}\r\n${lines}${close}\r\n`))
+
+layer(ServedApi.layer())("requests that are not what they seem", (it) => {
+  it.effect("HT-15: headers that decide come once, and the target is a path", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* asked(host + bearer)).status, 200)
+      for (const lines of [
+        `${host}${bearer}authorization: Bearer other\r\n`,
+        `${host}authorization: Bearer other\r\n${bearer}`,
+        `${host}host: evil.example\r\n${bearer}`,
+        `${host}${bearer}origin: http://127.0.0.1\r\norigin: http://evil.example\r\n`,
+        `${host}${bearer}content-type: application/json\r\nContent-Type: text/plain\r\n`
+      ]) {
+        const { body, status } = yield* asked(lines)
+        assert.strictEqual(status, 400, lines)
+        assert.include(body, "RequestAmbiguous")
+      }
+      for (const target of ["http://evil.example/sessions", "http://127.0.0.1/sessions", "127.0.0.1:80", "sessions"]) {
+        assert.strictEqual((yield* asked(host + bearer, `GET ${target} HTTP/1.1`)).status, 400, target)
+      }
+      const chunked = `${host}${bearer}content-type: application/json\r\ntransfer-encoding: chunked\r\n`
+      const { url } = yield* Served
+      const old = yield* Raw.raw(url, `POST /sessions HTTP/1.0\r\n${chunked}\r\n2\r\n{}\r\n0\r\n\r\n`)
+      assert.strictEqual(old.status, 400)
+      assert.include(old.body, "RequestAmbiguous")
+    })
+  )
+
+  it.effect("HT-20: the token follows the word Bearer, and no other", () =>
+    Effect.gen(function* () {
+      const status = (authorization: string) =>
+        Effect.map(request("/sessions", { headers: { authorization } }), (response) => response.status)
+      assert.strictEqual(yield* status(`bearer ${token}`), 200)
+      for (const other of [`Bearex ${token}`, `Digest ${token}`, token, `Bearer  ${token}`, `Bearer ${token}x`]) {
+        assert.strictEqual(yield* status(other), 401, other)
+      }
+    })
+  )
+
+  it.effect("HT-3: ids with encoded slashes, wrong encodings and odd numbers are refused, and nothing fails", () =>
+    Effect.gen(function* () {
+      for (const path of [
+        "/sessions/ses_a%2f..%2fother",
+        "/sessions/ses_a/messages/msg_a%2f..",
+        "/sessions/ses_%00",
+        "/sessions?limit=%zz",
+        "/sessions?limit=1&limit=2"
+      ]) {
+        assert.strictEqual((yield* answer(path)).status, 400, path)
+      }
+      for (const path of ["/sessions/ses_%zz", "/sessions/ses_%ff%fe", "/health/../sessions"]) {
+        const { url } = yield* Served
+        const { status } = yield* Raw.get(url, path, { host: "127.0.0.1", authorization: `Bearer ${token}` })
+        assert.strictEqual(status, 404, path)
+      }
+    })
+  )
+
+  it.effect("HT-3: a body that is not JSON is refused as such, whatever it says it is", () =>
+    Effect.gen(function* () {
+      const sent = (body: string, type = "application/json") =>
+        answer("/sessions", { method: "POST", body, headers: { "content-type": type } })
+      for (const [body, type] of [
+        ["{"],
+        ["[".repeat(100_000)],
+        ["--x--", "multipart/form-data; boundary=x"]
+      ] as const) {
+        const found = yield* sent(body, type)
+        assert.strictEqual(found.status, 400)
+        assert.deepInclude(found.body, { _tag: "BodyUnreadable" })
+      }
+      assert.strictEqual((yield* sent("a=b", "application/x-www-form-urlencoded")).status, 400)
+      assert.strictEqual((yield* sent("{}", "text/plain")).status, 400)
+    })
+  )
+
+  it.scoped("HT-26: HEAD of a stream ends with its headers", () =>
+    Effect.gen(function* () {
+      const id = session()
+      yield* begin(id)
+      const found = yield* Effect.map(Served, ({ url }) => url).pipe(
+        Effect.flatMap((url) =>
+          Raw.get(url, `/sessions/${id}/events`, { host: "127.0.0.1", authorization: `Bearer ${token}` }, "HEAD")
+        )
+      )
+      assert.deepStrictEqual([found.status, found.body], [200, ""])
+    })
+  )
+
+  it.scoped("HT-26: a client that pipelines more than 32 requests is disconnected, and 32 are answered", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Served
+      const ask = `GET /openapi.json HTTP/1.1\r\n${host}\r\n`
+      /** Sends requests at once; the number of answers, and whether the server ended the connection. */
+      const piped = (count: number) =>
+        Effect.async<{ readonly answers: number; readonly isCut: boolean }>((resume) => {
+          let text = ""
+          const { hostname, port } = new URL(url)
+          const socket = connect(Number(port), hostname, () => socket.write(ask.repeat(count)))
+          const answers = () => text.split("HTTP/1.1 200 OK").length - 1
+          const done = (isCut: boolean) => resume(Effect.succeed({ answers: answers(), isCut }))
+          socket.setEncoding("latin1").on("data", (part: string) => {
+            text = `${text}${part}`.replaceAll(/\{"openapi"[^]*?(?=HTTP\/1\.1|$)/g, "")
+            if (answers() === count) done(false)
+          })
+          socket.on("error", () => {}).once("close", () => done(true))
+          return Effect.sync(() => socket.destroy())
+        })
+      assert.deepStrictEqual(yield* piped(32), { answers: 32, isCut: false })
+      assert.isTrue((yield* piped(1_000)).isCut)
+      assert.strictEqual((yield* answer("/sessions")).status, 200)
+    })
+  )
+
+  it.scoped("HT-26: a stream that waits behind another answer ends with its connection", () =>
+    Effect.gen(function* () {
+      const [{ url }, id] = [yield* Served, session()]
+      yield* begin(id)
+      const path = `/sessions/${id}/events`
+      const opened = yield* Opened.responses(path)
+      const ask = `GET ${path} HTTP/1.1\r\n${host}${bearer}\r\n`
+      const { hostname, port } = new URL(url)
+      const socket = connect(Number(port), hostname, () => socket.write(ask.repeat(3)))
+      socket.on("error", () => {})
+      const responses = yield* Effect.replicateEffect(Queue.take(opened), 3)
+      const closed = yield* Effect.forEach(responses, (response) => Effect.fork(Opened.closed(response)))
+      yield* Effect.yieldNow()
+      socket.resetAndDestroy()
+      yield* Fiber.joinAll(closed)
+      for (const response of responses) yield* released(response)
+    })
+  )
+})
