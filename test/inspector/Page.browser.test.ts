@@ -125,6 +125,8 @@ describe.runIf(hasChromium)("the inspector", () => {
           for (const [view, text] of Object.entries(views)) {
             yield* act(() => page.evaluate(`location.hash = "/sessions/ses_rich/${view}"`))
             yield* shows(page, text)
+            if (view === "timeline")
+              yield* act(() => page.locator('.timeline .bar [role="status"]:empty').waitFor({ state: "attached" }))
             assert.deepEqual(yield* seriousFaults(page), [], `${view}, ${colorScheme}`)
             if (colorScheme === (view === "events" ? "dark" : "light")) yield* picture(page, view)
           }

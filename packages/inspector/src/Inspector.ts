@@ -6,6 +6,7 @@
  */
 import type { Assets } from "./Assets.ts"
 import { document, icon } from "./Document.ts"
+import { policy } from "./Policy.ts"
 
 /** A page that needs no token. */
 export interface Page {
@@ -14,20 +15,6 @@ export interface Page {
   /** What the page may load. */
   readonly policy: string
 }
-
-/** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
-export const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'"
-].join("; ")
 
 const page = (contentType: string, body: string) => () => ({ contentType, body, policy })
 

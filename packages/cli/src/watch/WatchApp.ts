@@ -6,6 +6,7 @@ import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Schema, Stream } from "effect"
+import { policy } from "@daybook/inspector/Policy"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
 import { guarded, sentence } from "@daybook/server/http/LocalGuard"
@@ -14,20 +15,6 @@ import { document } from "./Document.ts"
 import { icon } from "./Icon.ts"
 import * as ShellEventStream from "./ShellEventStream.ts"
 import type { ShellFeed, ShellFeedError } from "./ShellFeed.ts"
-
-/** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'"
-].join("; ")
 
 export interface WatchOptions {
   readonly token: AccessToken

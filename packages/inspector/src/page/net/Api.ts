@@ -4,8 +4,11 @@
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
-  constructor(status: number, code: string, message: string) {
+  /** With 410: the oldest cursor that is still served. */
+  readonly floorCursor: string | undefined
+  constructor(status: number, code: string, message: string, floorCursor?: string) {
     super(message)
+    this.floorCursor = floorCursor
     this.status = status
     this.code = code
   }
@@ -30,7 +33,8 @@ const failure = async (response: Response): Promise<ApiError> => {
   return new ApiError(
     response.status,
     field("_tag") ?? "HttpError",
-    field("message") || `the server answered with status ${response.status}`
+    field("message") || `the server answered with status ${response.status}`,
+    field("floorCursor")
   )
 }
 

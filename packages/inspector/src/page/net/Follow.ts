@@ -14,6 +14,8 @@ export interface FollowOptions {
   readonly path: string
   /** The cursor to start after; absent: the first event. */
   readonly after?: string | undefined
+  /** Events after the cursor were pruned: the oldest ones that are kept follow. Without it, the reader ends as `expired`. */
+  readonly pruned?: () => void
   /** Deltas of running turns too. */
   readonly live?: boolean
   readonly frames: (frames: ReadonlyArray<Frame>) => void
@@ -84,6 +86,11 @@ const readOnce = async (api: Api, options: FollowOptions, cursor: { after: strin
   }
 }
 
+/** The cursor to start again after, if events were pruned and the reader goes on without them. */
+const restartOf = (error: unknown, { pruned }: FollowOptions, after: string | undefined): string | undefined =>
+  // The same cursor again would be refused again.
+  pruned !== undefined && error instanceof ApiError && error.floorCursor !== after ? error.floorCursor : undefined
+
 /** Follows until the signal, or until nothing can follow. */
 export const follow = async (api: Api, options: FollowOptions): Promise<void> => {
   const { pause = sleep, signal, state } = options
@@ -91,9 +98,20 @@ export const follow = async (api: Api, options: FollowOptions): Promise<void> =>
   let wait = shortest
   state?.("connecting")
   while (!signal.aborted) {
-    const outcome = await readOnce(api, options, cursor).catch(refusalOf)
+    let restart: string | undefined
+    const outcome = await readOnce(api, options, cursor).catch((error: unknown) => {
+      restart = restartOf(error, options, cursor.after)
+      return restart === undefined ? refusalOf(error) : undefined
+    })
     if (signal.aborted) return
-    if (outcome !== undefined) return state?.(outcome)
+    if (restart !== undefined) {
+      cursor.after = restart
+      options.pruned?.()
+      continue
+    }
+    // A stream that ends as expired is refused with the floor's cursor when it is asked for again.
+    const isOver = outcome !== undefined && !(outcome === "expired" && options.pruned !== undefined && cursor.moved)
+    if (isOver) return state?.(outcome)
     if (cursor.moved) wait = shortest
     cursor.moved = false
     state?.("lost")

@@ -42,6 +42,8 @@ export class OpenSession {
   readonly story = new Story()
   readonly storyVersion = signal(0)
   readonly storyState = signal<FollowState | undefined>(undefined)
+  /** The oldest events were pruned: the fold begins at the first one that is kept. */
+  readonly storyIsCut = signal(false)
   /** The events that pass the filter; undefined without one. */
   readonly matching = signal<ReadonlyArray<number> | undefined>(undefined)
   readonly api: Api
@@ -77,6 +79,11 @@ export class OpenSession {
       after: head.cursor,
       live: true,
       signal,
+      // What happened meanwhile is in the records.
+      pruned: () => {
+        void this.transcript.open()
+        this.#refresh()
+      },
       state: (state) => (this.state.value = state),
       frames: (frames) => {
         const [events, live] = [eventsOf(frames), liveOf(frames)]
@@ -107,6 +114,7 @@ export class OpenSession {
     void follow(this.api, {
       path: withQuery(`${this.path}/events`, { type: storyTypes.join(",") }),
       signal: this.#abort.signal,
+      pruned: () => (this.storyIsCut.value = true),
       state: (state) => {
         this.storyState.value = state
         draw()
@@ -131,6 +139,8 @@ export class OpenSession {
     void follow(this.api, {
       path: `${this.path}/events`,
       signal: this.#filter.signal,
+      // The list says of each pruned event that it is not sent.
+      pruned: () => undefined,
       frames: (frames) => {
         const before = found.length
         for (const event of eventsOf(frames)) if (isShown(event)) found.push(event.seq)

@@ -13,7 +13,7 @@ export interface Route {
 
 const isTab = (text: string | undefined): text is Tab => tabs.some((tab) => tab === text)
 
-/** Reads the address; what it does not know is the start page. */
+/** Reads the address. An unknown address is the list of sessions. */
 export const parseRoute = (hash: string): Route => {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?")
   const [, sessionID, tab] = /^\/sessions\/(ses_[\w.-]+)(?:\/(\w+))?$/.exec(path) ?? []

@@ -46,6 +46,7 @@ export class SessionList {
       path: "/events",
       after: head.cursor,
       signal,
+      pruned: () => this.#refresh(),
       frames: (frames) => {
         if (frames.some(({ frame }) => frame === "event")) this.#refresh()
       },

@@ -15,6 +15,9 @@ import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
 import { TranscriptView } from "./TranscriptView.tsx"
 
+/** Views of the folded history. */
+const folding: ReadonlySet<Tab> = new Set(["timeline", "requests", "spending", "context"])
+
 /** Milliseconds. */
 const permissionsEvery = 1_500
 
@@ -124,6 +127,11 @@ export const SessionView = ({
           ))}
         </nav>
       </header>
+      {session.storyIsCut.value && folding.has(route.tab) ? (
+        <p class="soft cut" role="note">
+          Older events were pruned: this view begins at the oldest one that is kept.
+        </p>
+      ) : undefined}
       <div class="view">
         <View session={session} route={route} />
       </div>

@@ -1,6 +1,9 @@
 /** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/inspector.md. */
-import { useEffect, useMemo, useRef } from "preact/hooks"
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
+import type { SessionUsage } from "@daybook/core/session/SessionOptions"
+import type { Usage } from "@daybook/log/domain/Usage"
+import type { Tokens } from "@daybook/log/domain/Values"
 import type { Spending, Spent } from "../fold/Spending.ts"
 import { clockText, costText, dateText, tokensText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
@@ -121,8 +124,43 @@ const Plot = ({ byNumber = false, lines, points, text, title }: PlotProps) => {
   )
 }
 
-const Numbers = ({ spending: { budget, points, totalCost, totalTokens } }: { readonly spending: Spending }) => {
+const countOf = ({ input, output, reasoning }: Tokens): number => input + output + reasoning
+
+/** What the session and its children spent, asked for again after each request. */
+const useUsage = (session: OpenSession, requests: number): SessionUsage | undefined => {
+  const [usage, set] = useState<SessionUsage | undefined>(undefined)
+  useEffect(() => {
+    let isGone = false
+    session.api.get<SessionUsage>(`${session.path}/usage`).then(
+      (found) => !isGone && set(found),
+      // The next request asks again.
+      () => undefined
+    )
+    return () => void (isGone = true)
+  }, [session, requests])
+  return usage
+}
+
+const hasChildren = ({ own, total }: SessionUsage): boolean =>
+  total.cost > own.cost || countOf(total.tokens) > countOf(own.tokens)
+
+/** What is left of a budget after the session, or after it and its children. */
+const budgetText = ({ budget, points }: Spending, total: Usage | undefined): string => {
   const last = points.at(-1)
+  const left = (most: number, spent: number | undefined, own: number | undefined) =>
+    spent === undefined ? (own ?? most) : Math.max(0, most - spent)
+  const { cost, tokens } = budget
+  const parts = [
+    ...(cost === undefined ? [] : [costText(left(cost, total?.cost, last?.costLeft))]),
+    ...(tokens === undefined
+      ? []
+      : [`${tokensText(left(tokens, total && countOf(total.tokens), last?.tokensLeft))} tokens`])
+  ]
+  return parts.length === 0 ? "no budget" : parts.join(", ")
+}
+
+const Numbers = ({ spending, usage }: { readonly spending: Spending; readonly usage: SessionUsage | undefined }) => {
+  const { points, totalCost, totalTokens } = spending
   const input = points.reduce((sum, each) => sum + each.input, 0)
   const cached = points.reduce((sum, each) => sum + each.cached, 0)
   const facts: ReadonlyArray<readonly [string, string]> = [
@@ -130,15 +168,13 @@ const Numbers = ({ spending: { budget, points, totalCost, totalTokens } }: { rea
     ["Tokens", tokensText(totalTokens)],
     ["Requests", points.length.toLocaleString("en-US")],
     ["Read from cache", input === 0 ? "–" : `${Math.round((100 * cached) / input)} %`],
-    [
-      "Budget left",
-      budget.cost === undefined && budget.tokens === undefined
-        ? "no budget"
-        : [
-            ...(budget.cost === undefined ? [] : [costText(last?.costLeft ?? budget.cost)]),
-            ...(budget.tokens === undefined ? [] : [`${tokensText(last?.tokensLeft ?? budget.tokens)} tokens`])
-          ].join(", ")
-    ]
+    ["Budget left", budgetText(spending, usage?.total)],
+    ...(usage === undefined || !hasChildren(usage)
+      ? []
+      : [
+          ["Cost with children", costText(usage.total.cost)] as const,
+          ["Tokens with children", tokensText(countOf(usage.total.tokens))] as const
+        ])
   ]
   return (
     <dl class="numbers">
@@ -193,13 +229,14 @@ export const SpendingView = ({ session }: { readonly session: OpenSession }) => 
   const version = session.storyVersion.value
   const { spending } = session.story
   const points = useMemo(() => [...spending.points], [version])
+  const usage = useUsage(session, points.length)
   if (points.length === 0) {
     return <Empty>{session.storyState.value === "live" ? "Nothing was spent yet." : "Reading the history…"}</Empty>
   }
   const hasBudget = points.some(({ costLeft, tokensLeft }) => costLeft !== undefined || tokensLeft !== undefined)
   return (
     <div class="scroller spending" tabIndex={0} role="region" aria-label="Spending">
-      <Numbers spending={spending} />
+      <Numbers spending={spending} usage={usage} />
       <div class="plots">
         <Plot
           title="Tokens of each request"

@@ -267,7 +267,7 @@ export const TimelineView = ({ session }: { readonly session: OpenSession }) => 
         style={{ width: `${width + labelWidth}px`, height: `${heightOf(lanePlaces(timeline))}px` }}
         tabIndex={0}
         role="application"
-        aria-label={`Picture of the timeline: ${summary}`}
+        aria-label={`Picture of the timeline: ${summary}. Shown: ${dateText(scale.timeAt(window.from))} to ${dateText(scale.timeAt(window.to))}`}
         onKeyDown={pressed}
         onPointerDown={(event) => {
           drag(event.clientX)
