@@ -1,5 +1,5 @@
 /** The bot in the loopback Discord: threads, prompts and answers. Spec: specs/discord.md. */
-import { assert, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { userTexts } from "../support/Harness.ts"
@@ -7,8 +7,8 @@ import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
 
-it.layer(Served.layer)("the bot", (it) => {
-  it.scoped("DC-1: a message that mentions the bot opens a thread, which is a session; its text is the prompt", () =>
+describe("the bot", () => {
+  Served.law("DC-1: a message that mentions the bot opens a thread, which is a session; its text is the prompt", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world, general } = at.discord

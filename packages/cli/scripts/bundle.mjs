@@ -38,8 +38,8 @@ const options = {
   platform: "node",
   target: "node20",
   conditions: ["@daybook/source"],
-  // Native packages; `sharp` is optional, and loaded for the first picture. `ssh2` does without its native parts.
-  external: ["better-sqlite3", "sharp", "cpu-features", "*.node"],
+  // Native packages; `sharp` is optional, and loaded for the first picture. `ssh2` and `discord.js` do without their native parts.
+  external: ["better-sqlite3", "sharp", "cpu-features", "zlib-sync", "bufferutil", "utf-8-validate", "*.node"],
   plugins,
   legalComments: "none",
   logLevel: "warning"

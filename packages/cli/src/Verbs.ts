@@ -10,6 +10,7 @@ import { compact } from "./commands/compact.ts"
 import { context } from "./commands/context.ts"
 import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
 import { continueLast } from "./commands/continue.ts"
+import { discord } from "./commands/discord.ts"
 import { doctor } from "./commands/doctor.ts"
 import { events } from "./commands/events.ts"
 import { exportVerb } from "./commands/export.ts"
@@ -65,6 +66,7 @@ export const verbs: ReadonlyArray<Verb> = [
   models,
   trust,
   serve,
+  discord,
   token,
   files,
   importVerb,
@@ -107,6 +109,7 @@ const root = Command.make("daybook").pipe(
     models.command,
     trust.command,
     serve.command,
+    discord.command,
     token.command,
     files.command,
     importVerb.command,

@@ -6,6 +6,9 @@
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Queue, type Redacted } from "effect"
+import { check } from "./Check.ts"
+import * as Interactions from "./command/Interactions.ts"
+import * as Permissions from "./command/Permissions.ts"
 import * as Inbox from "./inbox/Inbox.ts"
 import * as Following from "./live/Following.ts"
 import { Outbox } from "./outbox/Outbox.ts"
@@ -30,12 +33,25 @@ export interface Options {
   readonly secrets?: ReadonlyArray<string> | undefined
 }
 
-const handling =
-  (inbox: Inbox.Inbox) =>
-  (packet: Packet): Effect.Effect<void, OutboxFailed> => {
+/** Runs until it is interrupted. Fails if the bot cannot work any more: its token, its outbox, or the server refuses. */
+export const run = Effect.fn("Bot.run")(function* <E = never>(
+  { settings, secrets = [] }: Options,
+  /** Runs when Discord knows the bot. */
+  ready: Effect.Effect<unknown, E> = Effect.void
+) {
+  const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
+  const inbox = yield* Inbox.make(settings)
+  const interaction = yield* Interactions.make({ settings, inbox, secrets })
+
+  const connected = (application: string) =>
+    Effect.zipRight(
+      Effect.catchAll(Interactions.register(application), (error) => Effect.logWarning(error.message)),
+      inbox.catchUp
+    )
+  const handle = (packet: Packet): Effect.Effect<void, OutboxFailed, Discord> => {
     switch (packet.t) {
       case "READY":
-        return inbox.catchUp
+        return connected(packet.d.application.id)
       case "MESSAGE_CREATE":
         return inbox.message(packet.d)
       case "MESSAGE_UPDATE":
@@ -44,19 +60,31 @@ const handling =
         return inbox.deleted(packet.d.channel_id, [packet.d.id])
       case "MESSAGE_DELETE_BULK":
         return inbox.deleted(packet.d.channel_id, packet.d.ids)
+      case "INTERACTION_CREATE":
+        return interaction(packet.d)
+      case "THREAD_DELETE":
+      case "CHANNEL_DELETE":
+        return outbox.closed(packet.d.id, "the channel was deleted")
       default:
         return Effect.void
     }
   }
-
-/** Runs until it is interrupted. Fails if the bot cannot work any more: its token, its outbox, or the server refuses. */
-export const run = Effect.fn("Bot.run")(function* ({ settings, secrets = [] }: Options) {
-  const [discord, sender] = [yield* Discord, yield* Sender]
-  const inbox = yield* Inbox.make(settings)
   yield* inbox.begin
   yield* discord.open
-  const packets = Effect.forever(Effect.flatMap(Queue.take(discord.packets), handling(inbox)))
-  return yield* Effect.raceAll([packets, Following.follow(secrets), sender.failed, inbox.failed, discord.closed])
+  for (const { channel, problem } of yield* check(settings)) {
+    if (problem !== undefined) yield* Effect.annotateLogs(Effect.logWarning(problem), { channel })
+  }
+  yield* ready
+  for (const beginning of yield* outbox.beginnings) yield* inbox.begun(beginning)
+  return yield* Effect.raceAll([
+    Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
+    Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
+    Following.follow(secrets),
+    Permissions.follow(secrets),
+    sender.failed,
+    inbox.failed,
+    discord.closed
+  ])
 })
 
 /** What the bot needs besides the sessions. */

@@ -1,5 +1,6 @@
 /** The bot over a served runtime with a scripted model, in the loopback Discord. */
-import { Clock, Effect, Layer, Logger, LogLevel, Redacted } from "effect"
+import { it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { join } from "node:path"
 import * as Book from "../../../packages/discord/src/book/Book.ts"
@@ -9,8 +10,10 @@ import type { ChannelSettings } from "../../../packages/discord/src/trust/Settin
 import * as Asks from "../../../packages/server/src/ask/Asks.ts"
 import * as ServedApi from "../../server/http/support/ServedApi.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
+import { waitingFor } from "../../support/Waiting.ts"
+import type { FaultPlan } from "./Faults.ts"
 import * as Loopback from "./Loopback.ts"
-import { type Channel, visible } from "./World.ts"
+import { type Channel, type Settings, visible } from "./World.ts"
 
 /** `DAYBOOK_TEST_LOG=1` prints the log of the bot. */
 const logging =
@@ -24,14 +27,25 @@ const logging =
 const asks = Asks.make()
 
 /** The runtime, its API over TCP, and permissions that clients answer. */
-export const layer = ServedApi.layer({ permissionAsker: asks.layer }, {}, { asks })
+export const layer = ServedApi.layer({ permissionAsker: asks.layer, questions: true }, {}, { asks })
+
+/** A law of the bot on a runtime of its own. */
+export const law = <A, E>(
+  title: string,
+  effect: () => Effect.Effect<A, E, Layer.Layer.Success<typeof layer> | Scope.Scope>,
+  timeout?: number
+) => it.scoped(title, () => Effect.provide(effect(), layer), timeout)
+
+/** A Discord with these settings, and a folder of the bot. */
+export const placeWith = (settings: Partial<Settings>, faults?: FaultPlan) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50), ...settings }, faults)
+    return { discord, folder }
+  })
 
 /** A Discord, and a folder of the bot. */
-export const place = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50) })
-  return { discord, folder }
-})
+export const place = placeWith({})
 
 export interface Place {
   readonly discord: Loopback.Loopback
@@ -51,19 +65,27 @@ export const options = (
   secrets
 })
 
-/** Runs the bot until the scope closes; returns when the gateway knows it. */
-export const start = (at: Place, given: Bot.Options = options(at)) =>
+/** What the bot needs. */
+export const services = (at: Place, given: Bot.Options = options(at)) =>
   Effect.gen(function* () {
     const { url } = yield* ServedApi.Served
     const book = Book.layer({ url, token: Redacted.make(ServedApi.token) })
-    const services = yield* Layer.build(Layer.provideMerge(Bot.layer(given), Layer.merge(book, FetchHttpClient.layer)))
-    const before = at.discord.world.sessions.size
-    const fiber = yield* Effect.forkScoped(
-      Effect.tapErrorCause(Effect.provide(Bot.run(given), services), (cause) =>
-        Effect.sync(() => process.stderr.write(`the bot ended: ${String(cause)}\n`))
-      ).pipe(Effect.provide(logging), Effect.withClock(Clock.make()))
+    return yield* Layer.build(Layer.provideMerge(Bot.layer(given), Layer.merge(book, FetchHttpClient.layer)))
+  })
+
+/** Runs the bot until the scope closes; returns when the gateway knows it. */
+export const start = (at: Place, given: Bot.Options = options(at)) =>
+  Effect.gen(function* () {
+    // The sender's pauses are of real time too.
+    const built = yield* Effect.withClock(services(at, given), Clock.make())
+    const ready = yield* Deferred.make<void>()
+    const running = Effect.provide(Bot.run(given, Deferred.succeed(ready, undefined)), built).pipe(
+      Effect.tapErrorCause((cause) => Effect.sync(() => process.stderr.write(`the bot ended: ${String(cause)}\n`))),
+      Effect.provide(logging),
+      Effect.withClock(Clock.make())
     )
-    yield* at.discord.when("the bot at the gateway", ({ sessions }) => sessions.size > before)
+    const fiber = yield* Effect.forkScoped(running)
+    yield* waitingFor("the bot")(Deferred.await(ready))
     return fiber
   })
 
@@ -85,4 +107,12 @@ export const shows = ({ discord }: Place, channel: Channel | undefined, expected
   discord.when(
     `the texts ${JSON.stringify(expected).slice(0, 200)}`,
     () => JSON.stringify(texts(channel)) === JSON.stringify(expected)
+  )
+
+/** Waits until the run of a thread has ended and everything is shown: its prompt is marked as done. */
+export const settled = ({ discord }: Place, thread: Channel | undefined) =>
+  discord.when("a prompt that is done", ({ channels }) =>
+    [...channels.values()].some(({ messages }) =>
+      messages.some(({ id, reactions }) => id === thread?.id && (reactions.get("✅")?.size ?? 0) > 0)
+    )
   )

@@ -35,6 +35,7 @@ export const offered: ReadonlySet<string> = new Set([
   "rename",
   "remove",
   "stats",
+  "discord",
   "shell list"
 ])
 

@@ -46,6 +46,12 @@ export class UndoIncomplete extends Schema.TaggedError<UndoIncomplete>("@daybook
   { message: Schema.String }
 ) {}
 
+/** `daybook discord --check` found channels that the bot cannot work in. */
+export class DiscordIncomplete extends Schema.TaggedError<DiscordIncomplete>("@daybook/cli/DiscordIncomplete")(
+  "DiscordIncomplete",
+  { message: Schema.String }
+) {}
+
 /** A file that the command writes cannot be written. */
 export class FileProblem extends Schema.TaggedError<FileProblem>("@daybook/cli/FileProblem")("FileProblem", {
   message: Schema.String

@@ -8,7 +8,7 @@ import type { Delivery, PromptInput } from "@daybook/log/domain/Values"
 import { Book } from "../book/Book.ts"
 import { isLater, promptOf, sessionOf } from "../domain/Names.ts"
 import { isAway, patiently } from "../book/Patience.ts"
-import { Outbox } from "../outbox/Outbox.ts"
+import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { emoji } from "../post/Post.ts"
 import * as Measured from "../send/Measured.ts"
 import { Sender } from "../send/Sender.ts"
@@ -112,19 +112,48 @@ export const admit = Effect.fn("Admission.admit")(function* (
   )
 })
 
-/** Opens the thread of a message that mentions the bot, and admits it there. */
-export const open = Effect.fn("Admission.open")(function* (settings: ChannelSettings, message: Message) {
-  const [discord, outbox] = [yield* Discord, yield* Outbox]
-  const thread: Thread = { id: message.id, parent: message.channel_id, settings }
-  const name = line(textOf(message, discord.self.id), 90) || "Daybook"
-  yield* insistently(Messages.openThread(discord, message.channel_id, message.id, name)).pipe(
+/** Opens the thread of a message. */
+const openThread = Effect.fn("Admission.openThread")(function* (thread: Thread, title: string) {
+  const discord = yield* Discord
+  const name = line(title, 90) || "Daybook"
+  yield* insistently(Messages.openThread(discord, thread.parent, thread.id, name)).pipe(
     Effect.catchIf(
       ({ reason }) => reason === "done-before",
       () => Effect.void
     )
   )
+})
+
+/** Opens the thread of a message that mentions the bot, and admits it there. */
+export const open = Effect.fn("Admission.open")(function* (settings: ChannelSettings, message: Message) {
+  const [discord, outbox] = [yield* Discord, yield* Outbox]
+  const thread: Thread = { id: message.id, parent: message.channel_id, settings }
+  yield* openThread(thread, textOf(message, discord.self.id))
   yield* outbox.addPlace(thread.id, thread.parent, message.id)
   yield* admit(thread, message)
+})
+
+/** Opens the thread of a message of the bot: for a question of a command, or for a fork. */
+export const begin = Effect.fn("Admission.begin")(function* (
+  settings: ChannelSettings,
+  { channel, message, target: { fork, text = "" } }: Beginning
+) {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const thread: Thread = { id: message, parent: channel, settings }
+  yield* openThread(thread, fork === undefined ? text : "Fork")
+  if (fork !== undefined) {
+    const id = sessionOf(thread.id)
+    const isThere = yield* whenever(Effect.as(book.get(id), true)).pipe(
+      Effect.catchTag("SessionNotFound", () => Effect.succeed(false))
+    )
+    if (!isThere) yield* whenever(book.fork({ sessionID: fork, id }))
+  }
+  if (text !== "") {
+    const { id } = yield* session(thread, text)
+    // The place is stored last: until then a restart begins again, and nothing here happens twice.
+    yield* whenever(book.prompt({ id: promptOf(message), sessionID: id, prompt: { text }, expand: false }))
+  }
+  yield* outbox.addPlace(thread.id, thread.parent, message)
 })
 
 /** Whether the place has handled the message. */

@@ -4,8 +4,8 @@
  * specs/discord.md.
  */
 import { Effect, type Scope } from "effect"
-import type { OutboxFailed } from "../outbox/OutboxFile.ts"
-import { Outbox } from "../outbox/Outbox.ts"
+import { OutboxFailed } from "../outbox/OutboxFile.ts"
+import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { sessionOf } from "../domain/Names.ts"
 import { Sender } from "../send/Sender.ts"
 import { may } from "../trust/Rights.ts"
@@ -14,7 +14,7 @@ import { Discord } from "../wire/Discord.ts"
 import type { DiscordError } from "../wire/DiscordError.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
-import { admit, isHandled, open, type Services, type Thread } from "./Admission.ts"
+import { admit, begin as beginThread, isHandled, open, type Services, type Thread } from "./Admission.ts"
 import * as Changes from "./Changes.ts"
 import { rolesOf } from "./Members.ts"
 import * as Lanes from "./Lanes.ts"
@@ -34,8 +34,8 @@ export interface Inbox {
   readonly begin: Effect.Effect<void, OutboxFailed | DiscordError>
   /** Reads what was written since the last handled message. */
   readonly catchUp: Effect.Effect<void, OutboxFailed>
-  /** Runs in the lane of a channel. */
-  readonly inLane: Lanes.Lanes<OutboxFailed, Services>["add"]
+  /** Opens the thread of a message of the bot. */
+  readonly begun: (beginning: Beginning) => Effect.Effect<void>
   /** The thread with this id; undefined if it is none of the bot's. */
   readonly thread: (id: string) => Effect.Effect<Thread | undefined, OutboxFailed>
   readonly failed: Effect.Effect<never, OutboxFailed>
@@ -68,8 +68,8 @@ export const make = Effect.fn("Inbox.make")(function* (
     work: Effect.Effect<void, { readonly _tag: string; readonly message: string } | OutboxFailed, Services>
   ) =>
     Effect.catchAll(work, (error) =>
-      error._tag === "OutboxFailed"
-        ? Effect.fail(error as OutboxFailed)
+      error instanceof OutboxFailed
+        ? Effect.fail(error)
         : Effect.logError(error.message).pipe(Effect.annotateLogs({ channel: message.channel_id, message: message.id }))
     )
 
@@ -196,7 +196,7 @@ export const make = Effect.fn("Inbox.make")(function* (
     lanes.add(
       channel,
       Effect.catchAll(work, (error) =>
-        error._tag === "OutboxFailed" ? Effect.fail(error as OutboxFailed) : Effect.logWarning(error.message)
+        error instanceof OutboxFailed ? Effect.fail(error) : Effect.logWarning(error.message)
       )
     )
 
@@ -256,7 +256,11 @@ export const make = Effect.fn("Inbox.make")(function* (
       ),
     begin,
     catchUp,
-    inLane: lanes.add,
+    begun: (beginning) => {
+      const { channel } = beginning
+      const found = settings.channels[channel]
+      return found === undefined ? Effect.void : changed(channel, beginThread(found, beginning))
+    },
     thread,
     failed: lanes.failed
   }

@@ -26,6 +26,20 @@ export interface DuePost {
   readonly anchor: string | undefined
   /** Its id, if it exists. */
   readonly message: string | undefined
+  readonly target: Target | undefined
+}
+
+/** A message that begins a thread. */
+export interface Beginning {
+  readonly channel: string
+  readonly message: string
+  readonly target: Extract<Target, { readonly type: "begin" }>
+}
+
+/** A permission that the bot asks for. */
+export interface Asking {
+  readonly channel: string
+  readonly target: Extract<Target, { readonly type: "permission" }>
 }
 
 /** A reaction that Discord does not show as it should be. */
@@ -88,12 +102,14 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly reacted: (message: string, shown: string | null) => Done
     /** The newest message of the channel that is a post. */
     readonly newest: (channel: string) => Done<string | undefined>
-    /** The post that a message is. */
-    readonly postOf: (
-      message: string
-    ) => Done<{ readonly nonce: string; readonly target: Target | undefined } | undefined>
-    /** The message of a post, once it is sent. */
-    readonly messageOf: (key: PostKey) => Done<string | undefined>
+    /** Whether a message is a post. */
+    readonly isPost: (message: string) => Done<boolean>
+    /** What the buttons of a post act on. */
+    readonly targetOf: (nonce: string) => Done<Target | undefined>
+    /** Messages that begin a thread which is not open yet. */
+    readonly beginnings: Done<ReadonlyArray<Beginning>>
+    /** Permissions whose posts have buttons. */
+    readonly askings: Done<ReadonlyArray<Asking>>
     readonly place: (channel: string) => Done<Place | undefined>
     readonly places: Done<ReadonlyArray<Place>>
     /** Reads a channel or thread from now on. */
@@ -106,8 +122,10 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly edits: Done<ReadonlyArray<Edit>>
     /** Sessions that run, and where their runs began. */
     readonly running: Done<ReadonlyArray<{ readonly session: string; readonly since: number }>>
-    /** How much waits to be sent. */
-    readonly waiting: Done<number>
+    /** Whether the post was ever intended. */
+    readonly isPut: (key: PostKey) => Done<boolean>
+    /** How many posts of a channel wait to be sent. */
+    readonly waiting: (channel: string) => Done<number>
   }
 >() {}
 
@@ -127,6 +145,7 @@ interface PostRow {
   readonly body: string
   readonly attempt: string | null
   readonly anchor: string | null
+  readonly target: string | null
   readonly message: string | null
 }
 
@@ -249,7 +268,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     nextPost: (channel) =>
       run(
         Effect.map(
-          sql<PostRow>`SELECT id, nonce, body, attempt, anchor, message FROM post WHERE channel = ${channel} AND due = 1
+          sql<PostRow>`SELECT id, nonce, body, attempt, anchor, target, message FROM post WHERE channel = ${channel} AND due = 1
             ORDER BY id LIMIT 1`,
           ([row]) =>
             row && {
@@ -258,7 +277,8 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
               body: decodeBody(row.body),
               attempt: row.attempt === null ? undefined : decodeBody(row.attempt),
               anchor: row.anchor ?? undefined,
-              message: row.message ?? undefined
+              message: row.message ?? undefined,
+              target: row.target === null ? undefined : decodeTarget(row.target)
             }
         )
       ),
@@ -299,21 +319,40 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
           ([row]) => row?.message
         )
       ),
-    postOf: (message) =>
+    isPost: (message) => run(Effect.map(sql`SELECT 1 FROM post WHERE message = ${message}`, (rows) => rows.length > 0)),
+    targetOf: (nonce) =>
       run(
-        Effect.map(
-          sql<{ readonly nonce: string; readonly target: string | null }>`SELECT nonce, target FROM post
-            WHERE message = ${message}`,
-          ([row]) => row && { nonce: row.nonce, target: row.target === null ? undefined : decodeTarget(row.target) }
+        Effect.map(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, ([row]) =>
+          row?.target == null ? undefined : decodeTarget(row.target)
         )
       ),
-    messageOf: (key) =>
-      run(
-        Effect.map(
-          sql<{ readonly message: string | null }>`SELECT message FROM post WHERE nonce = ${nonceOf(key)}`,
-          ([row]) => row?.message ?? undefined
-        )
-      ),
+    beginnings: run(
+      Effect.map(
+        sql<{
+          readonly channel: string
+          readonly message: string
+          readonly target: string
+        }>`SELECT channel, message, target
+          FROM post WHERE target ->> 'type' = 'begin' AND message IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM place WHERE place.channel = post.message)`,
+        (rows) =>
+          rows.flatMap(({ channel, message, target }) => {
+            const decoded = decodeTarget(target)
+            return decoded.type === "begin" ? [{ channel, message, target: decoded }] : []
+          })
+      )
+    ),
+    askings: run(
+      Effect.map(
+        sql<{ readonly channel: string; readonly target: string }>`SELECT channel, target FROM post
+          WHERE target ->> 'type' = 'permission' AND body ->> 'buttons' IS NOT NULL`,
+        (rows) =>
+          rows.flatMap(({ channel, target }) => {
+            const decoded = decodeTarget(target)
+            return decoded.type === "permission" ? [{ channel, target: decoded }] : []
+          })
+      )
+    ),
     place: (channel) => run(Effect.map(sql<Place>`SELECT * FROM place WHERE channel = ${channel}`, ([row]) => row)),
     places: run(sql<Place>`SELECT * FROM place`),
     addPlace: (channel, parent, last) =>
@@ -325,6 +364,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
     beginEdit: (edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
     endEdit: (message) => done(sql`DELETE FROM edit WHERE message = ${message}`),
     edits: run(sql<Edit>`SELECT * FROM edit`),
+    isPut: (key) => run(Effect.map(sql`SELECT 1 FROM post WHERE nonce = ${nonceOf(key)}`, (rows) => rows.length > 0)),
     running: run(
       Effect.map(
         sql<{ readonly session: string; readonly since: number }>`SELECT session, state ->> 'since' AS since FROM fold
@@ -332,12 +372,13 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         (rows) => rows
       )
     ),
-    waiting: run(
-      Effect.map(
-        sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE due = 1`,
-        ([row]) => row?.count ?? 0
+    waiting: (channel) =>
+      run(
+        Effect.map(
+          sql<{ readonly count: number }>`SELECT count(*) AS count FROM post WHERE channel = ${channel} AND due = 1`,
+          ([row]) => row?.count ?? 0
+        )
       )
-    )
   })
 })
 

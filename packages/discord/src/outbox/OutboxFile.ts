@@ -33,6 +33,9 @@ const schema = [
     due INTEGER NOT NULL)`,
   `CREATE INDEX post_due ON post (channel, id) WHERE due = 1`,
   `CREATE INDEX post_message ON post (message) WHERE message IS NOT NULL`,
+  // Permissions that are still asked, and threads that may not be open yet.
+  `CREATE INDEX post_asks ON post (id) WHERE target ->> 'type' = 'permission' AND body ->> 'buttons' IS NOT NULL`,
+  `CREATE INDEX post_begin ON post (id) WHERE target ->> 'type' = 'begin'`,
   `CREATE INDEX post_channel ON post (channel, id)`,
   `CREATE TABLE reaction (message TEXT PRIMARY KEY, channel TEXT NOT NULL, emoji TEXT, shown TEXT, due INTEGER NOT NULL)
     WITHOUT ROWID`,

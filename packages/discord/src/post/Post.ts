@@ -8,7 +8,7 @@ const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(sche
 
 /** A button below a message. `action` comes back when a person presses it. */
 export const Button = Schema.Struct({
-  action: Schema.String.pipe(Schema.maxLength(100)),
+  action: Schema.String.pipe(Schema.maxLength(70)),
   label: Schema.String.pipe(Schema.maxLength(80)),
   style: Schema.Literal("primary", "secondary", "success", "danger")
 })
@@ -16,7 +16,7 @@ export type Button = typeof Button.Type
 
 /** A menu below a message. */
 export const Menu = Schema.Struct({
-  action: Schema.String.pipe(Schema.maxLength(100)),
+  action: Schema.String.pipe(Schema.maxLength(70)),
   placeholder: optional(Schema.String),
   options: Schema.Array(
     Schema.Struct({ label: Schema.String, value: Schema.String, description: optional(Schema.String) })
@@ -45,13 +45,9 @@ export const Target = Schema.Union(
     callID: Schema.String,
     questions: Schema.Array(QuestionItem)
   }),
-  Schema.Struct({
-    type: Schema.Literal("permission"),
-    sessionID: SessionID,
-    callID: Schema.String,
-    ask: Schema.String,
-    always: Schema.Boolean
-  })
+  Schema.Struct({ type: Schema.Literal("permission"), sessionID: SessionID, ask: Schema.String }),
+  /** The message begins a thread: for a question of a command, or for a fork of a session. */
+  Schema.Struct({ type: Schema.Literal("begin"), text: optional(Schema.String), fork: optional(SessionID) })
 )
 export type Target = typeof Target.Type
 

@@ -29,7 +29,7 @@ export const find = Effect.fn("Finding.find")(function* (channel: string, { anch
     for (const message of messages) {
       const isOwn = message.author.id === discord.self.id && types.includes(message.type)
       if (!isOwn || message.interaction_metadata != null || message.webhook_id !== undefined) continue
-      if ((yield* outbox.postOf(message.id)) === undefined) candidates.push(message)
+      if (!(yield* outbox.isPost(message.id))) candidates.push(message)
     }
     const last = messages.at(-1)
     if (last === undefined || messages.length < 100) break

@@ -2,9 +2,10 @@
  * Sends what is due: the posts of a channel in order, its reactions beside them, and channels independently. A request that
  * may have been done is looked for before it is repeated. Spec: DC-10..DC-13, DC-60..DC-66 in specs/discord.md.
  */
-import { Context, Duration, Effect, FiberSet, Layer, Metric, Random } from "effect"
+import { Context, Duration, Effect, FiberSet, Layer, Metric, Queue, Random } from "effect"
 import type { OutboxFailed } from "../outbox/OutboxFile.ts"
-import { type DuePost, type DueReaction, Outbox } from "../outbox/Outbox.ts"
+import { type Beginning, type DuePost, type DueReaction, Outbox } from "../outbox/Outbox.ts"
+import type { Body } from "../post/Post.ts"
 import { Discord } from "../wire/Discord.ts"
 import type { DiscordError } from "../wire/DiscordError.ts"
 import * as Messages from "../wire/Messages.ts"
@@ -16,6 +17,8 @@ export class Sender extends Context.Tag("@daybook/discord/Sender")<
   {
     /** The channel has something to send. */
     readonly wake: (channel: string) => Effect.Effect<void>
+    /** Messages that begin a thread, after they were created. */
+    readonly begun: Queue.Dequeue<Beginning>
     /** Fails when nothing can be sent any more. */
     readonly failed: Effect.Effect<never, DiscordError | OutboxFailed>
   }
@@ -35,6 +38,14 @@ const make = Effect.gen(function* () {
   const fibers = yield* FiberSet.make<void, DiscordError | OutboxFailed>()
   const fork = yield* FiberSet.runtime(fibers)<never>()
 
+  const begun = yield* Queue.unbounded<Beginning>()
+
+  const created = (channel: string, { id, target }: DuePost, message: string, shown: Body) =>
+    Effect.zipRight(
+      outbox.created(id, message, shown),
+      target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
+    )
+
   const anchorOf = (channel: string) =>
     Effect.gen(function* () {
       const newest = yield* outbox.newest(channel)
@@ -50,7 +61,7 @@ const make = Effect.gen(function* () {
         const found = yield* Effect.provide(find(channel, post), services)
         if (found !== undefined) {
           const shown = sameText(found.content, post.attempt.content) ? post.attempt : { content: found.content }
-          return yield* outbox.created(post.id, found.id, shown)
+          return yield* created(channel, post, found.id, shown)
         }
       }
       yield* outbox.attempted(post.id, post.body, yield* anchorOf(channel))
@@ -59,13 +70,13 @@ const make = Effect.gen(function* () {
       )
       // Within the nonce's window, an earlier attempt may have made it with an earlier text.
       const shown = sameText(message.content, post.body.content) ? post.body : { content: message.content }
-      yield* outbox.created(post.id, message.id, shown)
+      yield* created(channel, post, message.id, shown)
       yield* Metric.increment(Measured.posts)
     })
 
   const edit = (channel: string, message: string, post: DuePost) =>
     Effect.zipRight(
-      Messages.edit(discord, channel, message, post.body),
+      Messages.edit(discord, channel, message, post.nonce, post.body),
       Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(Measured.edits))
     )
 
@@ -163,7 +174,7 @@ const make = Effect.gen(function* () {
     )
   // What was due when the bot ended.
   yield* Effect.flatMap(outbox.due, Effect.forEach(wake, { discard: true }))
-  return Sender.of({ wake, failed: Effect.zipRight(FiberSet.join(fibers), Effect.never) })
+  return Sender.of({ wake, begun, failed: Effect.zipRight(FiberSet.join(fibers), Effect.never) })
 })
 
 export const layer: Layer.Layer<Sender, OutboxFailed, Discord | Outbox> = Layer.scoped(Sender, make)

@@ -2,16 +2,31 @@
  * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. A request
  * is never repeated here: who asked for it knows whether it may be. Spec: DC-60, DC-70 in specs/discord.md.
  */
-import { ActivityType, Client, Events, GatewayIntentBits, Options as CacheOptions, type RawFile } from "discord.js"
+import {
+  ActivityType,
+  Client,
+  Events,
+  GatewayIntentBits,
+  Options as CacheOptions,
+  type RawFile,
+  RequestMethod
+} from "discord.js"
+import { setTimeout } from "node:timers/promises"
 import { Context, Deferred, Effect, Layer, Queue, Redacted, Schema, type Scope } from "effect"
 import { DiscordError, fromThrown } from "./DiscordError.ts"
 import * as Packets from "./Packets.ts"
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+const methods = {
+  GET: RequestMethod.Get,
+  POST: RequestMethod.Post,
+  PUT: RequestMethod.Put,
+  PATCH: RequestMethod.Patch,
+  DELETE: RequestMethod.Delete
+} as const
 
 /** A request to the API. */
 export interface Request {
-  readonly method: Method
+  readonly method: keyof typeof methods
   /** Begins with a slash and follows the version: `/channels/1/messages`. */
   readonly route: `/${string}`
   readonly query?: Readonly<Record<string, string>> | undefined
@@ -39,6 +54,8 @@ export class Discord extends Context.Tag("@daybook/discord/Discord")<
     readonly open: Effect.Effect<void, DiscordError>
     /** Events in the order of the gateway, from the first connection on. */
     readonly packets: Queue.Dequeue<Packets.Packet>
+    /** What the bot may do in a channel. */
+    readonly permissions: (channel: string) => Effect.Effect<bigint, DiscordError>
     /** Fails when the connection is lost for good. */
     readonly closed: Effect.Effect<never, DiscordError>
   }
@@ -75,7 +92,7 @@ const requesting = (client: Client) => (request: Request) =>
   Effect.tryPromise({
     try: (signal) =>
       client.rest.request({
-        method: request.method as Parameters<typeof client.rest.request>[0]["method"],
+        method: methods[request.method],
         fullRoute: request.route,
         signal,
         auth: request.auth ?? true,
@@ -98,7 +115,8 @@ export const connect = Effect.fn("Discord.connect")(function* (
   const closed = yield* Deferred.make<never, DiscordError>()
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => clientOf(options)),
-    (client) => Effect.promise(() => client.destroy())
+    // Within a handshake discord.js waits for a connection that never comes.
+    (client) => Effect.promise(() => Promise.race([client.destroy(), setTimeout(3_000, undefined, { ref: false })]))
   )
   client.on(Events.Raw, (raw: unknown) => {
     const packet = Packets.read(raw)
@@ -132,6 +150,17 @@ export const connect = Effect.fn("Discord.connect")(function* (
       Deferred.await(ready)
     ),
     packets,
+    permissions: (id) =>
+      Effect.flatMap(Effect.tryPromise({ try: () => client.channels.fetch(id), catch: fromThrown }), (channel) => {
+        const user = client.user
+        const has =
+          channel !== null && "permissionsFor" in channel && user !== null
+            ? channel.permissionsFor(user)?.bitfield
+            : undefined
+        return has === undefined
+          ? new DiscordError({ reason: "refused", code: 0, status: 0, details: "it is not a channel of a server" })
+          : Effect.succeed(has)
+      }),
     closed: Deferred.await(closed),
     send: (given) => Effect.asVoid(request(given)),
     request: (given, answer) =>

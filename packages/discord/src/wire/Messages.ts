@@ -15,12 +15,21 @@ const styles: Readonly<Record<Button["style"], number>> = {
   danger: ButtonStyle.Danger
 }
 
-const menuRow = ({ action, most, options, placeholder }: Menu) => ({
+/** The name of a button or menu: its action, and the post that it belongs to. */
+export const controlOf = (action: string, nonce: string): string => `${action}|${nonce}`
+
+/** The action and the post of a name. */
+export const readControl = (name: string): { readonly action: string; readonly nonce: string } | undefined => {
+  const bar = name.lastIndexOf("|")
+  return bar < 0 ? undefined : { action: name.slice(0, bar), nonce: name.slice(bar + 1) }
+}
+
+const menuRow = (nonce: string, { action, most, options, placeholder }: Menu) => ({
   type: ComponentType.ActionRow,
   components: [
     {
       type: ComponentType.StringSelect,
-      custom_id: action,
+      custom_id: controlOf(action, nonce),
       options,
       min_values: 1,
       max_values: most,
@@ -29,8 +38,8 @@ const menuRow = ({ action, most, options, placeholder }: Menu) => ({
   ]
 })
 
-const componentsOf = ({ buttons = [], menus = [] }: Body) => [
-  ...menus.map(menuRow),
+const componentsOf = (nonce: string, { buttons = [], menus = [] }: Body) => [
+  ...menus.map((menu) => menuRow(nonce, menu)),
   ...(buttons.length === 0
     ? []
     : [
@@ -38,7 +47,7 @@ const componentsOf = ({ buttons = [], menus = [] }: Body) => [
           type: ComponentType.ActionRow,
           components: buttons.map(({ action, label, style }) => ({
             type: ComponentType.Button,
-            custom_id: action,
+            custom_id: controlOf(action, nonce),
             label,
             style: styles[style]
           }))
@@ -50,9 +59,9 @@ const componentsOf = ({ buttons = [], menus = [] }: Body) => [
 const suppressEmbeds = 4
 
 /** The message as Discord gets it. */
-export const messageOf = (body: Body) => ({
+export const messageOf = (nonce: string, body: Body) => ({
   content: body.content,
-  components: componentsOf(body),
+  components: componentsOf(nonce, body),
   allowed_mentions: { parse: [] },
   flags: suppressEmbeds
 })
@@ -66,15 +75,15 @@ export const create = (discord: Wire, channel: string, nonce: string, body: Body
     {
       method: "POST",
       route: `/channels/${channel}/messages`,
-      body: { ...messageOf(body), nonce, enforce_nonce: true },
+      body: { ...messageOf(nonce, body), nonce, enforce_nonce: true },
       files: filesOf(body)
     },
     Message
   )
 
 /** Shows another body in a message; its file stays. */
-export const edit = (discord: Wire, channel: string, message: string, body: Body) =>
-  discord.send({ method: "PATCH", route: `/channels/${channel}/messages/${message}`, body: messageOf(body) })
+export const edit = (discord: Wire, channel: string, message: string, nonce: string, body: Body) =>
+  discord.send({ method: "PATCH", route: `/channels/${channel}/messages/${message}`, body: messageOf(nonce, body) })
 
 /** Messages behind one, oldest first: at most a hundred. */
 export const after = (discord: Wire, channel: string, message: string) =>

@@ -1,0 +1,179 @@
+/** Does what slash commands say. Spec: DC-40, DC-41 in specs/discord.md. */
+import { Effect } from "effect"
+import type { Budget } from "@daybook/log/domain/Values"
+import { Book } from "../book/Book.ts"
+import { promptOfCommand, sessionOf } from "../domain/Names.ts"
+import type { Thread } from "../inbox/Admission.ts"
+import { Outbox } from "../outbox/Outbox.ts"
+import { Sender } from "../send/Sender.ts"
+import { clip, line, publishable } from "../text/Publishable.ts"
+import type { Interaction } from "../wire/Packets.ts"
+import { budgetText, modelText, statusText, summaryText } from "./Status.ts"
+
+/** An option of a command. */
+export const option = ({ data }: Interaction, name: string): unknown =>
+  data?.options?.find((each) => each.name === name)?.value
+
+const textOf = (interaction: Interaction): string => {
+  const value = option(interaction, "text")
+  return typeof value === "string" ? value.trim() : ""
+}
+
+const nameOf = ({ member }: Interaction): string =>
+  line(member?.user.global_name ?? member?.user.username ?? "A member", 60)
+
+/** Posts the question in the channel: its message begins the thread. */
+export const ask = (channel: string, interaction: Interaction) =>
+  Effect.gen(function* () {
+    const [outbox, sender] = [yield* Outbox, yield* Sender]
+    const text = textOf(interaction)
+    if (text === "") return "Write a question."
+    yield* outbox.put(channel, {
+      type: "post",
+      key: { sessionID: sessionOf(channel), event: `ask:${interaction.id}`, chunk: 0 },
+      body: { content: clip(`**${nameOf(interaction)}** asks: ${publishable(text, [])}`, 2_000) },
+      target: { type: "begin", text }
+    })
+    yield* sender.wake(channel)
+    return "A thread follows."
+  })
+
+const fork = ({ id, parent }: Thread, interaction: Interaction) =>
+  Effect.gen(function* () {
+    const [outbox, sender] = [yield* Outbox, yield* Sender]
+    yield* outbox.put(parent, {
+      type: "post",
+      key: { sessionID: sessionOf(id), event: `fork:${interaction.id}`, chunk: 0 },
+      body: { content: `**${nameOf(interaction)}** goes on from <#${id}>` },
+      target: { type: "begin", fork: sessionOf(id) }
+    })
+    yield* sender.wake(parent)
+    return "A thread follows."
+  })
+
+const queue = ({ id }: Thread, interaction: Interaction) =>
+  Effect.gen(function* () {
+    const text = textOf(interaction)
+    if (text === "") return "Write a question."
+    const prompt = { text }
+    const book = yield* Book
+    yield* book.prompt({
+      id: promptOfCommand(interaction.id),
+      sessionID: sessionOf(id),
+      prompt,
+      delivery: "queue",
+      expand: false
+    })
+    return `**${nameOf(interaction)}** asks next: ${publishable(text, [])}`
+  })
+
+const status = ({ id }: Thread) =>
+  Effect.gen(function* () {
+    const [book, outbox] = [yield* Book, yield* Outbox]
+    const sessionID = sessionOf(id)
+    const session = yield* book.get(sessionID)
+    const [inbox, usage, questions, permissions, place, unsent] = yield* Effect.all([
+      book.inbox(sessionID),
+      book.usage(sessionID),
+      book.questions(sessionID),
+      book.permissions,
+      outbox.place(id),
+      outbox.waiting(id)
+    ])
+    return statusText({
+      session,
+      spent: usage.total,
+      waiting: inbox.length,
+      questions: questions.length,
+      permissions: permissions.filter((each) => each.sessionID === sessionID).length,
+      problem: place?.problem ?? null,
+      unsent
+    })
+  })
+
+/** `/status` in a channel: what is wrong there. */
+export const channelStatus = (channel: string) =>
+  Effect.gen(function* () {
+    const outbox = yield* Outbox
+    const places = yield* outbox.places
+    const threads = places.filter(({ parent }) => parent === channel)
+    const problems = places.filter(
+      ({ channel: id, parent, problem }) => problem !== null && (parent === channel || id === channel)
+    )
+    const unsent = yield* outbox.waiting(channel)
+    return [
+      `**Threads** ${threads.length}`,
+      ...(unsent === 0 ? [] : [`**Not posted yet** ${unsent} messages`]),
+      ...problems.slice(0, 10).map(({ channel: id, problem }) => `⚠️ <#${id}> ${line(problem ?? "", 120)}`)
+    ].join("\n")
+  })
+
+const summary = ({ id }: Thread, secrets: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const book = yield* Book
+    const sessionID = sessionOf(id)
+    const session = yield* book.get(sessionID)
+    const [todos, last] = yield* Effect.all([
+      book.todos(sessionID),
+      book.messages({ sessionID, limit: 20, order: "desc" })
+    ])
+    return summaryText(session, { todos, messages: last.items.toReversed(), total: last.total }, secrets)
+  })
+
+const model = ({ id }: Thread, interaction: Interaction) =>
+  Effect.gen(function* () {
+    const book = yield* Book
+    const given = option(interaction, "model")
+    if (typeof given !== "string") return modelText(yield* book.get(sessionOf(id)))
+    const slash = given.indexOf("/")
+    if (slash <= 0 || slash === given.length - 1) return "Write provider/model."
+    const ref = { providerID: given.slice(0, slash), id: given.slice(slash + 1) }
+    yield* book.switchModel(sessionOf(id), ref)
+    return `The next turn uses ${line(given, 200)}.`
+  })
+
+const budget = ({ id }: Thread, interaction: Interaction) =>
+  Effect.gen(function* () {
+    const book = yield* Book
+    const [cost, tokens] = [option(interaction, "cost"), option(interaction, "tokens")]
+    const given: Budget = {
+      ...(typeof cost === "number" ? { cost } : {}),
+      ...(typeof tokens === "number" ? { tokens } : {})
+    }
+    if (Object.keys(given).length > 0) yield* book.setBudget(sessionOf(id), given)
+    const { budget: now = {} } = yield* book.get(sessionOf(id))
+    return `This session may spend ${budgetText(now)}.`
+  })
+
+/** What a command does; its text is the answer. */
+export type Work = Effect.Effect<string, { readonly message: string }, Book | Outbox | Sender>
+
+/** A command in a thread; undefined for a command that does not exist there. */
+export const inThread = (
+  name: string,
+  thread: Thread,
+  interaction: Interaction,
+  secrets: ReadonlyArray<string>
+): Work | undefined => {
+  switch (name) {
+    case "queue":
+      return queue(thread, interaction)
+    case "stop":
+      return Effect.as(
+        Effect.flatMap(Book, (book) => book.interrupt(sessionOf(thread.id))),
+        "Stopped."
+      )
+    case "status":
+      return status(thread)
+    case "model":
+      return model(thread, interaction)
+    case "budget":
+      return budget(thread, interaction)
+    case "summary":
+      return summary(thread, secrets)
+    case "fork":
+      return fork(thread, interaction)
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,97 @@
+/** `daybook discord` as a process, in the loopback Discord. */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { PermissionFlagsBits } from "discord.js"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Loopback from "../discord/support/Loopback.ts"
+import * as People from "../discord/support/People.ts"
+import { visible } from "../discord/support/World.ts"
+import { build } from "./support/Bundle.ts"
+import { type Place, place } from "./support/Process.ts"
+
+beforeAll(() => void build())
+
+/** A Discord, and a folder with the bot's settings. */
+const setting = Effect.gen(function* () {
+  const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50) })
+  const here = yield* place
+  const settings = (extra = "") => {
+    const text = `channels:\n  "${discord.general.id}":\n    folder: ${here.root}\n    ask: { everyone: true }\n${extra}`
+    writeFileSync(join(here.root, "discord.yaml"), text)
+  }
+  settings()
+  const env = { DISCORD_TOKEN: discord.world.settings.token, DISCORD_API: discord.api }
+  const words = ["discord", "--config", join(here.root, "discord.yaml")]
+  return { discord, here, env, words, settings }
+})
+
+const started = (here: Place, words: ReadonlyArray<string>, env: Record<string, string>) =>
+  Effect.gen(function* () {
+    const bot = yield* here.start(words, { env })
+    yield* bot.until("stdout", (text) => text.includes("ready\n"))
+    return bot
+  })
+
+describe("discord", () => {
+  it.scopedLive(
+    "CL-310: alone, it runs the sessions itself, and ends with the signal; started again, it posts nothing twice",
+    () =>
+      Effect.gen(function* () {
+        const { discord, env, here, words } = yield* setting
+        const { general, world } = discord
+        const first = yield* started(here, words, env)
+        const ann = People.join(world, "ann")
+        const message = People.say(world, ann, general, `<@${world.bot.id}> Hello`)
+        yield* discord.when("an answer", () => (message.reactions.get("✅")?.size ?? 0) > 0)
+        const thread = world.channels.get(message.id)
+        if (thread === undefined) return assert.fail("there is no thread")
+        const posted = visible(thread).map(({ content }) => content)
+        assert.isAbove(posted.length, 0)
+        yield* first.signal("SIGTERM")
+        const { code, stderr } = yield* first.ended
+        assert.deepStrictEqual([code, stderr], [0, ""])
+        yield* started(here, words, env)
+        const next = People.say(world, ann, thread, "Again")
+        yield* discord.when("a second answer", () => (next.reactions.get("✅")?.size ?? 0) > 0)
+        assert.deepStrictEqual(
+          visible(thread)
+            .map(({ content }) => content)
+            .slice(0, posted.length),
+          posted
+        )
+      })
+  )
+
+  it.scopedLive("CL-311: --check names the channels and what the bot lacks there", () =>
+    Effect.gen(function* () {
+      const { discord, env, here, words } = yield* setting
+      const { general, world } = discord
+      const sound = yield* here.run([...words, "--check"], { env })
+      assert.deepStrictEqual([sound.code, sound.stdout, sound.stderr], [0, `${general.id}: ok\n`, ""])
+      People.overwrite(world, general, {
+        deny: PermissionFlagsBits.CreatePublicThreads | PermissionFlagsBits.AddReactions
+      })
+      const lacking = yield* here.run([...words, "--check"], { env })
+      assert.strictEqual(lacking.code, 1)
+      assert.strictEqual(lacking.stdout, `${general.id}: the bot lacks: Create Public Threads, Add Reactions\n`)
+      const refused = yield* here.run([...words, "--check"], { env: { ...env, DISCORD_TOKEN: "MTIz.wrong.token" } })
+      assert.strictEqual(refused.code, 1)
+      assert.include(refused.stderr, "401: Unauthorized")
+      assert.notInclude(refused.stderr, "MTIz.wrong.token")
+    })
+  )
+
+  it.scopedLive("CL-312: settings that do not fit are refused with their line", () =>
+    Effect.gen(function* () {
+      const { env, here, settings, words } = yield* setting
+      settings("    aks: { everyone: true }\n")
+      const wrong = yield* here.run(words, { env })
+      assert.strictEqual(wrong.code, 2)
+      assert.include(wrong.stderr, "line 5")
+      assert.include(wrong.stderr, 'did you mean "ask"?')
+      const { DISCORD_TOKEN: _, ...without } = env
+      assert.include((yield* here.run(words, { env: without })).stderr, "DISCORD_TOKEN")
+    })
+  )
+})

@@ -1,0 +1,160 @@
+/** Messages of people: once, in order, also those from a time without the bot. Spec: DC-30..DC-36, DC-51 in specs/discord.md. */
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Scope, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { allUserTexts, userTexts } from "../support/Harness.ts"
+import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { makePlan } from "./support/Faults.ts"
+import { waitingFor } from "../support/Waiting.ts"
+import * as People from "./support/People.ts"
+import * as Served from "./support/ServedBot.ts"
+
+/** A thread whose first answer is there. */
+const threadIn = (at: Served.Place, author: Parameters<typeof People.say>[1]) =>
+  Effect.gen(function* () {
+    const { general, world } = at.discord
+    const model = yield* ScriptedModel
+    yield* model.answer(says("Hello."))
+    const message = People.say(world, author, general, `<@${world.bot.id}> Hi`)
+    const thread = yield* Served.threadOf(at, message)
+    yield* Served.settled(at, thread)
+    yield* model.request
+    if (thread === undefined) return yield* Effect.dieMessage("there is no thread")
+    return thread
+  })
+
+describe("messages of people", () => {
+  Served.law("DC-30: a message that the gateway delivers twice is admitted once", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.placeWith({}, makePlan(1, { redelivered: 1_000 }))
+      const { world } = at.discord
+      yield* Served.start(at)
+      const thread = yield* threadIn(at, People.join(world, "ann"))
+      const sessions = yield* Sessions
+      const { items } = yield* sessions.messages({ sessionID: Served.sessionIn(thread) })
+      assert.strictEqual(items.filter(({ type }) => type === "user").length, 1)
+      assert.deepStrictEqual(Served.texts(thread), ["Hello."])
+    })
+  )
+
+  Served.law("DC-32: what was written while the bot was away is admitted once, in order, and the thread says so", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { world } = at.discord
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      const first = yield* Scope.make()
+      yield* Scope.extend(Served.start(at), first)
+      const ann = People.join(world, "ann")
+      const thread = yield* threadIn(at, ann)
+      yield* Scope.close(first, Exit.void)
+      const missed = ["one", "two", "three"].map((text) => People.say(world, ann, thread, text))
+      for (let answer = 0; answer < 3; answer++) yield* model.answer(says(`Answer ${answer}.`))
+      yield* Served.start(at)
+      yield* at.discord.when("all prompts done", () =>
+        missed.every(({ reactions }) => (reactions.get("✅")?.size ?? 0) > 0)
+      )
+      const { items } = yield* sessions.messages({ sessionID: Served.sessionIn(thread) })
+      const texts = items.flatMap((item) => (item.type === "user" ? [item.text] : []))
+      assert.deepStrictEqual(texts, ["Hi", "one", "two", "three"])
+      yield* at.discord.when("a note", () => Served.texts(thread).some((text) => text.includes("3 messages from then")))
+    })
+  )
+
+  Served.law("DC-51: a person who may not ask changes nothing; one with the role may", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { general, world } = at.discord
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      const role = People.makeRole(world, "asker")
+      yield* Served.start(at, Served.options(at, { ask: { roles: [role] } }))
+      const [eve, ann] = [People.join(world, "eve"), People.join(world, "ann", [role])]
+      const refused = People.say(world, eve, general, `<@${world.bot.id}> rm -rf`)
+      const thread = yield* threadIn(at, ann)
+      People.say(world, eve, thread, "Do something else")
+      yield* model.answer(says("Still here."))
+      People.say(world, ann, thread, "And now?")
+      yield* at.discord.when("the second answer", () => Served.texts(thread).includes("Still here."))
+      assert.deepStrictEqual(userTexts(yield* model.request), ["Hi", "And now?"])
+      assert.isFalse(world.channels.has(refused.id))
+      assert.strictEqual((yield* Effect.flip(sessions.get(Served.sessionIn(refused))))._tag, "SessionNotFound")
+    })
+  )
+
+  Served.law("DC-33: a member's text names no file", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { world } = at.discord
+      const model = yield* ScriptedModel
+      yield* Served.start(at)
+      const ann = People.join(world, "ann")
+      const thread = yield* threadIn(at, ann)
+      yield* model.answer(says("No."))
+      People.say(world, ann, thread, "Show @/etc/passwd please")
+      const request = yield* model.request
+      assert.deepStrictEqual(userTexts(request), ["Hi", "Show @/etc/passwd please"])
+      assert.notInclude(allUserTexts(request).join("\n"), "root:")
+    })
+  )
+
+  Served.law("DC-34: an edited message replaces its waiting prompt, and a deleted one is withdrawn", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { world } = at.discord
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      yield* Served.start(at)
+      const ann = People.join(world, "ann")
+      const thread = yield* threadIn(at, ann)
+      const id = Served.sessionIn(thread)
+      // The model's answer is not scripted yet: later prompts wait.
+      People.say(world, ann, thread, "Work")
+      yield* model.request
+      const [edited, removed] = [People.say(world, ann, thread, "Frist"), People.say(world, ann, thread, "Never mind")]
+      yield* at.discord.when("both admitted", () => [edited, removed].every(({ reactions }) => reactions.has("👀")))
+      People.edit(world, thread, edited, "First")
+      People.remove(world, thread, removed)
+      const changes = ["session.next.prompt.admitted", "session.next.prompt.withdrawn"]
+      yield* sessions.events({ sessionID: id }).pipe(
+        Stream.filter(({ type }) => changes.includes(type)),
+        // Four prompts and the edited one are admitted, two are withdrawn.
+        Stream.take(7),
+        Stream.runDrain,
+        waitingFor("the changes of the inbox")
+      )
+      assert.deepStrictEqual(
+        (yield* sessions.inbox(id)).map(({ prompt }) => prompt.text),
+        ["First"]
+      )
+      yield* model.answer(says("Worked."))
+      yield* model.answer(says("Seen."))
+      assert.include(userTexts(yield* model.request), "First")
+    })
+  )
+
+  Served.law("DC-35: attachments become attachments of the prompt, and one that is too large is named", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { world } = at.discord
+      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+      yield* Served.start(at)
+      const ann = People.join(world, "ann")
+      const thread = yield* threadIn(at, ann)
+      yield* model.answer(says("Read."))
+      const bytes = Buffer.from("line of the file\n")
+      const large = new Uint8Array(8 * 1_024 * 1_024 + 1)
+      const message = People.say(world, ann, thread, "Read this", {
+        files: [
+          { field: "files[0]", filename: "notes.txt", contentType: "text/plain", bytes },
+          { field: "files[1]", filename: "large.bin", contentType: "application/octet-stream", bytes: large }
+        ]
+      })
+      yield* at.discord.when("it is done", () => (message.reactions.get("✅")?.size ?? 0) > 0)
+      const { items } = yield* sessions.messages({ sessionID: Served.sessionIn(thread) })
+      const prompt = items.findLast((item) => item.type === "user")
+      if (prompt?.type !== "user") return assert.fail("there is no prompt")
+      assert.deepStrictEqual(prompt.files, [
+        { uri: `data:text/plain;base64,${bytes.toString("base64")}`, mime: "text/plain", name: "notes.txt" }
+      ])
+      assert.strictEqual(prompt.text, "Read this\n\n[attachment large.bin: it is too large]")
+    })
+  )
+})
