@@ -10,6 +10,8 @@ export interface Encoding {
   readonly heartbeat: string
   /** The same event and cursor give the same bytes, without encoding them again. */
   readonly event: (event: SessionEvent, cursor: string) => Buffer
+  /** The same as text, for an event that is read for one reader: its bytes are not kept, and are made with those around. */
+  readonly stored: (event: SessionEvent, cursor: string) => string
   readonly live: (event: LiveEvent) => Buffer
   readonly seam: (seam: Seam) => Buffer
   readonly end: (end: End) => Buffer
@@ -35,12 +37,15 @@ const remembered = (encode: (event: SessionEvent, cursor: string) => string) => 
 const frame = (type: string, data: unknown, id?: string): string =>
   `event: ${type}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
+const sseEvent = (event: SessionEvent, cursor: string): string => frame("event", inOrder(event), cursor)
+
 /** Server-sent events. */
 export const sse = (): Encoding => ({
   mediaType: "text/event-stream; charset=utf-8",
   opening: ": open\n\n",
   heartbeat: ": alive\n\n",
-  event: remembered((event, cursor) => frame("event", inOrder(event), cursor)),
+  event: remembered(sseEvent),
+  stored: sseEvent,
   live: (event) => Buffer.from(frame("live", event)),
   seam: (seam) => Buffer.from(frame("replay.complete", seam, seam.cursor)),
   end: (end) => Buffer.from(frame("end", end))
@@ -48,12 +53,16 @@ export const sse = (): Encoding => ({
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`
 
+const lineEvent = (event: SessionEvent, cursor: string): string =>
+  line({ frame: "event", cursor, event: inOrder(event) })
+
 /** Lines of JSON. */
 export const ndjson = (): Encoding => ({
   mediaType: "application/x-ndjson",
   opening: "",
   heartbeat: "\n",
-  event: remembered((event, cursor) => line({ frame: "event", cursor, event: inOrder(event) })),
+  event: remembered(lineEvent),
+  stored: lineEvent,
   live: (live) => Buffer.from(line({ frame: "live", live })),
   seam: (seam) => Buffer.from(line({ frame: "replay.complete", ...seam })),
   end: (end) => Buffer.from(line({ frame: "end", ...end }))

@@ -29,7 +29,7 @@ const stalledAfter = Duration.seconds(30)
 const endWithin = Duration.seconds(2)
 
 /** Frames are joined to writes of about this many bytes. */
-const writeBytes = 65_536
+export const writeBytes = 65_536
 
 const joined = (frames: ReadonlyArray<Buffer>): ReadonlyArray<Buffer> => {
   const groups: Array<Array<Buffer>> = []

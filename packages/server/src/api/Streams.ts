@@ -69,17 +69,34 @@ const framesOf = <E, F>(
   deltas: LiveDeltas.LiveDeltas | undefined
 ) => {
   let [position, follows] = [start, false]
+  /** Moves behind the event. */
+  const pass = (event: SessionEvent) => {
+    deltas?.stored(event)
+    position = positionOf(event)
+  }
   const waiting = () => (follows && deltas !== undefined ? deltas.take().map(encoding.live) : [])
   return {
     position: () => position,
     cursor: () => cursorAt(position),
     of: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
       const frames = events.flatMap((event) => {
-        deltas?.stored(event)
-        position = positionOf(event)
+        pass(event)
         return wanted(event) ? [encoding.event(event, cursorAt(position))] : []
       })
       return [...frames, ...waiting()]
+    },
+    /** The frames of stored events, several in each buffer. */
+    stored: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
+      const buffers: Array<Buffer> = []
+      let text = ""
+      for (const event of events) {
+        pass(event)
+        if (wanted(event)) text += encoding.stored(event, cursorAt(position))
+        if (text.length < OpenStream.writeBytes) continue
+        buffers.push(Buffer.from(text))
+        text = ""
+      }
+      return [...buffers, ...(text === "" ? [] : [Buffer.from(text)]), ...waiting()]
     },
     /** Events of unknown types stand before this position. */
     passed: (through: number) => {
@@ -156,7 +173,7 @@ const send = <E, F>(
     // Written whole or not at all: the cursor is behind what was written.
     const write = (sent: ReadonlyArray<Buffer>) => Effect.uninterruptible(stream.write(sent))
     const sendPage = ({ events, position }: Page) => {
-      const sent = frames.of(events)
+      const sent = frames.stored(events)
       frames.passed(position)
       return write(sent)
     }
