@@ -45,6 +45,24 @@ const scrolled = (page: Page, steps: number) =>
     })`)
   )
 
+/** Milliseconds until the events view of a session of so many events shows its last ones. */
+const shownAfter = (page: Page, id: string, count: number) =>
+  act((): Promise<number> =>
+    page.evaluate(`new Promise((resolve) => {
+      const began = performance.now()
+      location.hash = "/sessions/${id}/events"
+      const look = () => {
+        const last = document.querySelector('.event-list li[aria-setsize="${count}"][aria-posinset="${count}"] .type')
+        if (last === null) requestAnimationFrame(look)
+        else resolve(performance.now() - began)
+      }
+      look()
+    })`)
+  )
+
+const median = (numbers: ReadonlyArray<number>): number =>
+  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+
 const figures = process.env["DAYBOOK_FIGURES"] === "1"
 const figure = (text: string) => (figures ? Effect.sync(() => process.stderr.write(`${text}\n`)) : Effect.void)
 
@@ -101,6 +119,28 @@ describe.runIf(hasChromium)("a long session", () => {
           yield* figure(`heap: ${(heap / megabyte).toFixed(1)} MiB`)
           assert.isBelow(heap, 200 * megabyte)
           assert.deepEqual(faults, [])
+        }),
+      120_000
+    )
+
+    it.scoped(
+      "IP-17: the first view of 100,000 events is there as soon as that of 1,000",
+      () =>
+        Effect.gen(function* () {
+          const [few, many] = [Sample.long("few", 1_000), Sample.long("many", events)]
+          yield* Sample.store("ses_few", few)
+          yield* Sample.store("ses_many", many)
+          const { page } = yield* ServedInspector.visit(browser)
+          const times: { readonly few: Array<number>; readonly many: Array<number> } = { few: [], many: [] }
+          for (let round = 0; round < 9; round++) {
+            times.few.push(yield* shownAfter(page, "ses_few", few.length))
+            times.many.push(yield* shownAfter(page, "ses_many", many.length))
+          }
+          yield* figure(
+            `first view: ${median(times.few).toFixed(0)} ms of 1,000, ${median(times.many).toFixed(0)} of 100,000`
+          )
+          // A view that grew with the session would take a hundred times as long.
+          assert.isBelow(median(times.many), 4 * median(times.few))
         }),
       120_000
     )

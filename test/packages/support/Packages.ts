@@ -97,9 +97,9 @@ export const emptyFolder = (prefix: string): string => {
   return mkdtempSync(join(parent, prefix))
 }
 
-/** Packs every package into the folder and returns the file names, in the order of `packages`. */
-export const pack = async (folder: string): Promise<ReadonlyArray<string>> => {
-  const workspaces = packages.map((name) => `--workspace=packages/${name}`)
+/** Packs every package, or the given ones, into the folder and returns the file names, in the order of the names. */
+export const pack = async (folder: string, which = packages): Promise<ReadonlyArray<string>> => {
+  const workspaces = which.map((name) => `--workspace=packages/${name}`)
   const names = await run(root, "npm", "pack", "--silent", "--pack-destination", folder, ...workspaces)
   return names.trim().split("\n")
 }
