@@ -2,7 +2,9 @@
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { chmodSync, existsSync, readFileSync, rmSync, statSync } from "node:fs"
+import { get } from "node:https"
 import { join } from "node:path"
+import * as Certificate from "../server/http/support/Certificate.ts"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
 import type { Options, Place } from "./support/Process.ts"
@@ -55,6 +57,43 @@ describe("serve --http", () => {
       assert.isTrue(existsSync(ready.sockets[0]?.path ?? ""))
       assert.strictEqual(yield* status(`${ready.http.url}/sessions`, "wrong"), 401)
     })
+  )
+
+  it.scopedLive(
+    "CL-300, HT-23: with a certificate, it serves over TLS alone, also at an address of other machines",
+    () =>
+      Effect.gen(function* () {
+        const { env, here } = yield* held
+        const { cert, key } = Certificate.make(here.root)
+        const words = ["serve", "--json", "--http", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key]
+        const server = yield* here.start(words, { env })
+        const { http } = yield* Schema.decodeUnknown(Ready)(
+          yield* server.until("stdout", (text) => text.includes("\n"))
+        )
+        const { port, protocol } = new URL(http.url)
+        assert.strictEqual(protocol, "https:")
+        const found = yield* Effect.async<number | undefined, Error>((resume) => {
+          const authorization = `Bearer ${http.inspector.split("#token=")[1] ?? ""}`
+          const options = { ca: readFileSync(cert), headers: { authorization } }
+          get(`https://127.0.0.1:${port}/sessions`, options, (response) => {
+            response.resume()
+            resume(Effect.succeed(response.statusCode))
+          }).once("error", (cause) => resume(Effect.fail(cause)))
+        })
+        assert.strictEqual(found, 200)
+        const plain = yield* Effect.promise(() =>
+          fetch(`http://127.0.0.1:${port}/health`).then(
+            () => "answered",
+            () => "refused"
+          )
+        )
+        assert.strictEqual(plain, "refused")
+        yield* server.signal("SIGTERM")
+        assert.strictEqual((yield* server.ended).code, 0)
+        const missing = yield* here.run([...words.slice(0, -1), join(here.root, "nowhere")], { env })
+        assert.deepStrictEqual([missing.code, missing.stdout], [1, ""])
+        assert.include(missing.stderr, "nowhere")
+      })
   )
 
   it.scopedLive("CL-301: options of HTTP that do not fit are refused before anything is made", () =>

@@ -10,6 +10,7 @@ import { callParts, calls, says, ScriptedModel, textParts } from "../support/Scr
 import { project, write } from "../undo/support/Repository.ts"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
+import { serveAt } from "./support/RemoteServer.ts"
 
 beforeAll(() => void build())
 
@@ -44,6 +45,31 @@ const checks = (here: Place, ...words: ReadonlyArray<string>) =>
   )
 
 describe("undo", () => {
+  it.scopedLive(
+    "CL-303: over a server, undo and redo restore the files of the server's machine, with the same account",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const id = yield* prepared(here)
+        const words = yield* serveAt(here)
+        const over = (...given: ReadonlyArray<string>) => here.run([...words, "undo", "fix", ...given])
+        const content = (name: string) => readFileSync(join(here.cwd, name), "utf8")
+        write(here.cwd, { "b.txt": "mine" })
+        assert.deepStrictEqual(yield* over("--dry-run"), yield* here.run(["undo", "fix", "--dry-run"]))
+        const undone = yield* over("--json")
+        assert.strictEqual(undone.code, 1)
+        assert.deepInclude(JSON.parse(undone.stdout), { sessionID: id, undone: true, prompt: { text: "change them" } })
+        assert.deepStrictEqual([content("a.txt"), content("b.txt")], ["1", "mine"])
+        const redone = yield* over("--redo")
+        assert.deepStrictEqual([redone.code, redone.stdout], [0, ""])
+        assert.include(redone.stderr, "restored   a.txt")
+        assert.deepStrictEqual([content("a.txt"), content("b.txt")], ["2\n", "mine"])
+        const forced = yield* over("--force")
+        assert.strictEqual(forced.code, 0)
+        assert.deepStrictEqual([content("a.txt"), content("b.txt")], ["1", "1"])
+      })
+  )
+
   it.scopedLive(
     "CL-275 to CL-280: undo restores files, names what it leaves, prints the prompt, and exits with 1 for files it left",
     () =>

@@ -1,11 +1,13 @@
 /** What stands between a client and the server: TLS, or a proxy. */
 import { readFileSync } from "node:fs"
 import { get as secureGet } from "node:https"
+import { connect, type Socket } from "node:net"
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber, Queue } from "effect"
 import { begin, session } from "../../../packages/log/src/testing/Samples.ts"
 import { runtime, temporaryFolder } from "../../support/Harness.ts"
 import * as Certificate from "./support/Certificate.ts"
+import * as Opened from "./support/Opened.ts"
 import { get, raw } from "./support/Raw.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { Served, token } from "./support/ServedApi.ts"
@@ -50,6 +52,44 @@ it.scopedLive("HT-23: a certificate that does not fit its key is refused when th
     const refused = yield* Effect.flip(ServedApi.serve({ certificate }))
     assert.deepInclude(refused, { _tag: "PortUnusable", reason: "other" })
   }).pipe(Effect.provide(runtime()))
+)
+
+it.scopedLive(
+  "HT-26: a client that reads nothing of its responses is disconnected, and one that reads slowly is not",
+  () =>
+    Effect.gen(function* () {
+      const { url } = yield* ServedApi.serve({ timeouts: { unread: Duration.seconds(1) } })
+      const { hostname, port } = new URL(url)
+      /** More than the buffers of the kernel take. */
+      const asks = "GET /openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".repeat(32)
+      const opened = yield* Opened.responses("/openapi.json")
+      const open = Effect.acquireRelease(
+        Effect.async<Socket>((resume) => {
+          const socket = connect(Number(port), hostname, () => {
+            socket.write(asks)
+            resume(Effect.succeed(socket))
+          })
+          socket.on("error", () => {})
+        }),
+        (socket) => Effect.sync(() => socket.destroy())
+      )
+      /** The last of the responses, and its end. Nothing is read yet. */
+      const begun = (socket: Socket) =>
+        Effect.gen(function* () {
+          socket.pause()
+          const last = (yield* Effect.replicateEffect(Queue.take(opened), 32)).at(-1)
+          const ended = yield* Effect.fork(last === undefined ? Effect.void : Opened.closed(last))
+          return { last, ended }
+        })
+      const idle = yield* begun(yield* open)
+      yield* Fiber.join(idle.ended)
+      assert.isFalse(idle.last?.writableFinished)
+      const socket = yield* open
+      const reader = yield* begun(socket)
+      socket.resume()
+      yield* Fiber.join(reader.ended)
+      assert.isTrue(reader.last?.writableFinished)
+    }).pipe(Effect.provide(runtime()))
 )
 
 it.scopedLive("HT-26: a handshake that comes too slowly ends the connection", () =>

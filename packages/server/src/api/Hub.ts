@@ -1,6 +1,7 @@
 /**
- * Follows events once for all their readers: a commit costs one tail, and one write a reader. A reader first reads what is stored,
- * then attaches where it is, and detaches when it falls behind. Spec: HT-40, HT-49, HT-50 in specs/http.md.
+ * Shares one tail of the log among all readers that follow the same events. Each reader reads the stored events itself, then
+ * attaches at its position and receives new events from the hub. A reader that falls behind is detached, and reads stored
+ * events again. Spec: HT-40, HT-49, HT-50 in specs/http.md.
  *
  *   stored pages -> attached -> (reader is slow) detached -> stored pages -> attached
  */

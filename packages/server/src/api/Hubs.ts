@@ -19,7 +19,7 @@ export interface Life {
   readonly incarnation: number
 }
 
-/** Hubs by what they follow. A hub ends with the scope of its last reader. */
+/** One hub for each followed life of a session, and one for the feed. A hub ends with the scope of its last reader. */
 export class Hubs extends Context.Tag("@daybook/server/Hubs")<
   Hubs,
   {

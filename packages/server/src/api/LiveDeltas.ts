@@ -87,9 +87,9 @@ const firstOf = ({ data, sessionID, type }: SessionEvent, delta: string): LiveEv
   return undefined
 }
 
-/** `before` is what was said of open texts before the first delta is heard. */
+/** `before` has the open texts at the time of the subscription, each with its content up to then, if that is known. */
 export const make = (before: ReadonlyArray<OpenText>): LiveDeltas => {
-  /** What was said before, until the first delta names the text's message. */
+  /** The content of each open text so far. It is sent with the first delta, which names the message of the text. */
   const said = new Map(before.map(({ id, said, type }) => [`${type} ${id}`, said]))
   const started = new Set(said.keys())
   const waiting = new Map<string, LiveEvent>()

@@ -30,6 +30,8 @@ export interface Timeouts {
   readonly headers: Duration.Duration
   /** To the end of the body. */
   readonly request: Duration.Duration
+  /** For the client to take something of a response that has ended. */
+  readonly unread: Duration.Duration
 }
 
 export interface ListenOptions {
@@ -63,10 +65,14 @@ export const unusable = (port: number, cause: unknown): PortUnusable => {
   }
 }
 
-const defaultTimeouts: Timeouts = { headers: Duration.seconds(10), request: Duration.seconds(30) }
+const defaultTimeouts: Timeouts = {
+  headers: Duration.seconds(10),
+  request: Duration.seconds(30),
+  unread: Duration.seconds(60)
+}
 
 const create = ({ certificate, timeouts }: ListenOptions): Server => {
-  const { headers, request } = { ...defaultTimeouts, ...timeouts }
+  const { headers, request, unread } = { ...defaultTimeouts, ...timeouts }
   const bounds = {
     maxHeaderSize: 16_384,
     headersTimeout: Duration.toMillis(headers),
@@ -81,6 +87,11 @@ const create = ({ certificate, timeouts }: ListenOptions): Server => {
       ? createServer(bounds)
       : createSecureServer({ ...bounds, ...certificate, handshakeTimeout })
   server.maxHeadersCount = 100
+  // Node waits for ever for a client that does not read. It closes a socket on which nothing moved for this time, and sets
+  // another time behind the response.
+  server.on("request", ({ socket }, response) => {
+    response.once("prefinish", () => socket.setTimeout(Duration.toMillis(unread)))
+  })
   return server
 }
 

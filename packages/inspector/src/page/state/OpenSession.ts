@@ -181,7 +181,7 @@ export class OpenSession {
     return this.api.get(`${this.path}/permissions`)
   }
 
-  /** Permissions wait in the server's memory and are no events: asks for them while the session works. */
+  /** The server keeps open permissions in memory, and no event reports them: polls for them while the session works. */
   async lookForPermissions(): Promise<void> {
     this.permissions.value = await this.#waiting().catch(() => this.permissions.value)
   }
