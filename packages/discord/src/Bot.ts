@@ -5,11 +5,12 @@
  *   Discord -> gateway -> lanes -> Sessions.prompt
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Effect, Layer, Queue, type Redacted } from "effect"
+import { Clock, Effect, Layer, Queue, type Redacted } from "effect"
 import { check } from "./Check.ts"
 import * as Interactions from "./command/Interactions.ts"
 import * as Permissions from "./command/Permissions.ts"
 import * as Inbox from "./inbox/Inbox.ts"
+import * as Names from "./domain/Names.ts"
 import * as Following from "./live/Following.ts"
 import { Outbox } from "./outbox/Outbox.ts"
 import * as OutboxLayer from "./outbox/Outbox.ts"
@@ -32,6 +33,9 @@ export interface Options {
   /** Values that are never published, besides what looks like a secret. */
   readonly secrets?: ReadonlyArray<string> | undefined
 }
+
+/** How long the bot knows a post that does not change any more: for its buttons, and for deletions. Milliseconds. */
+const remembered = 60 * 86_400_000
 
 /** Runs until it is interrupted. Fails if the bot cannot work any more: its token, its outbox, or the server refuses. */
 export const run = Effect.fn("Bot.run")(function* <E = never>(
@@ -69,6 +73,8 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
         return Effect.void
     }
   }
+  if ((yield* outbox.cursor) === undefined) yield* Following.begin
+  yield* outbox.forget(Names.snowflakeOf((yield* Clock.currentTimeMillis) - remembered))
   yield* inbox.begin
   yield* discord.open
   for (const { channel, problem } of yield* check(settings)) {

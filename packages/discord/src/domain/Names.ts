@@ -12,6 +12,10 @@ export type Snowflake = typeof Snowflake.Type
 /** Whether the first id is of a later time. */
 export const isLater = (one: Snowflake, other: Snowflake): boolean => BigInt(one) > BigInt(other)
 
+/** The first id of a time, in milliseconds since the epoch: Discord's ids begin with 2015. */
+export const snowflakeOf = (time: number): Snowflake =>
+  String(BigInt(Math.max(0, Math.floor(time) - 1_420_070_400_000)) << 22n)
+
 /** The session of a thread. */
 export const sessionOf = (thread: Snowflake): SessionID => SessionID.make(`ses_discord-${thread}`)
 

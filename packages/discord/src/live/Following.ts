@@ -61,11 +61,21 @@ const growing = (session: SessionID, since: number, secrets: ReadonlyArray<strin
     Effect.catchAll((error) => Effect.logDebug(`texts of ${session} are not followed: ${String(error)}`))
   )
 
+/** Begins a new outbox at the end of the feed. Before this, no prompt may be admitted: its answer would be passed by. */
+export const begin = Effect.gen(function* () {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const head = yield* Effect.tapError(book.feedHead, (error) => Effect.logWarning(error.message)).pipe(
+    Effect.retry({ schedule: patiently, while: isAway })
+  )
+  yield* outbox.begin(head)
+  return head
+})
+
 /** Follows for ever. Fails if the server refuses to be followed. */
 export const follow = Effect.fn("Following.follow")(function* (secrets: ReadonlyArray<string>) {
   const [book, outbox, sender] = [yield* Book, yield* Outbox, yield* Sender]
   const texts = yield* FiberMap.make<string>()
-  const begin = (session: SessionID, since: number) =>
+  const grow = (session: SessionID, since: number) =>
     FiberMap.run(texts, session, growing(session, since, secrets), { onlyIfMissing: true })
 
   const applied = (items: Chunk.Chunk<Item>) =>
@@ -77,23 +87,22 @@ export const follow = Effect.fn("Following.follow")(function* (secrets: Readonly
       yield* Effect.forEach(channels, sender.wake, { discard: true })
       for (const event of events) {
         if (threadOf(event.sessionID) === undefined) continue
-        if (event.type === "session.next.activity.started") yield* begin(event.sessionID, event.seq)
+        if (event.type === "session.next.activity.started") yield* grow(event.sessionID, event.seq)
         if (event.type === "session.next.activity.settled") yield* FiberMap.remove(texts, event.sessionID)
       }
     })
 
-  const fromNow = Effect.flatMap(book.feedHead, (head) => Effect.as(outbox.begin(head), head))
   const once = Effect.gen(function* () {
-    const after = (yield* outbox.cursor) ?? (yield* fromNow)
-    for (const { session, since } of yield* outbox.running) yield* begin(SessionID.make(session), since)
+    const after = (yield* outbox.cursor) ?? (yield* begin)
+    for (const { session, since } of yield* outbox.running) yield* grow(SessionID.make(session), since)
     yield* Stream.runForEachChunk(book.follow({ after }), applied)
   })
-  const again = <E>(why: string, cursor: Effect.Effect<unknown, E>) =>
+  const again = <E, R>(why: string, cursor: Effect.Effect<unknown, E, R>) =>
     Effect.zipRight(Effect.logWarning(`${why}: what happened in between is not published`), cursor)
   return yield* once.pipe(
     Effect.catchTags({
-      ForeignCursor: () => again("the server has another database", fromNow),
-      CursorAhead: () => again("the server's database is an older copy", fromNow),
+      ForeignCursor: () => again("the server has another database", begin),
+      CursorAhead: () => again("the server's database is an older copy", begin),
       CursorExpired: ({ floorCursor }) => again("the server has pruned events", outbox.begin(floorCursor))
     }),
     Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),

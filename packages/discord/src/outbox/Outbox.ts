@@ -6,67 +6,15 @@
 import type * as SqlError from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Schema } from "effect"
 import { immediately } from "@daybook/log/storage/Database"
-import type { MessageID } from "@daybook/log/domain/Identifiers"
-import type { Delivery } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { threadOf } from "../domain/Names.ts"
 import { nonceOf, type PostKey } from "../post/Nonce.ts"
 import { Body, type Change, Target } from "../post/Post.ts"
 import { fold, initial, State } from "../post/PostFold.ts"
+import type { Asking, Beginning, DuePost, DueReaction, Edit, Place } from "./Records.ts"
 import { failed, open, type OutboxFailed } from "./OutboxFile.ts"
 
-/** A message that Discord does not show as it should be. */
-export interface DuePost {
-  readonly id: number
-  readonly nonce: string
-  readonly body: Body
-  /** The body of an attempt to create it, of which nobody knows whether it succeeded. */
-  readonly attempt: Body | undefined
-  /** Every message that the attempt may have made is later than this one. */
-  readonly anchor: string | undefined
-  /** Its id, if it exists. */
-  readonly message: string | undefined
-  readonly target: Target | undefined
-}
-
-/** A message that begins a thread. */
-export interface Beginning {
-  readonly channel: string
-  readonly message: string
-  readonly target: Extract<Target, { readonly type: "begin" }>
-}
-
-/** A permission that the bot asks for. */
-export interface Asking {
-  readonly channel: string
-  readonly target: Extract<Target, { readonly type: "permission" }>
-}
-
-/** A reaction that Discord does not show as it should be. */
-export interface DueReaction {
-  readonly message: string
-  readonly emoji: string | null
-  readonly shown: string | null
-}
-
-/** A channel or thread that the bot reads. */
-export interface Place {
-  readonly channel: string
-  readonly parent: string | null
-  /** The last message that was handled. */
-  readonly last: string | null
-  /** Why nothing can be posted there. */
-  readonly problem: string | null
-}
-
-/** The replacement of a waiting prompt by that of its edited message. */
-export interface Edit {
-  readonly message: string
-  readonly channel: string
-  /** The prompt to withdraw. */
-  readonly former: MessageID
-  readonly delivery: Delivery
-}
+export type { Asking, Beginning, DuePost, DueReaction, Edit, Place } from "./Records.ts"
 
 type Done<A = void> = Effect.Effect<A, OutboxFailed>
 
@@ -100,6 +48,8 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     /** Nothing more is sent to the channel. */
     readonly closed: (channel: string, reason: string) => Done
     readonly reacted: (message: string, shown: string | null) => Done
+    /** Forgets posts and reactions of messages before this id, except the newest post of each channel. */
+    readonly forget: (before: string) => Done
     /** The newest message of the channel that is a post. */
     readonly newest: (channel: string) => Done<string | undefined>
     /** Whether a message is a post. */
@@ -207,6 +157,10 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       return channels
     })
 
+  /** Ids are numbers as texts. */
+  const isBefore = (column: ReturnType<typeof sql.literal>, id: string) =>
+    sql`(length(${column}) < ${id.length} OR (length(${column}) = ${id.length} AND ${column} < ${id}))`
+
   const setCursor = (cursor: string) => sql`UPDATE consumer SET cursor = ${cursor}`
 
   return Outbox.of({
@@ -311,11 +265,21 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       ),
     reacted: (message, shown) =>
       done(sql`UPDATE reaction SET shown = ${shown}, due = emoji IS NOT ${shown} WHERE message = ${message}`),
+    forget: (before) =>
+      done(
+        immediately(sql)(
+          Effect.all([
+            sql`DELETE FROM post WHERE due = 0 AND message IS NOT NULL AND ${isBefore(sql.literal("message"), before)}
+              AND id NOT IN (SELECT max(id) FROM post WHERE message IS NOT NULL GROUP BY channel)`,
+            sql`DELETE FROM reaction WHERE due = 0 AND ${isBefore(sql.literal("message"), before)}`
+          ])
+        )
+      ),
     newest: (channel) =>
       run(
         Effect.map(
           sql<{ readonly message: string }>`SELECT message FROM post WHERE channel = ${channel} AND message IS NOT NULL
-            ORDER BY length(message) DESC, message DESC LIMIT 1`,
+            ORDER BY id DESC LIMIT 1`,
           ([row]) => row?.message
         )
       ),
@@ -359,7 +323,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       done(sql`INSERT OR IGNORE INTO place (channel, parent, last) VALUES (${channel}, ${parent}, ${last})`),
     handled: (channel, message) =>
       done(sql`UPDATE place SET last = ${message} WHERE channel = ${channel}
-        AND (last IS NULL OR length(last) < length(${message}) OR (length(last) = length(${message}) AND last < ${message}))`),
+        AND (last IS NULL OR ${isBefore(sql.literal("last"), message)})`),
     setProblem: (channel, problem) => done(sql`UPDATE place SET problem = ${problem} WHERE channel = ${channel}`),
     beginEdit: (edit) => done(sql`INSERT OR REPLACE INTO edit ${sql.insert({ ...edit })}`),
     endEdit: (message) => done(sql`DELETE FROM edit WHERE message = ${message}`),

@@ -1,0 +1,145 @@
+/** What the bot does when Discord refuses, archives or deletes. Spec: DC-17, DC-60..DC-66 in specs/discord.md. */
+import { assert, describe } from "@effect/vitest"
+import { PermissionFlagsBits } from "discord.js"
+import { Effect, Stream } from "effect"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
+import * as People from "./support/People.ts"
+import * as Served from "./support/ServedBot.ts"
+import type { Channel } from "./support/World.ts"
+
+const setting = Effect.gen(function* () {
+  const at = yield* Served.place
+  yield* Served.start(at)
+  return { ...at, ...at.discord, ann: People.join(at.discord.world, "ann"), model: yield* ScriptedModel }
+})
+
+type Setting = Effect.Effect.Success<typeof setting>
+
+const threadOf = (at: Setting, answer = "Hello.", channel: Channel = at.general) =>
+  Effect.gen(function* () {
+    yield* at.model.answer(says(answer))
+    const message = People.say(at.world, at.ann, channel, `<@${at.world.bot.id}> Hi`)
+    const thread = yield* Served.threadOf(at, message)
+    yield* Served.settled(at, thread)
+    yield* at.model.request
+    return thread ?? (yield* Effect.dieMessage("there is no thread"))
+  })
+
+const has = ({ discord }: Setting, thread: Channel, text: string) =>
+  discord.when(text, () => Served.texts(thread).includes(text))
+
+describe("care", () => {
+  Served.law("DC-17: an answer grows by whole lines while it is written, in one message", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const gate = yield* Effect.makeLatch()
+      const [start, first, rest, ...end] = textParts("t", "One line.\nA second", " line.")
+      if (start === undefined || first === undefined || rest === undefined) return assert.fail("there are four parts")
+      const later = Stream.unwrap(Effect.as(gate.await, streams(rest, ...end, finish())))
+      yield* at.model.answer(Stream.concat(streams(start, first), later))
+      const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
+      const thread = yield* Served.threadOf(at, message)
+      yield* Served.shows(at, thread, ["One line."])
+      yield* gate.open
+      yield* Served.shows(at, thread, ["One line.\nA second line."])
+      assert.deepStrictEqual(
+        thread?.messages.map(({ revisions }) => revisions.at(-1)),
+        ["One line.\nA second line."]
+      )
+    })
+  )
+
+  Served.law("DC-18: a run that fails says so with its reason, and marks its prompt", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
+      yield* at.model.answer(Stream.fail(failure("the model is down")))
+      const thread = yield* Served.threadOf(at, message)
+      yield* at.discord.when("a notice", () =>
+        Served.texts(thread).some((text) => /^❌ Failed: .*model is down/.test(text))
+      )
+      yield* at.discord.when("a mark", () => (message.reactions.get("❌")?.size ?? 0) > 0)
+    })
+  )
+
+  Served.law("DC-61, DC-66: a channel that refuses holds no other up, /status says so, and it goes on later", () =>
+    Effect.gen(function* () {
+      const place = yield* Served.place
+      const { general, world } = place.discord
+      const closed = People.makeChannel(world, "closed")
+      const options = Served.options(place)
+      const channel = { folder: place.folder, administer: { everyone: true } }
+      yield* Served.start(place, {
+        ...options,
+        settings: { channels: { [general.id]: channel, [closed.id]: channel } }
+      })
+      const at = { ...place, ...place.discord, ann: People.join(world, "ann"), model: yield* ScriptedModel }
+      const [refused, open] = [yield* threadOf(at, "Hello.", closed), yield* threadOf(at)]
+      People.overwrite(world, closed, { deny: PermissionFlagsBits.SendMessagesInThreads })
+      yield* at.model.answer(says("Not yet."))
+      People.say(world, at.ann, refused, "To the first")
+      yield* at.discord.when("a refusal", ({ asked }) =>
+        asked.some(({ path, status }) => status === 403 && path.includes(`${refused.id}/messages`))
+      )
+      yield* at.model.answer(says("At once."))
+      People.say(world, at.ann, open, "To the second")
+      yield* has(at, open, "At once.")
+      assert.notInclude(Served.texts(refused), "Not yet.")
+      const status = People.slash(world, at.ann, closed, "status")
+      yield* at.discord.when("a status", () => status.original !== undefined)
+      assert.match(status.original?.content ?? "", new RegExp(`⚠️ <#${refused.id}> .*50013`))
+      People.overwrite(world, closed, {})
+      yield* has(at, refused, "Not yet.")
+    })
+  )
+
+  Served.law("DC-62: a message that was deleted is not posted again, and a deleted thread gets nothing more", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const [thread, other] = [yield* threadOf(at), yield* threadOf(at)]
+      const [answer] = thread.messages
+      if (answer === undefined) return assert.fail("there is no answer")
+      People.remove(at.world, thread, answer)
+      yield* at.model.answer(says("Next."))
+      People.say(at.world, at.ann, thread, "More")
+      yield* has(at, thread, "Next.")
+      assert.notInclude(Served.texts(thread), "Hello.")
+      yield* at.model.answer(says("For nobody."))
+      const last = People.say(at.world, at.ann, thread, "And more")
+      yield* at.discord.when("it is admitted", () => last.reactions.size > 0)
+      People.removeChannel(at.world, thread)
+      yield* at.model.answer(says("Elsewhere."))
+      People.say(at.world, at.ann, other, "Still there?")
+      yield* has(at, other, "Elsewhere.")
+    })
+  )
+
+  Served.law("DC-63: an archived thread is opened again for what it has to show", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const thread = yield* threadOf(at)
+      const gate = yield* Effect.makeLatch()
+      yield* at.model.answer(Stream.unwrap(Effect.as(gate.await, says("Late."))))
+      People.say(at.world, at.ann, thread, "Take your time")
+      yield* at.model.request
+      People.archive(at.world, thread)
+      yield* gate.open
+      yield* has(at, thread, "Late.")
+      assert.isFalse(thread.thread?.archived)
+    })
+  )
+
+  Served.law("DC-1: sessions of other origins are not published", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const sessions = yield* Sessions
+      const other = yield* sessions.create({ location: { directory: at.folder } })
+      yield* at.model.answer(says("Secret."))
+      yield* sessions.ask({ sessionID: other.id, prompt: { text: "Hi" } })
+      const thread = yield* threadOf(at)
+      assert.deepStrictEqual(Served.texts(thread), ["Hello."])
+      assert.deepStrictEqual(Served.texts(at.general), [`<@${at.world.bot.id}> Hi`])
+    })
+  )
+})
