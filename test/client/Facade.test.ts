@@ -1,4 +1,6 @@
 /** The contracts of the facade, unchanged, through a server and a client over TCP. */
+import { branching } from "../branches/contract/Branching.ts"
+import { forking } from "../branches/contract/Forking.ts"
 import { addressing } from "../session/contract/Address.ts"
 import { asking } from "../session/contract/Ask.ts"
 import { creation } from "../session/contract/Create.ts"
@@ -23,3 +25,5 @@ promptBounds(OverTcp)
 withdrawal(OverTcp)
 asking(OverTcp)
 misuse(OverTcp)
+branching(OverTcp)
+forking(OverTcp)

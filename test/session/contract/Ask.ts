@@ -7,9 +7,11 @@ import { PromptUnanswered } from "../../../packages/core/src/session/Answer.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
+import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
-import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { callParts, calls, ref, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const asking = ({ open, runtime }: Runtimes) => {
   const ask = (
@@ -145,7 +147,12 @@ export const asking = ({ open, runtime }: Runtimes) => {
       yield* say(id, "back", { id: "msg_w", resume: false })
       yield* sessions.withdraw(id, MessageID.make("msg_w"))
       assert.deepInclude(yield* refused(id, "back", "msg_w"), { _tag: "PromptUnanswered", reason: "withdrawn" })
-      yield* sessions.switchModel(id, { providerID: "scripted", id: "gone" })
+      // A model that is not there any more.
+      const gone = draft("session.next.model.switched", {
+        messageID: MessageID.make("msg_gone"),
+        model: { ...ref, id: "gone" }
+      })
+      yield* (yield* EventLog).append(id, [gone])
       const failed = yield* refused(id, "fail", "msg_f")
       assert.isTrue(failed instanceof PromptUnanswered && failed.reason === "failed")
       assert.strictEqual(failed instanceof PromptUnanswered ? failed.error?.type : undefined, "ModelNotFound")

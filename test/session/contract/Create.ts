@@ -9,6 +9,7 @@ import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifie
 import type { Projector } from "../../../packages/log/src/log/Appends.ts"
 import { EventLog, EventRefused } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, temporaryFolder } from "../../support/Harness.ts"
+import { otherRef } from "../../support/ScriptedModel.ts"
 
 export const creation = ({ open, runtime }: Runtimes) => {
   const location = { directory: tmpdir() }
@@ -155,7 +156,7 @@ export const creation = ({ open, runtime }: Runtimes) => {
           sessions.resume(id),
           sessions.wait(id),
           sessions.switchAgent(id, "build"),
-          sessions.switchModel(id, { providerID: "p", id: "m" }),
+          sessions.switchModel(id, otherRef),
           sessions.move(id, location),
           sessions.rename(id, "a"),
           sessions.remove(id)

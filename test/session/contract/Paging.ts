@@ -8,6 +8,7 @@ import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifie
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { newSession, type Runtimes, say } from "../../support/Harness.ts"
+import { otherRef } from "../../support/ScriptedModel.ts"
 
 export const paging = ({ runtime }: Runtimes) => {
   const location = { directory: tmpdir() }
@@ -83,7 +84,7 @@ export const paging = ({ runtime }: Runtimes) => {
         const sessions = yield* Sessions
         const id = yield* adversarial(4)
         const first = yield* sessions.messages({ sessionID: id, limit: 2 })
-        yield* sessions.switchModel(id, { providerID: "p", id: "m" })
+        yield* sessions.switchModel(id, otherRef)
         const second = yield* sessions.messages({ sessionID: id, limit: 10, cursor: first.cursor })
         assert.deepStrictEqual(
           [...first.items, ...second.items].map(({ seq }) => seq),

@@ -8,7 +8,7 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder } from "../../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { callParts, calls, otherRef, ref, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const switching = ({ runtime }: Runtimes) => {
   const agents: ReadonlyArray<Agent> = [{ name: "plan", prompt: "You plan.", permissions: [] }]
@@ -18,16 +18,12 @@ export const switching = ({ runtime }: Runtimes) => {
       Effect.gen(function* () {
         const sessions = yield* Sessions
         const { id } = yield* newSession()
-        const model = { providerID: "p", id: "m" }
+        const model = otherRef
         yield* sessions.switchModel(id, model)
         yield* sessions.switchModel(id, model)
         yield* sessions.switchModel(id, { ...model, variant: "default" })
         assert.deepStrictEqual(yield* eventTypes(id), ["session.created", "session.next.model.switched"])
-        for (const other of [
-          { ...model, variant: "fast" },
-          { providerID: "p", id: "n" },
-          { providerID: "q", id: "n" }
-        ]) {
+        for (const other of [{ ...model, variant: "fast" }, { ...ref, variant: "fast" }, ref]) {
           yield* sessions.switchModel(id, other)
           assert.deepStrictEqual((yield* sessions.get(id)).model, other)
         }
@@ -160,7 +156,7 @@ export const switching = ({ runtime }: Runtimes) => {
       const sessions = yield* Sessions
       const { id } = yield* newSession()
       const { id: other } = yield* newSession()
-      yield* sessions.switchModel(id, { providerID: "p", id: "m" })
+      yield* sessions.switchModel(id, otherRef)
       const [message] = (yield* sessions.messages({ sessionID: id })).items
       const messageID = message?.id ?? MessageID.make("msg_none")
       assert.deepStrictEqual(yield* sessions.message(id, messageID), message)
