@@ -55,10 +55,10 @@ export interface Loopback {
   /** Moves the server's clock. */
   readonly moveClock: (millis: number) => void
   /** Waits until the state is as the predicate says. */
-  readonly when: (what: string, holds: (world: World) => boolean) => Effect.Effect<void>
+  readonly when: (what: string | (() => string), holds: (world: World) => boolean) => Effect.Effect<void>
 }
 
-const until = (world: World, what: string, holds: (world: World) => boolean) =>
+const until = (world: World, what: string | (() => string), holds: (world: World) => boolean) =>
   waitingFor(what)(
     Effect.async<void>((resume) => {
       const watcher = () => {
@@ -82,6 +82,13 @@ export const make = (
     const server = yield* Effect.acquireRelease(
       Effect.async<ReturnType<typeof createServer>>((resume) => {
         const server = createServer(RestServer.handler(world))
+        server.on("connection", (socket) => {
+          world.connections.add(socket)
+          socket.once("close", () => {
+            world.connections.delete(socket)
+            changed(world)
+          })
+        })
         server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
       }),
       (server) => Effect.sync(() => (server.closeAllConnections(), server.close()))

@@ -117,6 +117,7 @@ const serve = async (world: World, request: IncomingMessage, response: ServerRes
   const fault = world.faults.ofRequest(method, url.pathname)
   const asked: Asked = { at: now(world), method, path: url.pathname, body, status: 0, fault: fault?.kind }
   world.asked.push(asked)
+  changed(world)
   if (fault?.kind === "refused") return void request.socket.destroy()
   if (fault?.kind === "late") await sleep(fault.millis)
   const token = request.headers.authorization

@@ -174,6 +174,8 @@ export interface World {
   /** What the limits refused; refusals of the fault plan are not among them. */
   readonly limited: Array<{ readonly at: number; readonly route: string; readonly global: boolean }>
   readonly asked: Array<Asked>
+  /** Open HTTP connections: none once a client that was killed can do nothing more. */
+  readonly connections: Set<unknown>
   readonly sessions: Map<string, GatewaySession>
   /** The close codes of connections that ended, and who ended them. */
   readonly closed: Array<{ readonly by: "server" | "client"; readonly code: number }>
@@ -230,6 +232,7 @@ export const makeWorld = (settings: Settings, faults: FaultPlan): World => {
     global: { remaining: settings.global.limit, resetAt: 0 },
     limited: [],
     asked: [],
+    connections: new Set(),
     sessions: new Map(),
     closed: [],
     defects: [],

@@ -12,7 +12,7 @@ import {
   RequestMethod
 } from "discord.js"
 import { setTimeout } from "node:timers/promises"
-import { Context, Deferred, Effect, Layer, Queue, Redacted, Schema, type Scope } from "effect"
+import { Context, Deferred, Effect, Layer, Queue, Redacted, Schedule, Schema, type Scope } from "effect"
 import { DiscordError, fromThrown } from "./DiscordError.ts"
 import * as Packets from "./Packets.ts"
 
@@ -106,6 +106,15 @@ const requesting = (client: Client) => (request: Request) =>
 const unreadable = (error: { readonly message: string }) =>
   new DiscordError({ reason: "lost", code: 0, status: 200, details: `its answer has another form: ${error.message}` })
 
+const pauses = Schedule.exponential("1 second", 2).pipe(Schedule.union(Schedule.spaced("1 minute")), Schedule.jittered)
+
+/** Waits for a Discord that fails or cannot be reached. */
+const patient = <A>(work: Effect.Effect<A, DiscordError>): Effect.Effect<A, DiscordError> =>
+  work.pipe(
+    Effect.tapError((error) => (error.reason === "lost" ? Effect.logWarning(error.message) : Effect.void)),
+    Effect.retry({ schedule: pauses, while: ({ reason }) => reason === "lost" })
+  )
+
 /** Checks the token. The gateway is opened apart, so that a reader can first find its place in the channels. */
 export const connect = Effect.fn("Discord.connect")(function* (
   options: Options
@@ -140,15 +149,16 @@ export const connect = Effect.fn("Discord.connect")(function* (
   const token = Redacted.value(options.token)
   client.rest.setToken(token)
   const request = requesting(client)
-  const self = yield* Effect.flatMap(request({ method: "GET", route: "/users/@me" }), (body) =>
+  const self = yield* Effect.flatMap(patient(request({ method: "GET", route: "/users/@me" })), (body) =>
     Effect.mapError(Schema.decodeUnknown(Packets.User)(body), unreadable)
+  )
+  const login = Effect.tryPromise({ try: () => client.login(token), catch: fromThrown }).pipe(
+    // A login that fails takes the token from the requests, too.
+    Effect.tapError(() => Effect.sync(() => client.rest.setToken(token)))
   )
   return {
     self: { id: self.id },
-    open: Effect.zipRight(
-      Effect.tryPromise({ try: () => client.login(token), catch: fromThrown }),
-      Deferred.await(ready)
-    ),
+    open: Effect.raceFirst(Effect.zipRight(patient(login), Deferred.await(ready)), Deferred.await(closed)),
     packets,
     permissions: (id) =>
       Effect.flatMap(Effect.tryPromise({ try: () => client.channels.fetch(id), catch: fromThrown }), (channel) => {

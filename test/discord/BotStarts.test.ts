@@ -1,0 +1,45 @@
+/** The bot as a process of its own: it starts while Discord fails, and ends where it cannot work. */
+import { assert, it } from "@effect/vitest"
+import { GatewayIntentBits } from "discord.js"
+import { Effect } from "effect"
+import * as BotProcess from "./support/BotProcess.ts"
+import type { Fault } from "./support/Faults.ts"
+import * as Guild from "./support/Guild.ts"
+import * as Loopback from "./support/Loopback.ts"
+import * as People from "./support/People.ts"
+import * as Published from "./support/Published.ts"
+import { promptOf } from "./support/Talker.ts"
+
+const faults: ReadonlyArray<Fault> = [{ kind: "failed", status: 502 }, { kind: "lost" }, { kind: "refused" }]
+
+it.scopedLive("DC-60: a bot that starts while Discord fails or is away waits, and then works", () =>
+  Effect.gen(function* () {
+    const guild = yield* Guild.make({ settings: { limitOf: Loopback.fasterLimits(20) } })
+    const { ann, discord, order, world } = guild
+    for (const path of [/\/users\/@me$/, /\/gateway\/bot$/])
+      world.faults.scripted.push(...faults.map((fault) => ({ method: "GET", path, fault })))
+    yield* BotProcess.start(yield* BotProcess.program, order)
+    yield* discord.when("the bot at the gateway", ({ sessions }) => sessions.size > 0)
+    const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "long")}`)
+    const asked = new Map([[id, [1]]])
+    yield* discord.when("the answer", () => Published.missing(guild, asked).length === 0)
+    yield* Published.check(guild, asked)
+    assert.deepStrictEqual(world.faults.scripted, [])
+  })
+)
+
+it.scopedLive(
+  "DC-64: a token that Discord refuses, and an intent that it does not grant, end the bot with an error",
+  () =>
+    Effect.gen(function* () {
+      const { discord, order, world } = yield* Guild.make()
+      const script = yield* BotProcess.program
+      const stranger = yield* BotProcess.start(script, { ...order, token: "a.wrong.token" })
+      assert.strictEqual(yield* stranger.ended, 1)
+      world.gateway.intents &= ~GatewayIntentBits.MessageContent
+      const bot = yield* BotProcess.start(script, order)
+      assert.strictEqual(yield* bot.ended, 1)
+      assert.deepInclude(world.closed, { by: "server", code: 4014 })
+      assert.strictEqual(discord.gateway.connections(), 0)
+    })
+)
