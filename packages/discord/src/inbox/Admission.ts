@@ -36,7 +36,7 @@ const whenever = <A, E extends { readonly _tag: string; readonly message: string
   )
 
 /** Waits for Discord, unless it refuses. */
-const insistently = <A, E extends { readonly _tag: string; readonly reason?: unknown }, R>(
+export const insistently = <A, E extends { readonly _tag: string; readonly reason?: unknown }, R>(
   work: Effect.Effect<A, E, R>
 ) => Effect.retry(work, { schedule: patiently, while: (error) => error.reason === "lost" })
 

@@ -14,7 +14,7 @@ import { Discord } from "../wire/Discord.ts"
 import type { DiscordError } from "../wire/DiscordError.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
-import { admit, begin as beginThread, isHandled, open, type Services, type Thread } from "./Admission.ts"
+import { admit, begin as beginThread, insistently, isHandled, open, type Services, type Thread } from "./Admission.ts"
 import * as Changes from "./Changes.ts"
 import { rolesOf } from "./Members.ts"
 import * as Lanes from "./Lanes.ts"
@@ -60,7 +60,7 @@ export const make = Effect.fn("Inbox.make")(function* (
     author.bot !== true && webhook_id === undefined && (type === 0 || type === 19)
 
   const mayAsk = (found: ChannelSettings, message: Message) =>
-    Effect.map(rolesOf(found, message), (roles) => may(found, { id: message.author.id, roles }, "ask"))
+    Effect.map(insistently(rolesOf(found, message)), (roles) => may(found, { id: message.author.id, roles }, "ask"))
 
   /** Nothing that one message does may end the bot, except that its own database fails. */
   const contained = (
@@ -97,7 +97,7 @@ export const make = Effect.fn("Inbox.make")(function* (
   const parentOf = (channel: string) =>
     Effect.gen(function* () {
       if (unknown.has(channel)) return unknown.get(channel)
-      const found = yield* Effect.option(Messages.channel(discord, channel))
+      const found = yield* Effect.option(insistently(Messages.channel(discord, channel)))
       const parent = found._tag === "Some" ? (found.value.parent_id ?? undefined) : undefined
       const ours = parent !== undefined && settings.channels[parent] !== undefined ? parent : undefined
       if (unknown.size >= mostUnknown) unknown.clear()
@@ -165,7 +165,8 @@ export const make = Effect.fn("Inbox.make")(function* (
       const place = yield* outbox.place(channel)
       if (place === undefined) return yield* beginAt(channel)
       const last = place.last ?? channel
-      const { isAll, read } = yield* missed(channel, last)
+      // Later messages wait: handled before, they would move the place behind those that were missed.
+      const { isAll, read } = yield* insistently(missed(channel, last))
       if (place.parent === null || read === 0) return
       yield* say(
         channel,
@@ -175,7 +176,7 @@ export const make = Effect.fn("Inbox.make")(function* (
           : `⚠️ I was away, and read only ${read} messages from then. Please write the later ones again.`
       )
       if (!isAll) {
-        const { last_message_id } = yield* Messages.channel(discord, channel)
+        const { last_message_id } = yield* insistently(Messages.channel(discord, channel))
         if (last_message_id != null) yield* outbox.handled(channel, last_message_id)
       }
     }).pipe(
@@ -213,7 +214,7 @@ export const make = Effect.fn("Inbox.make")(function* (
 
   const catchUp = Effect.gen(function* () {
     const threads = (yield* outbox.places)
-      .filter(({ parent, problem }) => parent !== null && settings.channels[parent] !== undefined && problem === null)
+      .filter(({ closed, parent }) => closed === 0 && parent !== null && settings.channels[parent] !== undefined)
       .toSorted((a, b) => (BigInt(a.last ?? a.channel) < BigInt(b.last ?? b.channel) ? 1 : -1))
       .slice(0, mostThreads)
       .map(({ channel }) => channel)

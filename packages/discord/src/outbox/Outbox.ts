@@ -259,7 +259,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
           Effect.all([
             sql`UPDATE post SET due = 0, attempt = NULL, dropped = ${reason} WHERE channel = ${channel} AND due = 1`,
             sql`DELETE FROM reaction WHERE channel = ${channel}`,
-            sql`UPDATE place SET problem = ${reason} WHERE channel = ${channel}`
+            sql`UPDATE place SET problem = ${reason}, closed = 1 WHERE channel = ${channel}`
           ])
         )
       ),

@@ -42,7 +42,8 @@ const schema = [
   `CREATE INDEX reaction_due ON reaction (channel) WHERE due = 1`,
   `CREATE TABLE fold (session TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID`,
   // A channel or thread that the bot reads: up to the message \`last\`. A thread has a parent.
-  `CREATE TABLE place (channel TEXT PRIMARY KEY, parent TEXT, last TEXT, problem TEXT) WITHOUT ROWID`,
+  `CREATE TABLE place (channel TEXT PRIMARY KEY, parent TEXT, last TEXT, problem TEXT, closed INTEGER NOT NULL DEFAULT 0)
+    WITHOUT ROWID`,
   // An edit of a message that is not finished: its former prompt is withdrawn, then the new one is admitted.
   `CREATE TABLE edit (message TEXT PRIMARY KEY, channel TEXT NOT NULL, former TEXT NOT NULL, delivery TEXT NOT NULL)
     WITHOUT ROWID`,

@@ -45,6 +45,8 @@ export interface Place {
   readonly last: string | null
   /** Why nothing can be posted there. */
   readonly problem: string | null
+  /** 1: it was deleted. */
+  readonly closed: number
 }
 
 /** The replacement of a waiting prompt by that of its edited message. */
