@@ -112,23 +112,34 @@ export const admit = Effect.fn("Admission.admit")(function* (
   )
 })
 
-/** Opens the thread of a message. */
-const openThread = Effect.fn("Admission.openThread")(function* (thread: Thread, title: string) {
+/**
+ * Opens the thread of a message. `wasOpen` runs, before the place is known, if an earlier request opened it: people may have
+ * written there.
+ */
+const openThread = Effect.fn("Admission.openThread")(function* (
+  thread: Thread,
+  title: string,
+  wasOpen: Effect.Effect<void>
+) {
   const discord = yield* Discord
   const name = line(title, 90) || "Daybook"
   yield* insistently(Messages.openThread(discord, thread.parent, thread.id, name)).pipe(
     Effect.catchIf(
       ({ reason }) => reason === "done-before",
-      () => Effect.void
+      () => wasOpen
     )
   )
 })
 
 /** Opens the thread of a message that mentions the bot, and admits it there. */
-export const open = Effect.fn("Admission.open")(function* (settings: ChannelSettings, message: Message) {
+export const open = Effect.fn("Admission.open")(function* (
+  settings: ChannelSettings,
+  message: Message,
+  wasOpen: Effect.Effect<void>
+) {
   const [discord, outbox] = [yield* Discord, yield* Outbox]
   const thread: Thread = { id: message.id, parent: message.channel_id, settings }
-  yield* openThread(thread, textOf(message, discord.self.id))
+  yield* openThread(thread, textOf(message, discord.self.id), wasOpen)
   yield* outbox.addPlace(thread.id, thread.parent, message.id)
   yield* admit(thread, message)
 })
@@ -136,11 +147,12 @@ export const open = Effect.fn("Admission.open")(function* (settings: ChannelSett
 /** Opens the thread of a message of the bot: for a question of a command, or for a fork. */
 export const begin = Effect.fn("Admission.begin")(function* (
   settings: ChannelSettings,
-  { channel, message, target: { fork, text = "" } }: Beginning
+  { channel, message, target: { fork, text = "" } }: Beginning,
+  wasOpen: Effect.Effect<void>
 ) {
   const [book, outbox] = [yield* Book, yield* Outbox]
   const thread: Thread = { id: message, parent: channel, settings }
-  yield* openThread(thread, fork === undefined ? text : "Fork")
+  yield* openThread(thread, fork === undefined ? text : "Fork", wasOpen)
   if (fork !== undefined) {
     const id = sessionOf(thread.id)
     const isThere = yield* whenever(Effect.as(book.get(id), true)).pipe(

@@ -3,7 +3,7 @@
  * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DC-30..DC-36 in
  * specs/discord.md.
  */
-import { Effect, type Scope } from "effect"
+import { Deferred, Effect, type Scope } from "effect"
 import { OutboxFailed } from "../outbox/OutboxFile.ts"
 import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { sessionOf } from "../domain/Names.ts"
@@ -73,6 +73,17 @@ export const make = Effect.fn("Inbox.make")(function* (
         : Effect.logError(error.message).pipe(Effect.annotateLogs({ channel: message.channel_id, message: message.id }))
     )
 
+  /** Opens a thread. If it was open, what was missed in it comes before what is written there from now on. */
+  const opening = <E, R>(id: string, open: (wasOpen: Effect.Effect<void>) => Effect.Effect<void, E, R>) =>
+    Effect.flatMap(Deferred.make<void>(), (isKnown) => {
+      const missedThere = Effect.flatMap(outbox.place(id), (place) =>
+        place === undefined ? Effect.void : catchUpOn(id)
+      )
+      return open(lanes.add(id, Effect.zipRight(Deferred.await(isKnown), missedThere))).pipe(
+        Effect.ensuring(Deferred.succeed(isKnown, undefined))
+      )
+    })
+
   /** Handles a message of a channel or thread whose place is known. */
   const handle = (message: Message) =>
     Effect.gen(function* () {
@@ -86,7 +97,7 @@ export const make = Effect.fn("Inbox.make")(function* (
         const work = Effect.gen(function* () {
           if (!(yield* mayAsk(found, message)))
             return yield* Effect.logDebug(`${message.author.id} may not ask in ${channel}`)
-          yield* of === undefined ? open(found, message) : admit(of, message)
+          yield* of === undefined ? opening(id, (wasOpen) => open(found, message, wasOpen)) : admit(of, message)
         })
         yield* contained(message, work)
       }
@@ -160,7 +171,7 @@ export const make = Effect.fn("Inbox.make")(function* (
       yield* outbox.addPlace(channel, null, last_message_id ?? channel)
     })
 
-  const catchUpOn = (channel: string) =>
+  const catchUpOn = (channel: string): Effect.Effect<void, OutboxFailed, Services> =>
     Effect.gen(function* () {
       const place = yield* outbox.place(channel)
       if (place === undefined) return yield* beginAt(channel)
@@ -258,9 +269,14 @@ export const make = Effect.fn("Inbox.make")(function* (
     begin,
     catchUp,
     begun: (beginning) => {
-      const { channel } = beginning
+      const { channel, message } = beginning
       const found = settings.channels[channel]
-      return found === undefined ? Effect.void : changed(channel, beginThread(found, beginning))
+      return found === undefined
+        ? Effect.void
+        : changed(
+            channel,
+            opening(message, (wasOpen) => beginThread(found, beginning, wasOpen))
+          )
     },
     thread,
     failed: lanes.failed
