@@ -35,19 +35,25 @@ export const answerOf = (number: number, kind: Kind): string => {
 const textOf = ({ content }: Prompt.Message): string =>
   typeof content === "string" ? content : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-/** Everything that was asked since the last answer: prompts that steer are answered together. */
-const askedIn = ({ content }: Prompt.Prompt) => {
-  const answered = content.findLastIndex(({ role }) => role === "assistant")
-  const last = content.at(-1)
-  const texts = last?.role === "tool" ? content : content.slice(answered + 1)
-  const asked = texts.flatMap((message) =>
+const isAnswer = ({ content, role }: Prompt.Message) =>
+  role === "assistant" && content.some((part) => typeof part !== "string" && part.type === "text")
+
+/** What was asked since the last answer, and the calls since then. Prompts that steer are answered together. */
+const openIn = ({ content }: Prompt.Prompt) => {
+  const since = content.slice(content.findLastIndex(isAnswer) + 1)
+  const asked = since.flatMap((message) =>
     message.role === "user" ? [...textOf(message).matchAll(/ask (\d+) (short|long|asks|reads)/g)] : []
   )
-  const all = asked.map(([, number, kind]) => ({
-    number: Number(number),
-    kind: kinds.find((one) => one === kind) ?? "short"
-  }))
-  return last?.role === "tool" ? all.slice(-1) : all
+  const calls = since.flatMap((message) =>
+    message.role === "assistant" ? message.content.flatMap((part) => (part.type === "tool-call" ? [part.id] : [])) : []
+  )
+  return {
+    asked: asked.map(([, number, kind]) => ({
+      number: Number(number),
+      kind: kinds.find((one) => one === kind) ?? "short"
+    })),
+    calls: new Set(calls)
+  }
 }
 
 const call = (number: number, name: string, params: unknown): ReadonlyArray<Response.StreamPartEncoded> => [
@@ -64,15 +70,13 @@ const finish = (reason: Response.FinishReason): Response.StreamPartEncoded => ({
 export const question = "Which one?"
 
 const parts = (prompt: Prompt.Prompt): ReadonlyArray<Response.StreamPartEncoded> => {
-  const asked = askedIn(prompt)
-  const last = asked.at(-1)
-  const isResult = prompt.content.at(-1)?.role === "tool"
-  if (last !== undefined && !isResult && last.kind === "asks") {
+  const { asked, calls } = openIn(prompt)
+  const next = asked.find(({ kind, number }) => (kind === "asks" || kind === "reads") && !calls.has(`call_${number}`))
+  if (next?.kind === "asks") {
     const questions = [{ question, options: [{ label: "one" }, { label: "two" }] }]
-    return [...call(last.number, "question", { questions }), finish("tool-calls")]
+    return [...call(next.number, "question", { questions }), finish("tool-calls")]
   }
-  if (last !== undefined && !isResult && last.kind === "reads")
-    return [...call(last.number, "read", { path: "notes.txt" }), finish("tool-calls")]
+  if (next?.kind === "reads") return [...call(next.number, "read", { path: "notes.txt" }), finish("tool-calls")]
   const text = asked.map(({ kind, number }) => answerOf(number, kind)).join("\n\n")
   const pieces = text.match(/[^]{1,400}/g) ?? ["nothing was asked"]
   return [
