@@ -20,6 +20,22 @@ interface Changes {
   readonly remoteAddress?: string
 }
 
+/** What is done at the end of this turn of the event loop. */
+let ending: Array<() => void> = []
+
+/**
+ * Does it at the end of this turn of the event loop. Node hands over one socket after another; the requests that arrived
+ * together are continued together, so that what they append shares a commit.
+ */
+const together = (go: () => void): void => {
+  if (ending.push(go) > 1) return
+  setImmediate(() => {
+    const now = ending
+    ending = []
+    for (const each of now) each()
+  })
+}
+
 /** The body. Fails if it is longer than `most`, and the connection ends behind the response, or if the body ends early. */
 const read = ({ most, response, source }: BufferedRequest, failed: (cause: unknown) => RequestError) =>
   Effect.async<Buffer, RequestError>((resume) => {
@@ -32,9 +48,10 @@ const read = ({ most, response, source }: BufferedRequest, failed: (cause: unkno
       if (!response.headersSent) response.setHeader("connection", "close")
       resume(failed("the body is too long"))
     })
-    source.once("end", () =>
-      resume(Effect.succeed(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
-    )
+    source.once("end", () => {
+      const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
+      together(() => resume(Effect.succeed(bytes)))
+    })
     source.once("error", (cause) => resume(failed(cause)))
   })
 
