@@ -1,8 +1,9 @@
 /** What the bot does when Discord refuses, archives or deletes. Spec: DC-17, DC-60..DC-66 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { PermissionFlagsBits } from "discord.js"
-import { Effect, Stream } from "effect"
+import { Effect, Exit, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
@@ -127,6 +128,51 @@ describe("care", () => {
       yield* gate.open
       yield* has(at, thread, "Late.")
       assert.isFalse(thread.thread?.archived)
+    })
+  )
+
+  Served.law("DC-65: a bot that is stopped finishes the request in hand and records its end", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { general, world } = at.discord
+      const model = yield* ScriptedModel
+      const scope = yield* Scope.make()
+      yield* Scope.extend(Served.start(at), scope)
+      world.faults.scripted.push({ method: "POST", path: /\d\/messages$/, fault: { kind: "late", millis: 300 } })
+      const message = People.say(world, People.join(world, "ann"), general, `<@${world.bot.id}> Hi`)
+      const isInHand = () => world.asked.some(({ fault, status }) => fault === "late" && status === 0)
+      yield* model.answer(says("In hand."))
+      yield* at.discord.when("a request in hand", isInHand)
+      yield* Scope.close(scope, Exit.void)
+      assert.isFalse(isInHand())
+      const outbox = yield* Outbox.make({ filename: Served.options(at).outbox })
+      const [post] = world.channels.get(message.id)?.messages ?? []
+      assert.strictEqual(yield* outbox.newest(message.id), post?.id)
+    })
+  )
+
+  Served.law("DC-40: a thread whose message was posted before a crash is opened by the next start", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { general, world } = at.discord
+      const model = yield* ScriptedModel
+      const ann = People.join(world, "ann")
+      const scope = yield* Scope.make()
+      yield* Scope.extend(Served.start(at), scope)
+      const fault = { kind: "failed", status: 500 } as const
+      world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault, times: 100 })
+      People.slash(world, ann, general, "ask", { text: "Are you there?" })
+      yield* at.discord.when("a thread that is not opened", ({ asked }) =>
+        asked.some(({ path, status }) => path.endsWith("/threads") && status === 500)
+      )
+      yield* Scope.close(scope, Exit.void)
+      world.faults.scripted.splice(0)
+      yield* model.answer(says("Yes."))
+      yield* Served.start(at)
+      const [begun] = general.messages
+      const thread = yield* Served.threadOf(at, begun ?? (yield* Effect.dieMessage("there is no message")))
+      yield* Served.shows(at, thread, ["Yes."])
+      assert.strictEqual(general.messages.length, 1)
     })
   )
 

@@ -28,12 +28,18 @@ describe("the outbox", () => {
           const model = yield* ScriptedModel
           yield* Served.start(at)
           world.faults.scripted.push({ method: "POST", path: ofThread, fault })
-          const message = People.say(world, People.join(world, "ann"), general, `<@${world.bot.id}> Go`)
+          const ann = People.join(world, "ann")
+          const message = People.say(world, ann, general, `<@${world.bot.id}> Go`)
           yield* model.answer(says("First."))
           const thread = yield* Served.threadOf(at, message)
-          yield* Served.shows(at, thread, ["First."])
+          if (thread === undefined) return assert.fail("there is no thread")
           yield* Served.settled(at, thread)
-          assert.deepStrictEqual(Served.texts(thread), ["First."])
+          // The next answer comes after the first one is certain.
+          yield* model.answer(says("Second."))
+          People.say(world, ann, thread, "More")
+          yield* at.discord.when("a second answer", () => Served.texts(thread).includes("Second."))
+          const answers = Served.texts(thread).filter((text) => text !== "More")
+          assert.deepStrictEqual(answers, ["First.", "Second."])
           assert.isTrue(world.asked.some((asked) => asked.fault === fault.kind))
         }),
       slow

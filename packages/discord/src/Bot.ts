@@ -4,8 +4,10 @@
  *   events -> fold -> outbox (with the cursor) -> sender -> Discord
  *   Discord -> gateway -> lanes -> Sessions.prompt
  */
+import type * as HttpClient from "@effect/platform/HttpClient"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Clock, Effect, Layer, Queue, type Redacted } from "effect"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { check } from "./Check.ts"
 import * as Interactions from "./command/Interactions.ts"
 import * as Permissions from "./command/Permissions.ts"
@@ -94,16 +96,20 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
 })
 
 /** What the bot needs besides the sessions. */
-export const layer = (options: Options): Layer.Layer<Discord | Outbox | Sender, DiscordError | OutboxFailed> =>
+export const layer = (
+  options: Options
+): Layer.Layer<Discord | HttpClient.HttpClient | Outbox | Sender, DiscordError | OutboxFailed> =>
   SenderLayer.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         OutboxLayer.layer({ filename: options.outbox, secrets: options.secrets }),
-        DiscordLayer.layer({ token: options.token, api: options.api })
+        DiscordLayer.layer({ token: options.token, api: options.api }),
+        // A redirect to another origin is not followed.
+        Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, safeFetch))
       )
     )
   )
 
-/** The bot with its services, over the sessions of the context. */
-export const serve = (options: Options) =>
-  Effect.scoped(run(options)).pipe(Effect.provide(layer(options)), Effect.provide(FetchHttpClient.layer))
+/** The bot with its services, over the sessions of the context. `ready` runs when Discord knows it. */
+export const serve = <E = never>(options: Options, ready: Effect.Effect<unknown, E> = Effect.void) =>
+  Effect.scoped(run(options, ready)).pipe(Effect.provide(layer(options)))

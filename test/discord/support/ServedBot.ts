@@ -1,7 +1,6 @@
 /** The bot over a served runtime with a scripted model, in the loopback Discord. */
 import { it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { join } from "node:path"
 import * as Book from "../../../packages/discord/src/book/Book.ts"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
@@ -70,7 +69,7 @@ export const services = (at: Place, given: Bot.Options = options(at)) =>
   Effect.gen(function* () {
     const { url } = yield* ServedApi.Served
     const book = Book.layer({ url, token: Redacted.make(ServedApi.token) })
-    return yield* Layer.build(Layer.provideMerge(Bot.layer(given), Layer.merge(book, FetchHttpClient.layer)))
+    return yield* Layer.build(Layer.provideMerge(Bot.layer(given), book))
   })
 
 /** Runs the bot until the scope closes; returns when the gateway knows it. */

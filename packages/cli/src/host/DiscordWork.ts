@@ -5,20 +5,10 @@
 import { readFile, stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"
-import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Either, Layer, Redacted } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { showIssues } from "@daybook/core/definition/Yaml"
-import {
-  bookLayer,
-  check,
-  Discord,
-  discordLayer,
-  layer,
-  readSettings,
-  run as runBot,
-  type Settings
-} from "@daybook/discord"
+import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
 import { Asks } from "@daybook/server"
 import * as HttpServing from "@daybook/server/api/HttpServing"
@@ -102,12 +92,12 @@ const own = (filename: string, asks: Asks.Asks) =>
   ).pipe(Layer.provideMerge(Host.layer(filename, { servers: true, background: true, asker: asks.layer })))
 
 /** Runs until the signal, then lets the post in hand be finished. */
-const until = (bot: Parameters<typeof runBot>[0], signal: Effect.Effect<void>) =>
+const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>
   Effect.gen(function* () {
     const output = yield* Output
     const ready = Effect.catchTag(output.write("ready\n"), "OutputClosed", () => Effect.void)
-    yield* Effect.raceFirst(Effect.scoped(runBot(bot, ready)), signal)
-  }).pipe(Effect.provide(layer(bot)), Effect.provide(FetchHttpClient.layer))
+    yield* Effect.raceFirst(serve(bot, ready), signal)
+  })
 
 /** What ran in this process ends with it. */
 const endRuns = Effect.flatMap(Sessions, (sessions) =>
