@@ -8,6 +8,7 @@ import { Deferred, Effect } from "effect"
 import type { Frame } from "../../packages/api/src/wire/EventFrames.ts"
 import { Api } from "../../packages/inspector/src/page/net/Api.ts"
 import { follow, type FollowState, linesOf } from "../../packages/inspector/src/page/net/Follow.ts"
+import * as Rude from "../client/support/Rude.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import * as Sample from "./support/Sample.ts"
 
@@ -115,6 +116,39 @@ layer(ServedApi.layer(), { excludeTestServices: true })("the reader of events", 
           })
         )
         assert.deepEqual(states, ["connecting", "refused"])
+      })
+  )
+
+  it.scoped(
+    "IP-19: it goes on at the floor that a refusal names; the same floor again, or without a use for it, ends it",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<string | null> = []
+        const server = yield* Rude.serve((number, response, { url }) => {
+          asked.push(new URL(url ?? "", "http://a").searchParams.get("after"))
+          Rude.refuses(response, 410, {
+            _tag: "CursorExpired",
+            floorCursor: number === 0 ? "one" : "two",
+            message: "no"
+          })
+        })
+        const reading = (pruned?: () => void) =>
+          Effect.promise(async () => {
+            const states: Array<FollowState> = []
+            await follow(new Api(ServedApi.token, server.url), {
+              path: "/events",
+              signal: new AbortController().signal,
+              frames: () => undefined,
+              state: (state) => states.push(state),
+              ...(pruned === undefined ? {} : { pruned })
+            })
+            return states
+          })
+        let times = 0
+        assert.deepEqual(yield* reading(() => times++), ["connecting", "expired"])
+        assert.deepEqual([asked, times], [[null, "one", "two"], 2])
+        assert.deepEqual(yield* reading(), ["connecting", "expired"])
+        assert.lengthOf(asked, 4)
       })
   )
 
