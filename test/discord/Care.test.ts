@@ -3,6 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { PermissionFlagsBits } from "discord.js"
 import { Effect, Exit, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Bot from "../../packages/discord/src/Bot.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
@@ -173,6 +174,19 @@ describe("care", () => {
       const thread = yield* Served.threadOf(at, begun ?? (yield* Effect.dieMessage("there is no message")))
       yield* Served.shows(at, thread, ["Yes."])
       assert.strictEqual(general.messages.length, 1)
+    })
+  )
+
+  Served.law("DC-3: a server that refuses the bot's token ends it", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const scope = yield* Scope.make()
+      yield* Scope.extend(Served.start(at), scope)
+      yield* Scope.close(scope, Exit.void)
+      const given = Served.options(at)
+      const services = yield* Served.services(at, given, "wrong-token-of-the-server")
+      const error = yield* Effect.flip(Effect.provide(Bot.run(given), services))
+      assert.strictEqual(error._tag, "Unauthorized")
     })
   )
 

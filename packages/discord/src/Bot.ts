@@ -84,15 +84,20 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
   }
   yield* ready
   for (const beginning of yield* outbox.beginnings) yield* inbox.begun(beginning)
-  return yield* Effect.raceAll([
-    Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
-    Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
-    Following.follow(secrets),
-    Permissions.follow(secrets),
-    sender.failed,
-    inbox.failed,
-    discord.closed
-  ])
+  // None of them ends: the first failure ends the bot.
+  const parts = Effect.all(
+    [
+      Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
+      Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
+      Following.follow(secrets),
+      Permissions.follow(secrets),
+      sender.failed,
+      inbox.failed,
+      discord.closed
+    ],
+    { concurrency: "unbounded", discard: true }
+  )
+  return yield* Effect.zipRight(parts, Effect.never)
 })
 
 /** What the bot needs besides the sessions. */

@@ -65,10 +65,10 @@ export const options = (
 })
 
 /** What the bot needs. */
-export const services = (at: Place, given: Bot.Options = options(at)) =>
+export const services = (at: Place, given: Bot.Options = options(at), token: string = ServedApi.token) =>
   Effect.gen(function* () {
     const { url } = yield* ServedApi.Served
-    const book = Book.layer({ url, token: Redacted.make(ServedApi.token) })
+    const book = Book.layer({ url, token: Redacted.make(token) })
     return yield* Layer.build(Layer.provideMerge(Bot.layer(given), book))
   })
 
