@@ -4,7 +4,7 @@
  * variant the server's clock moves beyond the nonce window between a kill and the restart. After the last restart the faults
  * end, and everything must be published once, and admitted once (`Published.ts`).
  */
-import { Effect, Option, Random } from "effect"
+import { Effect, Option, Random, Schedule } from "effect"
 import * as BotProcess from "./BotProcess.ts"
 import type { Fault, Rates } from "./Faults.ts"
 import * as Guild from "./Guild.ts"
@@ -12,6 +12,7 @@ import * as Loopback from "./Loopback.ts"
 import * as People from "./People.ts"
 import * as Published from "./Published.ts"
 import * as Talker from "./Talker.ts"
+import { visible } from "./World.ts"
 
 export interface Plan {
   readonly kills: number
@@ -70,6 +71,9 @@ const withheld =
       if (index >= 0) world.faults.scripted.splice(index, 1)
     })
 
+/** The menu of a question. */
+const choose = "choose:0"
+
 const create = /\/messages$/
 
 /**
@@ -110,11 +114,17 @@ const makeMembers = ({ ann, discord, world, ...guild }: Guild.Guild, kinds: Read
     const [thread, kind] = [yield* anyOf(threads), yield* anyOf(kinds)]
     asked.ask(kind, (text) => People.say(world, ann, thread, text).channelId)
   })
+  /** Answers questions that are open, by their menus; now and then twice. */
+  const answer = Effect.sync(() => {
+    for (const thread of Guild.threads({ ann, discord, world, ...guild }))
+      for (const message of visible(thread))
+        if (People.controls(message).includes(choose)) People.press(world, ann, thread, message, choose, ["0"])
+  })
   const act = Effect.flatMap(Random.nextIntBetween(0, 20), (point) => (point === 0 ? mention : write))
-  return { asked: asked.byThread, mention, act }
+  return { asked: asked.byThread, mention, act, answer }
 }
 
-export const survives = ({ kills, kinds = ["short", "short", "long", "reads"], seed, shift = 0 }: Plan) =>
+export const survives = ({ kills, kinds = ["short", "short", "long", "reads", "asks"], seed, shift = 0 }: Plan) =>
   Effect.gen(function* () {
     console.log(`seed ${seed}: ${kills} kills`)
     const guild = yield* Guild.make({
@@ -123,7 +133,8 @@ export const survives = ({ kills, kinds = ["short", "short", "long", "reads"], s
     })
     const { discord, order, world } = guild
     const script = yield* BotProcess.program
-    const { act, asked, mention } = makeMembers(guild, kinds)
+    const { act, answer, asked, mention } = makeMembers(guild, kinds)
+    yield* Effect.forkScoped(Effect.schedule(answer, Schedule.spaced("250 millis")))
     const everythingShown = discord.when(
       () => `answers to be shown: ${Published.missing(guild, asked).join("; ")}`,
       () => Published.missing(guild, asked).length === 0
