@@ -39,6 +39,7 @@ const together = (go: () => void): void => {
 /** The body. Fails if it is longer than `most`, and the connection ends behind the response, or if the body ends early. */
 const read = ({ most, response, source }: BufferedRequest, failed: (cause: unknown) => RequestError) =>
   Effect.async<Buffer, RequestError>((resume) => {
+    if (source.readableEnded) return resume(failed("the body has been read before"))
     const chunks: Array<Buffer> = []
     let length = 0
     source.on("data", (chunk: Buffer) => {
