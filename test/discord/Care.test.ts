@@ -177,6 +177,33 @@ describe("care", () => {
     })
   )
 
+  Served.law("DC-66: a thread that the bot may not open is named in /status, until it may", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const status = Effect.gen(function* () {
+        const asked = People.slash(at.world, at.ann, at.general, "status")
+        yield* at.discord.when("a status", () => asked.original !== undefined)
+        return asked.original?.content ?? ""
+      })
+      const mention = () => People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
+      // Messages of a channel are handled in order: what the one before changed is recorded.
+      const refused = (message: { readonly id: string }) =>
+        at.discord.when("a refusal", ({ asked }) =>
+          asked.some(({ path, status }) => status === 403 && path.endsWith(`${message.id}/threads`))
+        )
+      People.overwrite(at.world, at.general, { deny: PermissionFlagsBits.CreatePublicThreads })
+      mention()
+      yield* refused(mention())
+      assert.match(yield* status, new RegExp(`⚠️ <#${at.general.id}> .*50013`))
+      People.overwrite(at.world, at.general, {})
+      yield* at.model.answer(says("Hello."))
+      yield* at.model.answer(says("Hello."))
+      mention()
+      yield* Served.threadOf(at, mention())
+      assert.notInclude(yield* status, "⚠️")
+    })
+  )
+
   Served.law("DC-3: a server that refuses the bot's token ends it", () =>
     Effect.gen(function* () {
       const at = yield* Served.place

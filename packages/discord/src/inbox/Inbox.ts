@@ -70,7 +70,10 @@ export const make = Effect.fn("Inbox.make")(function* (
     Effect.catchAll(work, (error) =>
       error instanceof OutboxFailed
         ? Effect.fail(error)
-        : Effect.logError(error.message).pipe(Effect.annotateLogs({ channel: message.channel_id, message: message.id }))
+        : Effect.zipRight(
+            Effect.annotateLogs(Effect.logError(error.message), { channel: message.channel_id, message: message.id }),
+            outbox.setProblem(message.channel_id, error.message)
+          )
     )
 
   /** Opens a thread. If it was open, what was missed in it comes before what is written there from now on. */
@@ -98,6 +101,7 @@ export const make = Effect.fn("Inbox.make")(function* (
           if (!(yield* mayAsk(found, message)))
             return yield* Effect.logDebug(`${message.author.id} may not ask in ${channel}`)
           yield* of === undefined ? opening(id, (wasOpen) => open(found, message, wasOpen)) : admit(of, message)
+          if (place.problem !== null) yield* outbox.setProblem(channel, null)
         })
         yield* contained(message, work)
       }
