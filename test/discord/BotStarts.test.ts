@@ -43,3 +43,67 @@ it.scopedLive(
       assert.strictEqual(discord.gateway.connections(), 0)
     })
 )
+
+/** A bot at the gateway; `life` runs while it does, and then it is killed. */
+const during = <A, E, R>({ discord, order }: Guild.Guild, life: Effect.Effect<A, E, R>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      yield* BotProcess.start(yield* BotProcess.program, order)
+      yield* discord.when("the bot at the gateway", ({ sessions }) =>
+        [...sessions.values()].some(({ send }) => send !== undefined)
+      )
+      return yield* life
+    })
+  )
+
+const quick: Guild.Options = { settings: { limitOf: Loopback.fasterLimits(20) } }
+
+it.scopedLive(
+  "DC-32: a bot that did not learn that it opened a thread reads what was written there before later messages",
+  () =>
+    Effect.gen(function* () {
+      const guild = yield* Guild.make(quick)
+      const { ann, discord, world } = guild
+      world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "silent" } })
+      const asked = new Map<string, Array<number>>()
+      const opened = Effect.gen(function* () {
+        const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
+        asked.set(id, [1, 2, 3])
+        yield* discord.when("the thread", ({ channels }) => channels.has(id))
+        return world.channels.get(id) ?? assert.fail("there is a thread")
+      })
+      const thread = yield* during(guild, opened)
+      People.say(world, ann, thread, promptOf(2, "short"))
+      const shown = discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+      const later = Effect.zipRight(
+        Effect.sync(() => People.say(world, ann, thread, promptOf(3, "short"))),
+        shown
+      )
+      yield* during(guild, later)
+      yield* Published.check(guild, asked)
+    })
+)
+
+it.scopedLive("DC-32: a thread in which Discord failed before the bot ended is read after it, too", () =>
+  Effect.gen(function* () {
+    const guild = yield* Guild.make(quick)
+    const { ann, discord, world } = guild
+    const asked = new Map<string, Array<number>>()
+    const failing = Effect.gen(function* () {
+      world.faults.scripted.push({ method: "POST", path: /\/messages$/, fault: { kind: "refused" }, times: 1_000 })
+      const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
+      asked.set(id, [1, 2])
+      // The second attempt comes after the bot has noted the failure of the first.
+      yield* discord.when("two attempts", () => world.asked.filter(({ fault }) => fault === "refused").length > 1)
+      return world.channels.get(id) ?? assert.fail("there is a thread")
+    })
+    const thread = yield* during(guild, failing)
+    world.faults.scripted.splice(0)
+    People.say(world, ann, thread, promptOf(2, "short"))
+    yield* during(
+      guild,
+      discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+    )
+    yield* Published.check(guild, asked)
+  })
+)
