@@ -46,6 +46,9 @@ it.scoped("commands are registered as a whole, and a member gives one with its o
     assert.strictEqual(interaction.user.username, "ann")
     yield* Bot.call(() => interaction.reply("answer"))
     assert.deepStrictEqual(texts(discord.general), ["answer"])
+    const [reply] = [...(yield* Bot.call(() => bot.general.messages.fetch({ limit: 1, cache: false }))).values()]
+    assert.strictEqual(reply?.interactionMetadata?.id, interaction.id)
+    assert.strictEqual(reply?.webhookId, bot.client.application.id)
   })
 )
 

@@ -35,7 +35,13 @@ const reply = Effect.fnUntraced(function* (
   yield* Messages.checkContent(body, files)
   const flags = (body.flags ?? 0) | (interaction.ephemeral ? MessageFlags.Ephemeral : 0)
   const type = interaction.source === undefined ? 20 : 19
-  const made = Messages.draft(world, channel, { author: world.bot, body: { ...body, flags }, files, type })
+  const made = Messages.draft(world, channel, {
+    author: world.bot,
+    body: { ...body, flags },
+    files,
+    type,
+    answerTo: interaction
+  })
   interaction.original = place(world, channel, made)
   interaction.answer = "answered"
   return interaction.original
@@ -132,7 +138,11 @@ export const followUp = Effect.fnUntraced(function* (
   if (interaction.answer === "deferred") return yield* reply(world, interaction, body, files)
   yield* Messages.checkContent(body, files)
   const channel = yield* channelOf(world, interaction)
-  const message = place(world, channel, Messages.draft(world, channel, { author: world.bot, body, files, type: 20 }))
+  const message = place(
+    world,
+    channel,
+    Messages.draft(world, channel, { author: world.bot, body, files, type: 20, answerTo: interaction })
+  )
   interaction.followUps.push(message)
   return message
 })

@@ -68,10 +68,11 @@ export interface Draft {
   readonly body: MessageBody
   readonly files?: ReadonlyArray<File>
   readonly type?: number
+  readonly answerTo?: Message["answerTo"]
 }
 
 /** A message that is in no channel yet. Discord trims the text. */
-export const draft = (world: World, channel: Channel, { author, body, files = [], type }: Draft): Message => {
+export const draft = (world: World, channel: Channel, { answerTo, author, body, files = [], type }: Draft): Message => {
   const content = (body.content ?? "").trim()
   const replyTo = visible(channel).find(({ id }) => id === body.message_reference?.message_id)
   return {
@@ -86,6 +87,7 @@ export const draft = (world: World, channel: Channel, { author, body, files = []
     pings: pingsOf(world, content, body.allowed_mentions, replyTo),
     flags: body.flags ?? 0,
     nonce: body.nonce ?? undefined,
+    answerTo,
     reference: replyTo === undefined ? undefined : { channelId: channel.id, messageId: replyTo.id },
     createdAt: now(world),
     editedAt: undefined,

@@ -95,6 +95,22 @@ const rolesOf = (world: World) =>
     flags: 0
   }))
 
+/** What marks the answer to an interaction. */
+const answering = (world: World, { answerTo }: Message): Json => {
+  const member = answerTo === undefined ? undefined : world.members.get(answerTo.userId)
+  if (answerTo === undefined || member === undefined) return {}
+  return {
+    webhook_id: world.bot.id,
+    application_id: world.bot.id,
+    interaction_metadata: {
+      id: answerTo.id,
+      type: 2,
+      user: userOf(member.user),
+      authorizing_integration_owners: { 0: world.guildId }
+    }
+  }
+}
+
 /** The message; its nonce only where the author learns it: in the reply to its creation, and over the gateway. */
 export const messageOf = (world: World, message: Message, withNonce = false): Json => ({
   id: message.id,
@@ -143,6 +159,7 @@ export const messageOf = (world: World, message: Message, withNonce = false): Js
           message_id: message.reference.messageId
         }
       }),
+  ...answering(world, message),
   ...(withNonce && message.nonce !== undefined ? { nonce: message.nonce } : {})
 })
 

@@ -75,6 +75,8 @@ export interface Message {
   pings: { readonly everyone: boolean; readonly users: ReadonlyArray<string>; readonly roles: ReadonlyArray<string> }
   flags: number
   readonly nonce: string | number | undefined
+  /** The interaction that it answers. */
+  readonly answerTo: { readonly id: string; readonly userId: string } | undefined
   readonly reference: { readonly channelId: string; readonly messageId: string } | undefined
   readonly createdAt: number
   editedAt: number | undefined
