@@ -8,7 +8,7 @@ import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
 
 describe("the bot", () => {
-  Served.law("DC-1: a message that mentions the bot opens a thread, which is a session; its text is the prompt", () =>
+  Served.law("DI-1: a message that mentions the bot opens a thread, which is a session; its text is the prompt", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world, general } = at.discord

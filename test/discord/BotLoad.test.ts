@@ -13,7 +13,7 @@ const ask = ({ ann, discord, world }: Guild.Guild, number: number, kind: Talker.
   People.say(world, ann, discord.general, `<@${world.bot.id}> ${Talker.promptOf(number, kind)}`).id
 
 it.scopedLive(
-  "DC-60: fifty threads at once stay within the limits of Discord, whole and in order",
+  "DI-60: fifty threads at once stay within the limits of Discord, whole and in order",
   () =>
     Effect.gen(function* () {
       // The limits of a channel, ten times faster; that of all requests is Discord's.

@@ -12,7 +12,7 @@ import { promptOf } from "./support/Talker.ts"
 
 const faults: ReadonlyArray<Fault> = [{ kind: "failed", status: 502 }, { kind: "lost" }, { kind: "refused" }]
 
-it.scopedLive("DC-60: a bot that starts while Discord fails or is away waits, and then works", () =>
+it.scopedLive("DI-60: a bot that starts while Discord fails or is away waits, and then works", () =>
   Effect.gen(function* () {
     const guild = yield* Guild.make({ settings: { limitOf: Loopback.fasterLimits(20) } })
     const { ann, discord, order, world } = guild
@@ -29,7 +29,7 @@ it.scopedLive("DC-60: a bot that starts while Discord fails or is away waits, an
 )
 
 it.scopedLive(
-  "DC-64: a token that Discord refuses, and an intent that it does not grant, end the bot with an error",
+  "DI-64: a token that Discord refuses, and an intent that it does not grant, end the bot with an error",
   () =>
     Effect.gen(function* () {
       const { discord, order, world } = yield* Guild.make()
@@ -59,7 +59,7 @@ const during = <A, E, R>({ discord, order }: Guild.Guild, life: Effect.Effect<A,
 const quick: Guild.Options = { settings: { limitOf: Loopback.fasterLimits(20) } }
 
 it.scopedLive(
-  "DC-32: a bot that did not learn that it opened a thread reads what was written there before later messages",
+  "DI-32: a bot that did not learn that it opened a thread reads what was written there before later messages",
   () =>
     Effect.gen(function* () {
       const guild = yield* Guild.make(quick)
@@ -84,7 +84,7 @@ it.scopedLive(
     })
 )
 
-it.scopedLive("DC-32: a thread in which Discord failed before the bot ended is read after it, too", () =>
+it.scopedLive("DI-32: a thread in which Discord failed before the bot ended is read after it, too", () =>
   Effect.gen(function* () {
     const guild = yield* Guild.make(quick)
     const { ann, discord, world } = guild

@@ -1,4 +1,4 @@
-/** What the bot does when Discord refuses, archives or deletes. Spec: DC-17, DC-60..DC-66 in specs/discord.md. */
+/** What the bot does when Discord refuses, archives or deletes. Spec: DI-17, DI-60..DI-66 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { PermissionFlagsBits } from "discord.js"
 import { Effect, Exit, Scope, Stream } from "effect"
@@ -32,7 +32,7 @@ const has = ({ discord }: Setting, thread: Channel, text: string) =>
   discord.when(text, () => Served.texts(thread).includes(text))
 
 describe("care", () => {
-  Served.law("DC-17: an answer grows by whole lines while it is written, in one message", () =>
+  Served.law("DI-17: an answer grows by whole lines while it is written, in one message", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const gate = yield* Effect.makeLatch()
@@ -52,7 +52,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-18: a run that fails says so with its reason, and marks its prompt", () =>
+  Served.law("DI-18: a run that fails says so with its reason, and marks its prompt", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
@@ -65,7 +65,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-61, DC-66: a channel that refuses holds no other up, /status says so, and it goes on later", () =>
+  Served.law("DI-61, DI-66: a channel that refuses holds no other up, /status says so, and it goes on later", () =>
     Effect.gen(function* () {
       const place = yield* Served.place
       const { general, world } = place.discord
@@ -96,7 +96,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-62: a message that was deleted is not posted again, and a deleted thread gets nothing more", () =>
+  Served.law("DI-62: a message that was deleted is not posted again, and a deleted thread gets nothing more", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const [thread, other] = [yield* threadOf(at), yield* threadOf(at)]
@@ -117,7 +117,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-63: an archived thread is opened again for what it has to show", () =>
+  Served.law("DI-63: an archived thread is opened again for what it has to show", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const thread = yield* threadOf(at)
@@ -132,7 +132,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-65: a bot that is stopped finishes the request in hand and records its end", () =>
+  Served.law("DI-65: a bot that is stopped finishes the request in hand and records its end", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { general, world } = at.discord
@@ -152,7 +152,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-40: a thread whose message was posted before a crash is opened by the next start", () =>
+  Served.law("DI-40: a thread whose message was posted before a crash is opened by the next start", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { general, world } = at.discord
@@ -177,7 +177,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-66: a thread that the bot may not open is named in /status, until it may", () =>
+  Served.law("DI-66: a thread that the bot may not open is named in /status, until it may", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const status = Effect.gen(function* () {
@@ -204,7 +204,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-3: a server that refuses the bot's token ends it", () =>
+  Served.law("DI-3: a server that refuses the bot's token ends it", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const scope = yield* Scope.make()
@@ -217,7 +217,7 @@ describe("care", () => {
     })
   )
 
-  Served.law("DC-1: sessions of other origins are not published", () =>
+  Served.law("DI-1: sessions of other origins are not published", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const sessions = yield* Sessions

@@ -1,4 +1,4 @@
-/** Commands, buttons and menus, and who may use them. Spec: DC-40..DC-45, DC-51 in specs/discord.md. */
+/** Commands, buttons and menus, and who may use them. Spec: DI-40..DI-45, DI-51 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -79,7 +79,7 @@ const asking = (at: Setting) =>
   })
 
 describe("commands", () => {
-  Served.law("DC-40: /ask posts the question, whose message begins the thread", () =>
+  Served.law("DI-40: /ask posts the question, whose message begins the thread", () =>
     Effect.gen(function* () {
       const at = yield* setting
       yield* at.model.answer(says("42"))
@@ -91,7 +91,7 @@ describe("commands", () => {
     })
   )
 
-  Served.law("DC-41: /stop ends the running work, and the thread and the prompt's reaction say so", () =>
+  Served.law("DI-41: /stop ends the running work, and the thread and the prompt's reaction say so", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const thread = yield* threadOf(at)
@@ -105,7 +105,7 @@ describe("commands", () => {
   )
 
   Served.law(
-    "DC-41: /queue waits for the running work, /status counts what waits, /budget and /model set and tell",
+    "DI-41: /queue waits for the running work, /status counts what waits, /budget and /model set and tell",
     () =>
       Effect.gen(function* () {
         const at = yield* setting
@@ -129,7 +129,7 @@ describe("commands", () => {
       })
   )
 
-  Served.law("DC-41: /summary tells the last answer, and /fork goes on in a new thread that repeats nothing", () =>
+  Served.law("DI-41: /summary tells the last answer, and /fork goes on in a new thread that repeats nothing", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const thread = yield* threadOf(at)
@@ -146,7 +146,7 @@ describe("commands", () => {
     })
   )
 
-  Served.law("DC-51: commands and buttons of a person without the right change nothing", () =>
+  Served.law("DI-51: commands and buttons of a person without the right change nothing", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const { question, thread } = yield* asking(at)
@@ -160,7 +160,7 @@ describe("commands", () => {
 })
 
 describe("buttons", () => {
-  Served.law("DC-44: a permission is asked with the whole command, and the button of a person who may decides it", () =>
+  Served.law("DI-44: a permission is asked with the whole command, and the button of a person who may decides it", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const { question, thread } = yield* asking(at)
@@ -170,7 +170,7 @@ describe("buttons", () => {
       yield* at.discord.when("the end", () => Served.texts(thread).includes("Said."))
       yield* at.discord.when("the decision", () => question.content === `🔐 ✅ Allowed once by <@${at.ann.id}>`)
       assert.deepStrictEqual(People.controls(question), [])
-      // DC-45: the output is behind the button of the call's line.
+      // DI-45: the output is behind the button of the call's line.
       const line = yield* appears(at, thread, "✅ `bash`")
       const pressed = press(at, at.bob, thread, line, "output")
       assert.include((yield* answerOf(at, pressed))?.content ?? "", "permitted")
@@ -178,7 +178,7 @@ describe("buttons", () => {
     })
   )
 
-  Served.law("DC-44: a permission that is declined stops the run", () =>
+  Served.law("DI-44: a permission that is declined stops the run", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const { question, thread } = yield* asking(at)
@@ -188,7 +188,7 @@ describe("buttons", () => {
     })
   )
 
-  Served.law("DC-43: a question is answered by its menu, or by a form", () =>
+  Served.law("DI-43: a question is answered by its menu, or by a form", () =>
     Effect.gen(function* () {
       const at = yield* setting
       const thread = yield* threadOf(at)

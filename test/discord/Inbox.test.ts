@@ -1,4 +1,4 @@
-/** Messages of people: once, in order, also those from a time without the bot. Spec: DC-30..DC-36, DC-51 in specs/discord.md. */
+/** Messages of people: once, in order, also those from a time without the bot. Spec: DI-30..DI-36, DI-51 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -24,7 +24,7 @@ const threadIn = (at: Served.Place, author: Parameters<typeof People.say>[1]) =>
   })
 
 describe("messages of people", () => {
-  Served.law("DC-30: a message that the gateway delivers twice is admitted once", () =>
+  Served.law("DI-30: a message that the gateway delivers twice is admitted once", () =>
     Effect.gen(function* () {
       const at = yield* Served.placeWith({}, makePlan(1, { redelivered: 1_000 }))
       const { world } = at.discord
@@ -37,7 +37,7 @@ describe("messages of people", () => {
     })
   )
 
-  Served.law("DC-32: what was written while the bot was away is admitted once, in order, and the thread says so", () =>
+  Served.law("DI-32: what was written while the bot was away is admitted once, in order, and the thread says so", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world } = at.discord
@@ -60,7 +60,7 @@ describe("messages of people", () => {
     })
   )
 
-  Served.law("DC-51: a person who may not ask changes nothing; one with the role may", () =>
+  Served.law("DI-51: a person who may not ask changes nothing; one with the role may", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { general, world } = at.discord
@@ -80,7 +80,7 @@ describe("messages of people", () => {
     })
   )
 
-  Served.law("DC-33: a member's text names no file", () =>
+  Served.law("DI-33: a member's text names no file", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world } = at.discord
@@ -96,7 +96,7 @@ describe("messages of people", () => {
     })
   )
 
-  Served.law("DC-34: an edited message replaces its waiting prompt, and a deleted one is withdrawn", () =>
+  Served.law("DI-34: an edited message replaces its waiting prompt, and a deleted one is withdrawn", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world } = at.discord
@@ -130,7 +130,7 @@ describe("messages of people", () => {
     })
   )
 
-  Served.law("DC-35: attachments become attachments of the prompt, and one that is too large is named", () =>
+  Served.law("DI-35: attachments become attachments of the prompt, and one that is too large is named", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { world } = at.discord

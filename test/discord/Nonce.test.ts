@@ -8,7 +8,7 @@ const key = FastCheck.record({ sessionID: FastCheck.string(), event: FastCheck.s
 
 describe("Nonces", () => {
   it.prop(
-    "DC-10: a nonce has at most 25 characters, and two posts have the same nonce only if they are the same post",
+    "DI-10: a nonce has at most 25 characters, and two posts have the same nonce only if they are the same post",
     [key, key],
     ([one, other]) => {
       assert.isAtMost(nonceOf(one).length, 25)

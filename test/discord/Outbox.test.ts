@@ -1,4 +1,4 @@
-/** Posts exactly once, through lost replies, restarts and moved clocks. Spec: DC-10..DC-15 in specs/discord.md. */
+/** Posts exactly once, through lost replies, restarts and moved clocks. Spec: DI-10..DI-15 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
@@ -19,7 +19,7 @@ describe("the outbox", () => {
   ]
   for (const [what, fault] of faults) {
     Served.law(
-      `DC-11: an answer whose creation is ${what} is there once, although Discord forgets nonces at once`,
+      `DI-11: an answer whose creation is ${what} is there once, although Discord forgets nonces at once`,
       () =>
         Effect.gen(function* () {
           // Without a nonce window only the search can find the message.
@@ -47,7 +47,7 @@ describe("the outbox", () => {
   }
 
   Served.law(
-    "DC-11: an answer whose reply was lost before a restart beyond the nonce window is there once",
+    "DI-11: an answer whose reply was lost before a restart beyond the nonce window is there once",
     () =>
       Effect.gen(function* () {
         const at = yield* Served.place
@@ -71,7 +71,7 @@ describe("the outbox", () => {
   )
 
   Served.law(
-    "DC-13: the posts of a channel that wait come in order, and each is shown in its last state",
+    "DI-13: the posts of a channel that wait come in order, and each is shown in its last state",
     () =>
       Effect.gen(function* () {
         const at = yield* Served.place
@@ -88,7 +88,7 @@ describe("the outbox", () => {
     slow
   )
 
-  Served.law("DC-14: a second bot on an outbox ends with an error", () =>
+  Served.law("DI-14: a second bot on an outbox ends with an error", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       yield* Served.start(at)
@@ -98,7 +98,7 @@ describe("the outbox", () => {
     })
   )
 
-  Served.law("DC-25: an answer that mentions everyone pings nobody", () =>
+  Served.law("DI-25: an answer that mentions everyone pings nobody", () =>
     Effect.gen(function* () {
       const at = yield* Served.place
       const { general, world } = at.discord
@@ -116,7 +116,7 @@ describe("the outbox", () => {
   )
 
   Served.law(
-    "DC-20: an answer of 30,000 characters is a file with its beginning above, complete",
+    "DI-20: an answer of 30,000 characters is a file with its beginning above, complete",
     () =>
       Effect.gen(function* () {
         const at = yield* Served.place

@@ -1,4 +1,4 @@
-/** The bot's settings, rights and ids. Spec: DC-1, DC-30, DC-50, DC-51 in specs/discord.md. */
+/** The bot's settings, rights and ids. Spec: DI-1, DI-30, DI-50, DI-51 in specs/discord.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import * as Names from "../../packages/discord/src/domain/Names.ts"
@@ -16,7 +16,7 @@ const person = FastCheck.record({ id: FastCheck.constantFrom("1", "2", "5"), rol
 const snowflake = FastCheck.bigInt({ min: 1n, max: (1n << 63n) - 1n }).map(String)
 
 describe("settings", () => {
-  it("DC-50: a file with every key is read, and an unknown key is named with its line", () => {
+  it("DI-50: a file with every key is read, and an unknown key is named with its line", () => {
     const text = `channels:
   "1029384756":
     folder: /work
@@ -40,7 +40,7 @@ describe("settings", () => {
   })
 
   it.prop(
-    "DC-51: a right includes those before it, and nobody has one that no rule gives",
+    "DI-51: a right includes those before it, and nobody has one that no rule gives",
     [settings, person],
     ([given, who]) => {
       const has = (right: Right) => may(given, who, right)
@@ -60,7 +60,7 @@ describe("settings", () => {
 
 describe("ids", () => {
   it.prop(
-    "DC-1, DC-30: threads and messages are found again from the ids of their sessions and prompts",
+    "DI-1, DI-30: threads and messages are found again from the ids of their sessions and prompts",
     [snowflake, snowflake, FastCheck.nat()],
     ([one, other, edit]) => {
       assert.strictEqual(Names.threadOf(Names.sessionOf(one)), one)

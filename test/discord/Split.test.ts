@@ -1,4 +1,4 @@
-/** Splitting texts into messages. Spec: DC-20..DC-25 in specs/discord.md. */
+/** Splitting texts into messages. Spec: DI-20..DI-25 in specs/discord.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { most, split } from "../../packages/discord/src/text/Split.ts"
@@ -36,7 +36,7 @@ const letters = (texts: ReadonlyArray<string>): string =>
 
 describe("Split", () => {
   it.prop(
-    "DC-20: a text in messages is complete and in order, and each has at most 2,000 characters, one of them visible",
+    "DI-20: a text in messages is complete and in order, and each has at most 2,000 characters, one of them visible",
     [text],
     ([given]) => {
       const messages = split(given)
@@ -50,7 +50,7 @@ describe("Split", () => {
   )
 
   it.prop(
-    "DC-21: every message closes the blocks of code that it opens",
+    "DI-21: every message closes the blocks of code that it opens",
     [text],
     ([given]) => {
       for (const message of split(given)) assert.strictEqual(message.split("```").length % 2, 1, message)
@@ -59,7 +59,7 @@ describe("Split", () => {
   )
 
   it.prop(
-    "DC-22: no message ends or begins within a character",
+    "DI-22: no message ends or begins within a character",
     [FastCheck.array(FastCheck.constantFrom("🎉", "a", " "), { minLength: 900, maxLength: 4_000 })],
     ([parts]) => {
       for (const message of split(parts.join(""), 100)) assert.notMatch(message, /\p{Surrogate}/u)
@@ -67,13 +67,13 @@ describe("Split", () => {
     { fastCheck: { numRuns: cases(30) } }
   )
 
-  it("DC-20: a text that fits stays whole, and a longer one is cut between paragraphs", () => {
+  it("DI-20: a text that fits stays whole, and a longer one is cut between paragraphs", () => {
     assert.deepStrictEqual(split("one\n\ntwo"), ["one\n\ntwo"])
     const [a, b] = ["a".repeat(1_200), "b".repeat(1_200)]
     assert.deepStrictEqual(split(`${a}\n\n${b}\n\nend`), [a, `${b}\n\nend`])
   })
 
-  it("DC-21: a block that is cut is closed, and opened again with its language", () => {
+  it("DI-21: a block that is cut is closed, and opened again with its language", () => {
     const lines = Array.from({ length: 300 }, (_, i) => `const x${i} = ${i}`)
     const messages = split(`Look:\n\`\`\`ts\n${lines.join("\n")}\n\`\`\`\nDone.`)
     assert.isAbove(messages.length, 1)
@@ -82,13 +82,13 @@ describe("Split", () => {
     assert.match(messages.at(-1) ?? "", /\n```\nDone\.$/)
   })
 
-  it("DC-23: a block within a block is shown as text of the outer one", () => {
+  it("DI-23: a block within a block is shown as text of the outer one", () => {
     assert.deepStrictEqual(split("````md\n```js\nx\n```\n````"), ["```md\n`\u200b``js\nx\n`\u200b``\n```"])
   })
 })
 
 describe("Publishable", () => {
-  it("DC-24: secrets and control characters are not published, whole or while the text grows", () => {
+  it("DI-24: secrets and control characters are not published, whole or while the text grows", () => {
     const key = `sk-${"a1B2".repeat(10)}`
     assert.notInclude(publishable(`key: ${key}\u0000`, []), key)
     assert.notInclude(publishable("the value is hunter2hunter2", ["hunter2hunter2"]), "hunter2")

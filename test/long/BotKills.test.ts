@@ -11,9 +11,9 @@ const seeded = (shift: number) =>
   )
 
 describe("the bot is killed many times", () => {
-  it.live("DC-12: every answer is shown once, whole and in order, and every message admitted once", () => seeded(0))
+  it.live("DI-12: every answer is shown once, whole and in order, and every message admitted once", () => seeded(0))
 
-  it.live("DC-12: so it is where Discord's clock moves beyond the nonce window before each restart", () =>
+  it.live("DI-12: so it is where Discord's clock moves beyond the nonce window before each restart", () =>
     seeded(10 * 60_000)
   )
 })

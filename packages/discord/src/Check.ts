@@ -1,5 +1,5 @@
 /**
- * Checks that the bot can work before it does: its token, its intents, and its permissions in each channel. Spec: DC-68 in
+ * Checks that the bot can work before it does: its token, its intents, and its permissions in each channel. Spec: DI-68 in
  * specs/discord.md.
  */
 import { PermissionFlagsBits } from "discord.js"

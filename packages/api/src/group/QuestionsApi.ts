@@ -1,4 +1,4 @@
-/** What waits for a person: questions of models, and permissions of tools. Spec: HT-36, HT-37 in specs/http.md. */
+/** What waits for a person: questions of models, and permissions of tools. Spec: HT-1, HT-37 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"

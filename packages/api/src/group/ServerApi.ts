@@ -1,4 +1,4 @@
-/** The server itself. Spec: HT-38 in specs/http.md. */
+/** The server itself. Spec: HT-2, HT-12 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"

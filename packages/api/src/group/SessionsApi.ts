@@ -1,5 +1,5 @@
 /**
- * Sessions: create, find, change, remove. Each endpoint is the verb of the same name of `Sessions` (core). Spec: HT-30 in
+ * Sessions: create, find, change, remove. Each endpoint is the verb of the same name of `Sessions` (core). Spec: HT-1 in
  * specs/http.md.
  */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"

@@ -1,4 +1,4 @@
-/** What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-31 in specs/http.md. */
+/** What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-1 in specs/http.md. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"

@@ -1,6 +1,6 @@
 /**
  * Work of a session: prompts, runs, branches, undo. A request that waits for work returns after some time even if the work goes
- * on: repeat it. Spec: HT-32..HT-35 in specs/http.md.
+ * on: repeat it. Spec: HT-1, HT-13, HT-14 in specs/http.md.
  */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"

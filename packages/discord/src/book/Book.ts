@@ -1,5 +1,5 @@
 /**
- * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DC-2 in
+ * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DI-2 in
  * specs/discord.md.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"

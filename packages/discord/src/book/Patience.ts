@@ -1,4 +1,4 @@
-/** Says when a server is asked again, and after which pauses. Pure. Spec: DC-3 in specs/discord.md. */
+/** Says when a server is asked again, and after which pauses. Pure. Spec: DI-3 in specs/discord.md. */
 import { Schedule } from "effect"
 
 const away = ["ServerUnreachable", "LogUnavailable", "Stopping", "TooManyRequests"]

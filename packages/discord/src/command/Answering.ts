@@ -1,4 +1,4 @@
-/** Answers interactions: a first answer within three seconds, and its change later. Spec: DC-42 in specs/discord.md. */
+/** Answers interactions: a first answer within three seconds, and its change later. Spec: DI-42 in specs/discord.md. */
 import { ComponentType, MessageFlags, TextInputStyle } from "discord.js"
 import { Context, Effect } from "effect"
 import type { QuestionItem } from "@daybook/core/domain/Question"

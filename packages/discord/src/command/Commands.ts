@@ -1,4 +1,4 @@
-/** The slash commands as Discord knows them, and who may use them. Pure. Spec: DC-40, DC-41 in specs/discord.md. */
+/** The slash commands as Discord knows them, and who may use them. Pure. Spec: DI-40, DI-41 in specs/discord.md. */
 import { ApplicationCommandOptionType, InteractionContextType } from "discord.js"
 import type { Right } from "../trust/Rights.ts"
 

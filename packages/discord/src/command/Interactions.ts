@@ -1,6 +1,6 @@
 /**
  * Decides who may use a command or press a button, and lets it be done. Each interaction runs on its own: `/stop` does not
- * wait behind messages. Spec: DC-40..DC-45, DC-51 in specs/discord.md.
+ * wait behind messages. Spec: DI-40..DI-45, DI-51 in specs/discord.md.
  */
 import { Effect, FiberSet, type Scope } from "effect"
 import type { Inbox } from "../inbox/Inbox.ts"

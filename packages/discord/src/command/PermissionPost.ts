@@ -1,4 +1,4 @@
-/** Shows a permission that a call waits for, and its end. Pure. Spec: DC-44 in specs/discord.md. */
+/** Shows a permission that a call waits for, and its end. Pure. Spec: DI-44 in specs/discord.md. */
 import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
 import type { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import type { Body, Button } from "../post/Post.ts"

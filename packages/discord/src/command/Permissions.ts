@@ -1,6 +1,6 @@
 /**
  * Shows the permissions that calls wait for. They are not events: while a session runs, the bot asks the server which are
- * open. Spec: DC-44 in specs/discord.md.
+ * open. Spec: DI-44 in specs/discord.md.
  */
 import { Effect, Schedule } from "effect"
 import { Book } from "../book/Book.ts"

@@ -1,4 +1,4 @@
-/** Does what buttons, menus and forms of posts say. Spec: DC-43..DC-45 in specs/discord.md. */
+/** Does what buttons, menus and forms of posts say. Spec: DI-43..DI-45 in specs/discord.md. */
 import { Context, Effect, Either, Schema } from "effect"
 import { Book } from "../book/Book.ts"
 import { Outbox } from "../outbox/Outbox.ts"

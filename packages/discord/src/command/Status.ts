@@ -1,4 +1,4 @@
-/** The texts of `/status`, `/summary` and `/budget`. Pure. Spec: DC-41, DC-66 in specs/discord.md. */
+/** The texts of `/status`, `/summary` and `/budget`. Pure. Spec: DI-41, DI-66 in specs/discord.md. */
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { TodoItem } from "@daybook/log/domain/Todo"
 import type { Budget } from "@daybook/log/domain/Values"

@@ -1,4 +1,4 @@
-/** Does what slash commands say. Spec: DC-40, DC-41 in specs/discord.md. */
+/** Does what slash commands say. Spec: DI-40, DI-41 in specs/discord.md. */
 import { Effect } from "effect"
 import type { Budget } from "@daybook/log/domain/Values"
 import { Book } from "../book/Book.ts"

@@ -1,6 +1,6 @@
 /**
  * Derives the ids of sessions and prompts from Discord's ids, so that a message that comes twice is the same prompt and no
- * table maps them. Pure. Spec: DC-1, DC-30 in specs/discord.md.
+ * table maps them. Pure. Spec: DI-1, DI-30 in specs/discord.md.
  */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"

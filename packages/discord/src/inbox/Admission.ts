@@ -1,6 +1,6 @@
 /**
  * Admits messages of people as prompts, and opens the threads of those that mention the bot. Every step can be repeated: ids
- * derive from the message, so a message that comes twice changes nothing. Spec: DC-30..DC-36 in specs/discord.md.
+ * derive from the message, so a message that comes twice changes nothing. Spec: DI-30..DI-36 in specs/discord.md.
  */
 import type * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Metric } from "effect"

@@ -1,4 +1,4 @@
-/** Reads the attachments of a message for its prompt, within limits. Spec: DC-35 in specs/discord.md. */
+/** Reads the attachments of a message for its prompt, within limits. Spec: DI-35 in specs/discord.md. */
 import * as HttpClient from "@effect/platform/HttpClient"
 import { Effect, Stream } from "effect"
 import type { PromptInput } from "@daybook/log/domain/Values"

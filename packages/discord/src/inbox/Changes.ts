@@ -1,6 +1,6 @@
 /**
  * Follows edits and deletions of messages while their prompts wait: a deleted one is withdrawn, an edited one is withdrawn
- * and admitted anew. What the model has seen stays. Spec: DC-34 in specs/discord.md.
+ * and admitted anew. What the model has seen stays. Spec: DI-34 in specs/discord.md.
  */
 import { Effect } from "effect"
 import type { MessageID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,6 @@
 /**
  * Handles the messages of people: those that the gateway reports, and those that were written while the bot was away. Each
- * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DC-30..DC-36 in
+ * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DI-30..DI-36 in
  * specs/discord.md.
  */
 import { Deferred, Effect, type Scope } from "effect"

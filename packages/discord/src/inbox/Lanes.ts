@@ -1,4 +1,4 @@
-/** Runs work in the order in which it was added, per key; keys are independent. Spec: DC-31 in specs/discord.md. */
+/** Runs work in the order in which it was added, per key; keys are independent. Spec: DI-31 in specs/discord.md. */
 import { Effect, FiberSet, type Scope } from "effect"
 
 export interface Lanes<E, R> {

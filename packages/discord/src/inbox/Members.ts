@@ -1,4 +1,4 @@
-/** Finds the roles of a message's author: messages that are fetched do not have them. Spec: DC-51 in specs/discord.md. */
+/** Finds the roles of a message's author: messages that are fetched do not have them. Spec: DI-51 in specs/discord.md. */
 import { Effect } from "effect"
 import { rights } from "../trust/Rights.ts"
 import type { ChannelSettings } from "../trust/Settings.ts"

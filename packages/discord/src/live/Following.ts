@@ -1,5 +1,5 @@
 /**
- * Follows the events of all sessions into the outbox, and the texts that are being written. Spec: DC-13, DC-17 in
+ * Follows the events of all sessions into the outbox, and the texts that are being written. Spec: DI-13, DI-17 in
  * specs/discord.md.
  */
 import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Keeps what the bot intends to publish, what Discord shows of it, and how far it has read, in one database. A change of
- * what is intended and the cursor of its events are one transaction. Spec: DC-10..DC-13 in specs/discord.md,
+ * what is intended and the cursor of its events are one transaction. Spec: DI-10..DI-13 in specs/discord.md,
  * specs/decisions/0069-discord-outbox.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"

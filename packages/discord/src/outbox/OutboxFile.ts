@@ -1,6 +1,6 @@
 /**
- * Opens the bot's own database and holds SQLite's exclusive lock on it: two bots on one outbox would post twice. Spec: DC-10,
- * DC-11 in specs/discord.md.
+ * Opens the bot's own database and holds SQLite's exclusive lock on it: two bots on one outbox would post twice. Spec: DI-10,
+ * DI-11 in specs/discord.md.
  */
 import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"

@@ -1,4 +1,4 @@
-/** The records of the outbox, as it returns them. Spec: DC-10..DC-13, DC-40, DC-44 in specs/discord.md. */
+/** The records of the outbox, as it returns them. Spec: DI-10..DI-13, DI-40, DI-44 in specs/discord.md. */
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Delivery } from "@daybook/log/domain/Values"
 import type { Body, Target } from "../post/Post.ts"

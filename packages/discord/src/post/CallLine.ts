@@ -1,4 +1,4 @@
-/** Shows a tool call as one line. Pure. Spec: DC-26 in specs/discord.md. */
+/** Shows a tool call as one line. Pure. Spec: DI-26 in specs/discord.md. */
 import { line, publishable } from "../text/Publishable.ts"
 
 /** What says most about a call, in this order. */

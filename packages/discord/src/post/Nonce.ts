@@ -1,6 +1,6 @@
 /**
  * Gives each post a nonce: Discord creates no second message with the same nonce and author within a few minutes. Spec:
- * DC-10 in specs/discord.md.
+ * DI-10 in specs/discord.md.
  */
 import { createHash } from "node:crypto"
 

@@ -1,4 +1,4 @@
-/** Defines what the bot publishes: messages and reactions. Pure. Spec: DC-10..DC-29 in specs/discord.md. */
+/** Defines what the bot publishes: messages and reactions. Pure. Spec: DI-13..DI-26 in specs/discord.md. */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { QuestionItem } from "@daybook/core/domain/Question"

@@ -1,6 +1,6 @@
 /**
  * Folds the events of a session into what its thread shows. An event outside of a run publishes nothing: it repeats the
- * history of a fork. Pure. Spec: DC-14..DC-19 in specs/discord.md.
+ * history of a fork. Pure. Spec: DI-14..DI-19 in specs/discord.md.
  */
 import { Schema } from "effect"
 import { QuestionItems } from "@daybook/core/domain/Question"

@@ -1,4 +1,4 @@
-/** Shows the questions of a model, and their answers. Pure. Spec: DC-43 in specs/discord.md. */
+/** Shows the questions of a model, and their answers. Pure. Spec: DI-43 in specs/discord.md. */
 import type { QuestionItem } from "@daybook/core/domain/Question"
 import { clip, line, publishable } from "../text/Publishable.ts"
 import type { Body, Button, Menu } from "./Post.ts"

@@ -1,7 +1,7 @@
 /**
  * Finds the message that an attempt made whose end is unknown. Of each channel at most one attempt is open, and the bot
  * writes there only through its outbox and in answers to interactions: so the message is the one of the bot, behind the
- * attempt's anchor, that is no post yet. Spec: DC-11, DC-12 in specs/discord.md, specs/decisions/0069-discord-outbox.md.
+ * attempt's anchor, that is no post yet. Spec: DI-11, DI-12 in specs/discord.md, specs/decisions/0069-discord-outbox.md.
  */
 import { Context, Effect } from "effect"
 import { Outbox } from "../outbox/Outbox.ts"

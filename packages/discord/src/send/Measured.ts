@@ -1,4 +1,4 @@
-/** Defines the metrics of the bot. Spec: DC-67 in specs/discord.md. */
+/** Defines the metrics of the bot. Spec: DI-67 in specs/discord.md. */
 import { Metric } from "effect"
 
 export const posts = Metric.counter("daybook_discord_posts", {

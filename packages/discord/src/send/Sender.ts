@@ -1,6 +1,6 @@
 /**
  * Sends what is due: the posts of a channel in order, its reactions beside them, and channels independently. A request that
- * may have been done is looked for before it is repeated. Spec: DC-10..DC-13, DC-60..DC-66 in specs/discord.md.
+ * may have been done is looked for before it is repeated. Spec: DI-10..DI-13, DI-60..DI-66 in specs/discord.md.
  */
 import { Context, Duration, Effect, FiberSet, Layer, Metric, Queue, Random } from "effect"
 import type { OutboxFailed } from "../outbox/OutboxFile.ts"

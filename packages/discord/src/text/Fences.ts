@@ -1,6 +1,6 @@
 /**
  * Reads a text as paragraphs and blocks of code. Discord knows only fences of three backticks: other fences become such
- * ones, and backticks that would end a block early are parted by an invisible character. Pure. Spec: DC-20..DC-23.
+ * ones, and backticks that would end a block early are parted by an invisible character. Pure. Spec: DI-20..DI-23.
  */
 
 /** A paragraph, or the lines of a block of code. */

@@ -1,4 +1,4 @@
-/** Prepares texts of sessions for publication: without secrets and control characters. Pure. Spec: DC-24, DC-25. */
+/** Prepares texts of sessions for publication: without secrets and control characters. Pure. Spec: DI-24, DI-25. */
 import { redactSecrets } from "@daybook/log/support/Redaction"
 
 /** Discord drops some control characters; without them a message comes back as it was sent. */

@@ -1,6 +1,6 @@
 /**
  * Splits a text into messages of at most 2,000 characters: between paragraphs and blocks of code, else between lines, else
- * within a line. A block that is cut is closed, and opened again in the next message. Pure. Spec: DC-20..DC-23.
+ * within a line. A block that is cut is closed, and opened again in the next message. Pure. Spec: DI-20..DI-23.
  */
 import { fence, type Unit, units } from "./Fences.ts"
 

@@ -1,4 +1,4 @@
-/** Decides who may do what in a channel. Pure. Spec: DC-51 in specs/discord.md. */
+/** Decides who may do what in a channel. Pure. Spec: DI-51 in specs/discord.md. */
 import type { ChannelSettings, People } from "./Settings.ts"
 
 /** What a person can be allowed to do; each includes those before it. */

@@ -1,6 +1,6 @@
 /**
  * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. A request
- * is never repeated here: who asked for it knows whether it may be. Spec: DC-60, DC-70 in specs/discord.md.
+ * is never repeated here: who asked for it knows whether it may be. Spec: DI-60 in specs/discord.md.
  */
 import {
   ActivityType,

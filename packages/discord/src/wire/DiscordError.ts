@@ -1,4 +1,4 @@
-/** Why Discord did not do what a request asked, by what the bot does next. Spec: DC-60..DC-66 in specs/discord.md. */
+/** Why Discord did not do what a request asked, by what the bot does next. Spec: DI-60..DI-66 in specs/discord.md. */
 import { DiscordAPIError, HTTPError, RateLimitError } from "discord.js"
 import { Match, Predicate, Schema } from "effect"
 

@@ -1,4 +1,4 @@
-/** The requests that create, change, find and read messages. Spec: DC-10..DC-13, DC-25, DC-27 in specs/discord.md. */
+/** The requests that create, change, find and read messages. Spec: DI-10..DI-13, DI-25 in specs/discord.md. */
 import { ButtonStyle, ComponentType } from "discord.js"
 import { Context, Effect, Schema } from "effect"
 import type { Body, Button, Menu } from "../post/Post.ts"

@@ -1,4 +1,4 @@
-/** What the bot reads of Discord's messages and events, as schemas. Other fields are ignored. Spec: DC-70 in specs/discord.md. */
+/** What the bot reads of Discord's messages and events, as schemas. Other fields are ignored. Spec: DI-30 in specs/discord.md. */
 import { Either, Schema } from "effect"
 import { Snowflake } from "../domain/Names.ts"
 

@@ -5,7 +5,7 @@
  *   crc(a + b) = behind(crc(a), length of b) ^ crc(b)        a row's checksum = behind(its hash, length) ^ crc(payload)
  *
  * So the CRC of the joined payloads follows from hashes, lengths and checksums. One changed row always changes it.
- * Several changed rows escape it as rarely as one row escapes its own checksum. Spec: ST-53 in specs/storage.md.
+ * Several changed rows escape it as rarely as one row escapes its own checksum. Spec: LG-63 in specs/log.md.
  */
 import { crc32 } from "node:zlib"
 import { sum } from "./Checksum.ts"
