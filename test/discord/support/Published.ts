@@ -33,9 +33,18 @@ const settledTexts = (events: ReadonlyArray<SessionEvent>) =>
 const ofBot = ({ world }: Guild, thread: Channel) =>
   visible(thread).filter(({ author, type }) => author.id === world.bot.id && type === 0)
 
+/** The texts of the bot's messages. A long text is a file behind a message with its beginning, which it repeats. */
+const shownTexts = (guild: Guild, thread: Channel): ReadonlyArray<string> =>
+  ofBot(guild, thread).reduce<ReadonlyArray<string>>((texts, { attachments: [file], content }) => {
+    if (file === undefined) return [...texts, content]
+    const whole = Buffer.from(file.bytes).toString("utf8")
+    const beginning = linesOf(texts.slice(-1))
+    const isRepeated = beginning.every((line, index) => linesOf([whole])[index] === line)
+    return [...(isRepeated ? texts.slice(0, -1) : texts), whole]
+  }, [])
+
 /** The lines of answers that a thread shows, in its order. */
-export const shownLines = (guild: Guild, thread: Channel): ReadonlyArray<string> =>
-  linesOf(ofBot(guild, thread).map(({ content }) => content))
+export const shownLines = (guild: Guild, thread: Channel): ReadonlyArray<string> => linesOf(shownTexts(guild, thread))
 
 /** The numbers of the asks that a log admitted, in order. */
 const admittedAsks = (events: ReadonlyArray<SessionEvent>) =>
@@ -54,7 +63,9 @@ export const check = (guild: Guild, asked: ReadonlyMap<string, ReadonlyArray<num
       assert.deepStrictEqual(shownLines(guild, thread), linesOf(settledTexts(events)), `answers in ${thread.id}`)
       assert.deepStrictEqual(admittedAsks(events), asked.get(thread.id) ?? [], `prompts of ${thread.id}`)
       const calls = events.filter(({ type }) => type === "session.next.tool.called").length
-      const notes = ofBot(guild, thread).filter(({ content }) => linesOf([content]).length === 0)
+      const notes = ofBot(guild, thread).filter(
+        ({ attachments, content }) => attachments.length === 0 && linesOf([content]).length === 0
+      )
       const shownCalls = notes.filter(({ content }) => /^(?:🔧|✅|❌|⏹|❓)/u.test(content))
       assert.strictEqual(shownCalls.length, calls, `calls in ${thread.id}`)
       const others = notes.filter((note) => !shownCalls.includes(note) && !note.content.startsWith("-# "))
