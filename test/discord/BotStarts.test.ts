@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { GatewayIntentBits } from "discord.js"
 import { Effect } from "effect"
+import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import * as BotProcess from "./support/BotProcess.ts"
 import type { Fault } from "./support/Faults.ts"
 import * as Guild from "./support/Guild.ts"
@@ -82,6 +83,40 @@ it.scopedLive(
       yield* during(guild, later)
       yield* Published.check(guild, asked)
     })
+)
+
+it.scopedLive("DI-31: a bot that ended between opening a thread and its first prompt admits that one first", () =>
+  Effect.gen(function* () {
+    const guild = yield* Guild.make(quick)
+    const { ann, discord, order, world } = guild
+    world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "silent" } })
+    const asked = new Map<string, Array<number>>()
+    const opened = Effect.gen(function* () {
+      const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
+      asked.set(id, [1, 2])
+      yield* discord.when("the thread", ({ channels }) => channels.has(id))
+      return world.channels.get(id) ?? assert.fail("there is a thread")
+    })
+    const thread = yield* during(guild, opened)
+    // The step that it would have done next.
+    yield* Effect.scoped(
+      Effect.flatMap(Outbox.make({ filename: order.outbox }), ({ addPlace }) =>
+        addPlace(thread.id, discord.general.id, thread.id)
+      )
+    )
+    People.say(world, ann, thread, promptOf(2, "short"))
+    // The channel is read later than the thread could be.
+    world.faults.scripted.push({
+      method: "GET",
+      path: new RegExp(`/${discord.general.id}/messages`),
+      fault: { kind: "refused" }
+    })
+    yield* during(
+      guild,
+      discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+    )
+    yield* Published.check(guild, asked)
+  })
 )
 
 it.scopedLive("DI-32: a thread in which Discord failed before the bot ended is read after it, too", () =>

@@ -76,15 +76,19 @@ export const make = Effect.fn("Inbox.make")(function* (
           )
     )
 
-  /** Opens a thread. If it was open, what was missed in it comes before what is written there from now on. */
+  /**
+   * Opens a thread; its lane waits for that, so that the prompt it begins with is the first one. If it was open, what was
+   * missed in it comes before what is written there from now on.
+   */
   const opening = <E, R>(id: string, open: (wasOpen: Effect.Effect<void>) => Effect.Effect<void, E, R>) =>
-    Effect.flatMap(Deferred.make<void>(), (isKnown) => {
-      const missedThere = Effect.flatMap(outbox.place(id), (place) =>
-        place === undefined ? Effect.void : catchUpOn(id)
-      )
-      return open(lanes.add(id, Effect.zipRight(Deferred.await(isKnown), missedThere))).pipe(
-        Effect.ensuring(Deferred.succeed(isKnown, undefined))
-      )
+    Effect.gen(function* () {
+      const isBegun = yield* Deferred.make<void>()
+      let isOpen = false
+      const missedThere = Effect.gen(function* () {
+        if (isOpen && (yield* outbox.place(id)) !== undefined) yield* catchUpOn(id)
+      })
+      yield* lanes.add(id, Effect.zipRight(Deferred.await(isBegun), missedThere))
+      yield* Effect.ensuring(open(Effect.sync(() => void (isOpen = true))), Deferred.succeed(isBegun, undefined))
     })
 
   /** Handles a message of a channel or thread whose place is known. */
@@ -228,14 +232,24 @@ export const make = Effect.fn("Inbox.make")(function* (
   )
 
   const catchUp = Effect.gen(function* () {
-    const threads = (yield* outbox.places)
+    const places = yield* outbox.places
+    const threads = places
       .filter(({ closed, parent }) => closed === 0 && parent !== null && settings.channels[parent] !== undefined)
       .toSorted((a, b) => (BigInt(a.last ?? a.channel) < BigInt(b.last ?? b.channel) ? 1 : -1))
       .slice(0, mostThreads)
-      .map(({ channel }) => channel)
-    yield* Effect.forEach([...Object.keys(settings.channels), ...threads], (channel) =>
-      lanes.add(channel, catchUpOn(channel))
-    )
+    /** By channel: its last handled message, and the end of its own reading. */
+    const roots = new Map<string, readonly [last: string | null, isRead: Deferred.Deferred<void>]>()
+    for (const channel of Object.keys(settings.channels)) {
+      const isRead = yield* Deferred.make<void>()
+      roots.set(channel, [places.find((place) => place.channel === channel)?.last ?? null, isRead])
+      yield* lanes.add(channel, Effect.ensuring(catchUpOn(channel), Deferred.succeed(isRead, undefined)))
+    }
+    for (const { channel, parent } of threads) {
+      const root = roots.get(parent ?? "")
+      // A thread has the id of its first message. If that one was not handled to its end, its prompt comes first.
+      const isBegun = root === undefined || isHandled(root[0], channel) ? Effect.void : Deferred.await(root[1])
+      yield* lanes.add(channel, Effect.zipRight(isBegun, catchUpOn(channel)))
+    }
     for (const edit of yield* outbox.edits) {
       yield* changed(
         edit.channel,
