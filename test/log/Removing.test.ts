@@ -14,6 +14,7 @@ import * as Backup from "../../packages/log/src/maintenance/Backup.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Stats from "../../packages/log/src/maintenance/Stats.ts"
 import { end } from "../../packages/log/src/testing/FeedContract.ts"
+import * as Database from "../../packages/log/src/storage/Database.ts"
 import { logAt, memoryLog, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"
 import { plant, sentence, tracesIn } from "./support/Traces.ts"
@@ -142,13 +143,13 @@ it.scopedLive("LG-52: a removal that stopped after any step is finished by the n
     for (const steps of [0, 1, 2]) {
       const [filename, id, other] = [yield* temporaryDatabase, session(), session()]
       const folder = join(filename, "..")
+      yield* Effect.zipRight(begin(other), plant(id, other, 250)).pipe(Effect.provide(logAt(filename)))
+      // Without a log, whose sweep would go on with the removal.
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* begin(other)
-        yield* plant(id, other, 250)
         yield* removeSession(sql, id)
         for (let n = 0; n < steps; n++) assert.isTrue(yield* continueRemoval(sql))
-      }).pipe(Effect.provide(logAt(filename)))
+      }).pipe(Effect.provide(Database.layer({ filename })))
       assert.strictEqual(steps < 2, Object.keys(tracesIn(folder)).length > 0)
       yield* Effect.gen(function* () {
         const log = yield* EventLog
