@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Loopback from "../discord/support/Loopback.ts"
 import * as People from "../discord/support/People.ts"
-import { visible } from "../discord/support/World.ts"
+import { visible, type World } from "../discord/support/World.ts"
 import { build } from "./support/Bundle.ts"
 import { type Place, place } from "./support/Process.ts"
 
@@ -26,6 +26,15 @@ const setting = Effect.gen(function* () {
   return { discord, here, env, words, settings }
 })
 
+/** The end of the offline model's answer to a greeting. */
+const answerEnd = "README.md."
+
+/** What a thread shows; nothing while it is not open. */
+const textsOf = (world: World, thread: string): ReadonlyArray<string> => {
+  const channel = world.channels.get(thread)
+  return channel === undefined ? [] : visible(channel).map(({ content }) => content)
+}
+
 const started = (here: Place, words: ReadonlyArray<string>, env: Record<string, string>) =>
   Effect.gen(function* () {
     const bot = yield* here.start(words, { env })
@@ -43,23 +52,21 @@ describe("discord", () => {
         const first = yield* started(here, words, env)
         const ann = People.join(world, "ann")
         const message = People.say(world, ann, general, `<@${world.bot.id}> Hello`)
-        yield* discord.when("an answer", () => (message.reactions.get("✅")?.size ?? 0) > 0)
+        // Posts and reactions do not wait for each other.
+        yield* discord.when("an answer", () => {
+          const text = textsOf(world, message.id).at(-1) ?? ""
+          return text.endsWith(answerEnd) && (message.reactions.get("✅")?.size ?? 0) > 0
+        })
         const thread = world.channels.get(message.id)
         if (thread === undefined) return assert.fail("there is no thread")
-        const posted = visible(thread).map(({ content }) => content)
-        assert.isAbove(posted.length, 0)
+        const posted = textsOf(world, message.id)
         yield* first.signal("SIGTERM")
         const { code, stderr } = yield* first.ended
         assert.deepStrictEqual([code, stderr], [0, ""])
         yield* started(here, words, env)
         const next = People.say(world, ann, thread, "Again")
         yield* discord.when("a second answer", () => (next.reactions.get("✅")?.size ?? 0) > 0)
-        assert.deepStrictEqual(
-          visible(thread)
-            .map(({ content }) => content)
-            .slice(0, posted.length),
-          posted
-        )
+        assert.deepStrictEqual(textsOf(world, message.id).slice(0, posted.length), posted)
       })
   )
 

@@ -72,7 +72,7 @@ describe("--server", () => {
   it.scopedLive("CL-304: what a server does not offer, and a server that does not answer, are said in a sentence", () =>
     Effect.gen(function* () {
       const { here, over, url } = yield* served
-      for (const words of [["doctor"], ["prune"], ["stats"], ["agents"], ["trust"]]) {
+      for (const words of [["doctor"], ["prune"], ["backup", "copy.db"], ["agents"], ["trust"]]) {
         const { code, stderr } = yield* over(...words)
         assert.strictEqual(code, 2, words.join(" "))
         assert.include(stderr, "needs the database", words.join(" "))
