@@ -48,7 +48,7 @@ describe.runIf(hasChromium)("answers in the inspector", () => {
       yield* act(() => page.getByRole("button", { name: "Answer", exact: true }).click())
       yield* act(() => page.getByText("The model goes on.").waitFor())
       assert.deepEqual(yield* Effect.flatMap(Sessions, (sessions) => sessions.questions(id)), [])
-      assert.strictEqual(yield* act(() => page.getByText("Which colour?").locator("visible=true").count()), 0)
+      yield* act(() => page.getByText("Which colour?").locator("visible=true").waitFor({ state: "detached" }))
     }).pipe(Effect.provide(served))
   )
 
