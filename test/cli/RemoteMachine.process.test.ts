@@ -11,8 +11,9 @@ beforeAll(() => void build())
 it.scopedLive("CL-303, HT-55: stats prints over a server what it prints on its database", () =>
   Effect.gen(function* () {
     const here = yield* place
+    // Before the server starts, so that nothing is written while both are compared.
+    yield* here.run(["prompt", "--session", "fix", "say one"])
     const words = yield* serveAt(here)
-    yield* here.run([...words, "prompt", "--session", "fix", "say one"])
     for (const given of [["stats"], ["stats", "--json", "--exact"], ["stats", "fix"], ["stats", "fix", "--json"]]) {
       const [remote, local] = [yield* here.run([...words, ...given]), yield* here.run(given)]
       assert.deepStrictEqual(remote, local, given.join(" "))
