@@ -18,7 +18,7 @@ const needed = {
   "Attach Files": PermissionFlagsBits.AttachFiles
 } as const
 
-/** What is wrong in a channel; nothing if the bot can work there. */
+/** The problem of a channel; undefined if the bot can work there. */
 export interface Finding {
   readonly channel: string
   readonly problem: string | undefined

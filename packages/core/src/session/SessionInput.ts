@@ -44,7 +44,7 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const expander = yield* PromptExpander
   const hooks = yield* HostRequests
 
-  /** The expansion of a prompt. Most refer to nothing, and then nobody looks at the session. */
+  /** The expansion of a prompt. The session is read only if the prompt refers to something. */
   const expansionOf = Effect.fnUntraced(function* ({ expand = true, sessionID }: PromptOptions, asked: PromptInput) {
     const refers = expand && mayRefer(asked)
     if (!refers && !hooks.readsPrompts()) return undefined

@@ -32,7 +32,7 @@ const details = (subject: PermissionSubject): string => {
 /** More than this is a file. */
 const mostShown = 1_400
 
-/** The question: a person sees all of what is asked. */
+/** The question, in full. */
 export const permissionBody = (
   { always, notes, permission, resources, subject, title, tool }: OpenPermission,
   secrets: ReadonlyArray<string>
@@ -62,7 +62,7 @@ const words: Readonly<Record<string, string>> = {
   decline: "🛑 Declined"
 }
 
-/** A permission that somebody decided in Discord. */
+/** A permission that was decided in Discord. */
 export const decidedBody = (decision: string, by: string): Body => ({
   content: `🔐 ${words[decision] ?? decision} by <@${by}>`
 })

@@ -91,7 +91,7 @@ const status = ({ id }: Thread) =>
     })
   })
 
-/** `/status` in a channel: what is wrong there. */
+/** Answers `/status` in a channel with its problems. */
 export const channelStatus = (channel: string) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
