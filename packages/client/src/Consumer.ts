@@ -31,7 +31,7 @@ export interface Options<E, R, E2> {
   readonly follow?: boolean | undefined
   /**
    * Applies events, in order. The cursor is stored afterwards, so a crash in between delivers them again: use their
-   * positions as idempotency keys. With `SqlStorage`, what it writes in the same database is stored with the cursor.
+   * positions as idempotency keys. With `SqlStorage`, its writes to the same database and the cursor are one transaction.
    */
   readonly apply: (events: NonEmptyReadonlyArray<SessionEvent>) => Effect.Effect<unknown, E, R>
   readonly storage: Storage<E2>

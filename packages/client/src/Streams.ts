@@ -70,7 +70,7 @@ export const make = (
   giveUpAfter: Duration.DurationInput,
   head: Streams["head"]
 ): Streams => {
-  // There is no session under an id of another form.
+  // An id of another form names no session.
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
     sessionID === undefined || isSessionID(sessionID)
       ? Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)

@@ -1,4 +1,4 @@
-/** Asks a server what it knows besides sessions: figures of its database, limits of sessions, live shells. Spec: CL-303 in specs/cli.md. */
+/** Asks a server for figures of its database, limits of sessions, and its live shells. Spec: CL-303 in specs/cli.md. */
 import { Effect } from "effect"
 import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

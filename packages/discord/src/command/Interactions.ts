@@ -60,7 +60,7 @@ export const make = Effect.fn("Interactions.make")(function* ({
       if (place === undefined) return yield* Answering.refuse(discord, interaction, "I do not work in this channel.")
       if (type !== 2) {
         const press = yield* Presses.source(interaction)
-        if (press === undefined) return yield* Answering.refuse(discord, interaction, "This is no longer known.")
+        if (press === undefined) return yield* Answering.refuse(discord, interaction, "This button no longer works.")
         if (!may(place.settings, person, Presses.rightOf(press.target))) {
           return yield* Answering.refuse(discord, interaction, notAllowed)
         }

@@ -35,7 +35,7 @@ const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
     Effect.mapError((error) => (typeof error === "string" ? error : "it could not be downloaded"))
   )
 
-/** The attachments in order. What is missing is said in the prompt. */
+/** The attachments in order. The prompt names those that are missing. */
 export const read = (
   attachments: ReadonlyArray<Attachment>
 ): Effect.Effect<ReadonlyArray<Read>, never, HttpClient.HttpClient> =>

@@ -32,7 +32,7 @@ export interface Inbox {
   readonly deleted: (channel: string, ids: ReadonlyArray<string>) => Effect.Effect<void>
   /** Finds the place in channels that are read for the first time, before the gateway is opened. */
   readonly begin: Effect.Effect<void, OutboxFailed | DiscordError>
-  /** Reads what was written since the last handled message. */
+  /** Reads the messages after the last handled one. */
   readonly catchUp: Effect.Effect<void, OutboxFailed>
   /** Opens the thread of a message of the bot. */
   readonly begun: (beginning: Beginning) => Effect.Effect<void>
@@ -77,8 +77,8 @@ export const make = Effect.fn("Inbox.make")(function* (
     )
 
   /**
-   * Opens a thread; its lane waits for that, so that the prompt it begins with is the first one. If it was open, what was
-   * missed in it comes before what is written there from now on.
+   * Opens a thread. Its lane waits until the first prompt is admitted. If the thread was open before, the messages that the
+   * bot missed there are handled first.
    */
   const opening = <E, R>(id: string, open: (wasOpen: Effect.Effect<void>) => Effect.Effect<void, E, R>) =>
     Effect.gen(function* () {

@@ -57,7 +57,7 @@ const growing = (session: SessionID, since: number, secrets: ReadonlyArray<strin
       )
     )
   }).pipe(
-    // What is not shown while it is written is shown when it is settled.
+    // A text that was not shown while it grew is shown when it is settled.
     Effect.catchAll((error) => Effect.logDebug(`texts of ${session} are not followed: ${String(error)}`))
   )
 

@@ -8,7 +8,7 @@ export interface DuePost {
   readonly id: number
   readonly nonce: string
   readonly body: Body
-  /** The body of an attempt to create it, of which nobody knows whether it succeeded. */
+  /** The body of an attempt to create it whose result is unknown. */
   readonly attempt: Body | undefined
   /** Every message that the attempt may have made is later than this one. */
   readonly anchor: string | undefined
