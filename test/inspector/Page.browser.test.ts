@@ -166,23 +166,6 @@ describe.runIf(hasChromium)("the inspector", () => {
       })
     )
 
-    it.scoped("IP-21: Alt with arrows changes the view and the session", () =>
-      Effect.gen(function* () {
-        yield* Sample.store("ses_alt", Sample.rich("alt"))
-        const { page } = yield* visit("/sessions/ses_alt/transcript")
-        yield* act(() => page.locator('.session[aria-current="page"]').waitFor())
-        yield* act(() => page.keyboard.press("Alt+ArrowRight"))
-        yield* shows(page, views.timeline)
-        yield* act(() => page.keyboard.press("Alt+ArrowLeft"))
-        yield* shows(page, views.transcript)
-        const before = page.url()
-        yield* act(() => page.keyboard.press("Alt+ArrowDown"))
-        yield* act(() => page.waitForURL((url) => String(url) !== before))
-        yield* act(() => page.keyboard.press("Alt+ArrowUp"))
-        yield* act(() => page.waitForURL(before))
-      })
-    )
-
     it.scoped("IP-20: a narrow screen shows the list, then the session, without scrolling sideways", () =>
       Effect.gen(function* () {
         yield* Sample.store("ses_narrow", Sample.rich("narrow"))

@@ -50,6 +50,8 @@ export class OpenSession {
   readonly #abort = new AbortController()
   readonly #refresh: () => void
   #filter = new AbortController()
+  /** Permissions that were decided here: a list that was asked for before may still have them. */
+  readonly #decided = new Set<string>()
 
   constructor(api: Api, id: string) {
     this.api = api
@@ -174,7 +176,12 @@ export class OpenSession {
   /** Answers a call that waits for permission. */
   async decide(ask: string, decision: unknown): Promise<void> {
     await this.api.send("POST", `${this.path}/permissions/${encodeURIComponent(ask)}`, decision)
-    this.permissions.value = this.permissions.value.filter((each) => each.ask !== ask)
+    this.#decided.add(ask)
+    this.permissions.value = this.#open(this.permissions.value)
+  }
+
+  #open(permissions: ReadonlyArray<OpenPermission>): ReadonlyArray<OpenPermission> {
+    return permissions.filter(({ ask }) => !this.#decided.has(ask))
   }
 
   #waiting(): Promise<ReadonlyArray<OpenPermission>> {
@@ -183,7 +190,8 @@ export class OpenSession {
 
   /** The server keeps open permissions in memory, and no event reports them: polls for them while the session works. */
   async lookForPermissions(): Promise<void> {
-    this.permissions.value = await this.#waiting().catch(() => this.permissions.value)
+    const waiting = await this.#waiting().catch(() => this.permissions.value)
+    this.permissions.value = this.#open(waiting)
   }
 
   async #load(): Promise<void> {
@@ -197,7 +205,7 @@ export class OpenSession {
       this.record.value = record
       this.inbox.value = inbox
       this.questions.value = questions
-      this.permissions.value = permissions
+      this.permissions.value = this.#open(permissions)
       this.error.value = undefined
     } catch (error) {
       this.#failed(error)

@@ -30,9 +30,17 @@ export const hrefOf = (sessionID: string, tab: Tab, at?: number): string =>
 
 export const route = signal<Route>(parseRoute(""))
 
+/** Reads the address now: the browser tells of a change of it later. */
+export const readRoute = (): Route => (route.value = parseRoute(location.hash))
+
+/** Changes the address, and the route at once. */
+export const go = (href: string): void => {
+  location.hash = href
+  readRoute()
+}
+
 /** Follows the address. */
 export const watchRoute = (): void => {
-  const read = () => (route.value = parseRoute(location.hash))
-  addEventListener("hashchange", read)
-  read()
+  addEventListener("hashchange", readRoute)
+  readRoute()
 }

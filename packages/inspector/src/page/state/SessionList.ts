@@ -11,6 +11,8 @@ import { follow, type FollowState } from "../net/Follow.ts"
 import { joined } from "./Debounce.ts"
 
 const pageSize = 50
+/** The most that the server sends at a time. */
+const largestPage = 500
 const refreshAfter = 250
 
 export class SessionList {
@@ -28,6 +30,8 @@ export class SessionList {
   readonly #refresh: () => void
   /** The server has an index. */
   #searches = true
+  /** How many sessions are shown, if there are so many. */
+  #shown = pageSize
 
   constructor(api: Api) {
     this.#api = api
@@ -64,15 +68,13 @@ export class SessionList {
 
   find(text: string): void {
     this.search.value = text
+    this.#shown = pageSize
     this.#refresh()
   }
 
-  async more(): Promise<void> {
-    const cursor = this.cursor.value
-    if (cursor === undefined) return
-    const page = await this.#page(cursor)
-    this.items.value = [...this.items.value, ...page.items]
-    this.cursor.value = page.cursor
+  more(): Promise<void> {
+    this.#shown += pageSize
+    return this.#load()
   }
 
   /** A server without an index does not search; the list is found by titles and prompts all the same. */
@@ -87,14 +89,30 @@ export class SessionList {
     if (query === this.search.value.trim()) this.found.value = found
   }
 
-  #page(cursor?: string): Promise<SessionPage> {
+  #page(limit: number, cursor?: string): Promise<SessionPage> {
     const search = this.search.value.trim() || undefined
-    return this.#api.get("/sessions", { limit: pageSize, search, cursor })
+    return this.#api.get("/sessions", { limit, search, cursor })
+  }
+
+  /** The first sessions, as many as are shown. */
+  async #first(): Promise<SessionPage> {
+    let page = await this.#page(Math.min(this.#shown, largestPage))
+    while (page.cursor !== undefined && page.items.length < this.#shown) {
+      const next = await this.#page(pageSize, page.cursor)
+      page = { ...next, items: [...page.items, ...next.items] }
+    }
+    return page
   }
 
   async #load(): Promise<void> {
+    const [search, shown] = [this.search.value, this.#shown]
     try {
-      const [page, active] = await Promise.all([this.#page(), this.#api.get<ReadonlyArray<string>>("/sessions/active")])
+      const [page, active] = await Promise.all([
+        this.#first(),
+        this.#api.get<ReadonlyArray<string>>("/sessions/active")
+      ])
+      // Something else is wanted meanwhile, and asked for.
+      if (search !== this.search.value || shown !== this.#shown) return
       this.items.value = page.items
       this.cursor.value = page.cursor
       this.active.value = new Set(active)

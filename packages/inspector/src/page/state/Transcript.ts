@@ -37,6 +37,10 @@ export class Transcript {
   readonly #dirty = new Set<string>()
   readonly #refresh: () => void
   #isLoading = false
+  /** The transcript has to be read anew. */
+  #isOther = false
+  /** Grows with each beginning: an earlier page may be one of another transcript. */
+  #life = 0
 
   constructor(api: Api, sessionID: string) {
     this.#api = api
@@ -44,14 +48,17 @@ export class Transcript {
     this.#refresh = joined(refreshAfter, () => this.#reload())
   }
 
-  async open(): Promise<void> {
-    await this.#guarded(async () => {
+  /** Reads the newest page; returns whether it could be read. */
+  async open(): Promise<boolean> {
+    this.#life++
+    const isRead = await this.#guarded(async () => {
       const page = await this.#page(undefined)
       this.messages.value = page.items.toReversed()
       this.total.value = page.total
       this.earlier.value = page.cursor
     })
     this.loaded.value = true
+    return isRead
   }
 
   /** Loads the page before the first message. */
@@ -59,8 +66,10 @@ export class Transcript {
     const cursor = this.earlier.value
     if (cursor === undefined || this.#isLoading) return
     this.#isLoading = true
+    const life = this.#life
     await this.#guarded(async () => {
       const page = await this.#page(cursor)
+      if (life !== this.#life) return
       this.messages.value = [...page.items.toReversed(), ...this.messages.value]
       this.earlier.value = page.cursor
     })
@@ -70,13 +79,13 @@ export class Transcript {
   /** Reads what could not be read: changed messages now, an earlier page when the list asks for it again. */
   again(): void {
     this.error.value = undefined
-    if (this.#dirty.size > 0) this.#refresh()
+    if (this.#isOther || this.#dirty.size > 0) this.#refresh()
   }
 
   add(events: ReadonlyArray<SessionEvent>): void {
     for (const event of events) for (const id of changedBy(event)) this.#dirty.add(id)
-    if (events.some(movesPath)) void this.open()
-    else if (this.#dirty.size > 0) this.#refresh()
+    if (events.some(movesPath)) this.#isOther = true
+    if (this.#isOther || this.#dirty.size > 0) this.#refresh()
   }
 
   /** Deltas of texts that are being written. */
@@ -98,6 +107,11 @@ export class Transcript {
   async #reload(): Promise<void> {
     const ids = [...this.#dirty]
     this.#dirty.clear()
+    if (this.#isOther) {
+      this.#isOther = false
+      if (!(await this.open())) this.#isOther = true
+      return
+    }
     const isRead = await this.#guarded(async () => {
       const found = await Promise.all(ids.map((id) => this.#api.get<Message | null>(`${this.#path}/${id}`)))
       const known = new Map(this.messages.value.map((message) => [message.id as string, message]))

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import { Api } from "../net/Api.ts"
 import { keepToken } from "../net/Token.ts"
 import { OpenSession } from "../state/OpenSession.ts"
-import { hrefOf, route, tabs } from "../state/Route.ts"
+import { go, hrefOf, readRoute, route, tabs } from "../state/Route.ts"
 import { SessionList } from "../state/SessionList.ts"
 import { choice, chooseTheme } from "../state/Theme.ts"
 import { Empty } from "./Parts.tsx"
@@ -58,7 +58,7 @@ const useKeys = (list: SessionList) =>
         return
       }
       if (!event.altKey || event.ctrlKey || event.metaKey) return
-      const { sessionID, tab } = route.value
+      const { sessionID, tab } = readRoute()
       const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 }[event.key]
       if (by === undefined) return
       event.preventDefault()
@@ -66,10 +66,10 @@ const useKeys = (list: SessionList) =>
         const items = list.items.value
         const at = items.findIndex(({ id }) => id === sessionID)
         const next = items[Math.max(0, Math.min(items.length - 1, at + by))]
-        if (next !== undefined) location.hash = hrefOf(next.id, tab)
+        if (next !== undefined) go(hrefOf(next.id, tab))
       } else if (sessionID !== undefined) {
         const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]
-        if (next !== undefined) location.hash = hrefOf(sessionID, next)
+        if (next !== undefined) go(hrefOf(sessionID, next))
       }
     }
     addEventListener("keydown", pressed)

@@ -102,7 +102,9 @@ export const Composer = ({ isRunning, session }: { readonly session: OpenSession
   }
   const send = async (delivery: "steer" | "queue") => {
     if (text.trim() === "") return
-    if (await run(() => session.prompt(text, delivery, id.current))) change("")
+    const sent = id.current
+    // What was written meanwhile is another prompt, and stays.
+    if ((await run(() => session.prompt(text, delivery, sent))) && id.current === sent) change("")
   }
   return (
     <section class="composer" aria-label="Prompt">

@@ -9,7 +9,7 @@ import { clockText, countText, tokensText } from "../fold/Words.ts"
 import type { Turn } from "../fold/Story.ts"
 import { ApiError } from "../net/Api.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
-import { hrefOf } from "../state/Route.ts"
+import { go, hrefOf } from "../state/Route.ts"
 import { MessageView } from "./MessageView.tsx"
 import { Badge, Empty, Fold, Raw, Text, type Tone } from "./Parts.tsx"
 
@@ -132,17 +132,17 @@ const Turns = ({
   readonly session: OpenSession
 }) => {
   const at = (index: number) => turns[index]?.seq
-  const go = (seq: number | undefined) => {
-    if (seq !== undefined) location.hash = hrefOf(session.id, "requests", seq)
+  const show = (seq: number | undefined) => {
+    if (seq !== undefined) go(hrefOf(session.id, "requests", seq))
   }
   return (
     <div class="bar">
-      <button type="button" disabled={current <= 0} onClick={() => go(at(current - 1))}>
+      <button type="button" disabled={current <= 0} onClick={() => show(at(current - 1))}>
         Earlier
       </button>
       <label>
         <span class="hidden">Turn</span>
-        <select value={String(at(current))} onChange={({ currentTarget }) => go(Number(currentTarget.value))}>
+        <select value={String(at(current))} onChange={({ currentTarget }) => show(Number(currentTarget.value))}>
           {turns.slice(Math.max(0, current - 250), current + 250).map(({ at, model, seq }, index) => (
             <option key={seq} value={String(seq)}>
               {`Turn ${Math.max(0, current - 250) + index + 1}, ${clockText(at)}, ${model}`}
@@ -150,7 +150,7 @@ const Turns = ({
           ))}
         </select>
       </label>
-      <button type="button" disabled={current >= turns.length - 1} onClick={() => go(at(current + 1))}>
+      <button type="button" disabled={current >= turns.length - 1} onClick={() => show(at(current + 1))}>
         Later
       </button>
       <span class="soft">of {countText(turns.length, "turn")}</span>
