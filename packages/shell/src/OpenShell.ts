@@ -4,7 +4,8 @@
  */
 import { performance } from "node:perf_hooks"
 import { allowance } from "@daybook/core/child/SandboxWatch"
-import { Clock, Deferred, Duration, Effect, Exit, Redacted, Scope, Stream } from "effect"
+import { withSpan } from "@daybook/log/support/Spans"
+import { Deferred, Duration, Effect, Either, Exit, Redacted, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -24,6 +25,7 @@ import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { inFolder } from "./session/ShellScripts.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
+import * as Turn from "./session/Turn.ts"
 import * as LineBudget from "./text/LineBudget.ts"
 import type { CheckpointError, ShellCheckpoints } from "./ShellCheckpoints.ts"
 import { redacted, type Secrets } from "./text/RedactionStream.ts"
@@ -42,7 +44,7 @@ export interface OpenShell {
   readonly exec: (
     command: string,
     options: ExecOptions,
-    accepted: Effect.Effect<void>
+    accepted?: Effect.Effect<void>
   ) => Effect.Effect<ExecResult, ExecError>
   /** Its checkpoints, in turn with its commands. */
   readonly checkpoints: Turned
@@ -77,24 +79,17 @@ export interface Parts {
   readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
 }
 
-const checkCommand = (command: string): Effect.Effect<void, InvalidOption> => {
-  const details = command.includes("\0")
-    ? "a command cannot contain NUL"
-    : command.length > longestCommand
-      ? `a command has at most ${longestCommand} characters`
-      : undefined
-  return details === undefined ? Effect.void : Effect.fail(new InvalidOption({ option: "command", details }))
+/** Why a command is refused before it is judged. */
+const invalid = (command: string, seconds: number): InvalidOption | undefined => {
+  if (command.includes("\0")) return new InvalidOption({ option: "command", details: "a command cannot contain NUL" })
+  if (command.length > longestCommand) {
+    const details = `a command has at most ${longestCommand} characters`
+    return new InvalidOption({ option: "command", details })
+  }
+  if (seconds >= 1 && seconds <= defaults.longestTimeoutSeconds) return undefined
+  const details = `expected 1 to ${defaults.longestTimeoutSeconds} seconds, got ${seconds}`
+  return new InvalidOption({ option: "timeout_secs", details })
 }
-
-const checkTimeout = (seconds: number): Effect.Effect<void, InvalidOption> =>
-  seconds >= 1 && seconds <= defaults.longestTimeoutSeconds
-    ? Effect.void
-    : Effect.fail(
-        new InvalidOption({
-          option: "timeout_secs",
-          details: `expected 1 to ${defaults.longestTimeoutSeconds} seconds, got ${seconds}`
-        })
-      )
 
 /** Passwords of the target. */
 export const secretsOf = (target: Target): ReadonlyArray<string> =>
@@ -140,17 +135,18 @@ const runWithInput = (
 
 export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
   const { id, late, live, policy, secrets, write } = parts
-  const turn = yield* Effect.makeSemaphore(1)
+  const turn = Turn.make()
+  const clock = yield* Effect.clock
   const closed = yield* Deferred.make<CloseReason>()
   let closing: CloseReason | undefined
   let busy = 0
   let commands = 0
-  let idleSince = yield* Clock.currentTimeMillis
+  let idleSince = clock.unsafeCurrentTimeMillis()
 
   const end = (reason: CloseReason) =>
     Scope.close(parts.scope, Exit.void).pipe(
       // After the running command's own fact.
-      Effect.zipRight(turn.withPermits(1)(write(ShellFact.closed(id, reason)))),
+      Effect.zipRight(turn(write(ShellFact.closed(id, reason)))),
       Effect.catchAll((error) =>
         // A removed session takes no more records (SL-108).
         error.reason === "no session" ? Effect.void : Effect.logWarning(`shell ${id} is closed: ${error.message}`)
@@ -166,70 +162,79 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       return Effect.as(Effect.zipRight(Effect.forkDaemon(end(reason)), Deferred.await(closed)), true)
     })
 
-  const run = Effect.fnUntraced(function* (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) {
-    if (closing !== undefined) return yield* new ShellClosed({ shellID: id, reason: closing })
-    const missing = yield* parts.checkpoints.before(command)
+  const execution = (handle: string, budget: LineBudget.CompiledBudget, { call, onText }: ExecOptions) =>
+    call === undefined
+      ? Execution.make({
+          budget,
+          secrets,
+          store: parts.store,
+          handle,
+          dialect: live.dialect,
+          onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
+        })
+      : Execution.passed({
+          take: (stream, bytes) => call.take(stream, bytes, live),
+          secrets,
+          dialect: live.dialect
+        })
+
+  const recorded = (command: string, handle: string, result: ExecResult, callID: string | undefined) => {
+    const written = Effect.as(write(ShellFact.executed(id, redacted(command, secrets), result, callID)), result)
+    if (result.output === undefined) return written
+    // Without a record nothing names the output, and its session may have been removed.
+    return Effect.onError(written, () => Effect.sync(() => parts.store?.remove(handle)))
+  }
+
+  const runAfter = (
+    missing: string | undefined,
+    command: string,
+    options: ExecOptions,
+    budget: LineBudget.CompiledBudget
+  ): Effect.Effect<ExecResult, ExecError> => {
     commands += 1
-    const { call, onText } = options
     const handle = `${parts.outputs.prefix}${id}.${commands}.${parts.outputs.run}`
-    const execution =
-      call === undefined
-        ? Execution.make({
-            budget,
-            secrets,
-            store: parts.store,
-            handle,
-            dialect: live.dialect,
-            onText: onText === undefined ? undefined : (stream, text) => onText(stream, text, live)
-          })
-        : Execution.passed({
-            take: (stream, bytes) => call.take(stream, bytes, live),
-            secrets,
-            dialect: live.dialect
-          })
+    const { result, sinks } = execution(handle, budget, options)
     const started = performance.now()
-    const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
-    /** The recorded result. A shell that another call closes reports the reason of that call. */
-    const recorded = Effect.fnUntraced(function* (ended: LiveShell.Ended) {
+    /** The result. A shell that another call closes reports the reason of that call. */
+    const end = (ended: LiveShell.Ended) => {
       const millis = performance.now() - started
-      const result = execution.result(ended, { millis, late: late.take() })
       const closed = closing ?? ended.closed
       const allowed = allowedBy(parts.transport, ended, closed)
       const final = {
-        ...result,
+        ...result(ended, { millis, late: late.take() }),
         ...(closed === undefined ? {} : { closed }),
         ...(allowed === undefined ? {} : { sandbox: allowed }),
         ...(missing === undefined ? {} : { no_checkpoint: missing })
       }
-      yield* Effect.onError(write(ShellFact.executed(id, redacted(command, secrets), final, call?.callID)), () =>
-        // Nothing names it, and its session may have been removed.
-        Effect.sync(() => parts.store?.remove(handle))
-      )
-      return final
-    })
+      return recorded(command, handle, final, options.call?.callID)
+    }
     const onInterrupt = (ended: LiveShell.Ended) =>
-      Effect.catchAll(Effect.asVoid(recorded(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
+      Effect.catchAll(Effect.asVoid(end(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
     const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
-    const ended = yield* runWithInput(
-      parts,
-      { text, stop: options.stop, timeoutMillis, onInterrupt },
-      options.input,
-      execution.sinks
+    const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
+    return Effect.flatMap(
+      runWithInput(parts, { text, stop: options.stop, timeoutMillis, onInterrupt }, options.input, sinks),
+      (ended): Effect.Effect<ExecResult, ExecError> =>
+        ended === undefined ? new ShellClosed({ shellID: id, reason: closing ?? "exited" }) : end(ended)
     )
-    if (ended === undefined) return yield* new ShellClosed({ shellID: id, reason: closing ?? "exited" })
-    return yield* recorded(ended)
-  })
+  }
+
+  const run = (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) =>
+    Effect.suspend(() =>
+      closing === undefined
+        ? Effect.flatMap(parts.checkpoints.before(command), (missing) => runAfter(missing, command, options, budget))
+        : new ShellClosed({ shellID: id, reason: closing })
+    )
 
   const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => (busy += 1)),
-      () => turn.withPermits(1)(work),
-      () =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          busy -= 1
-          idleSince = now
-        })
-    )
+    Effect.uninterruptibleMask((restore) => {
+      busy += 1
+      return Effect.flatMap(Effect.exit(restore(turn(work))), (exit) => {
+        busy -= 1
+        idleSince = clock.unsafeCurrentTimeMillis()
+        return exit
+      })
+    })
 
   /** Runs a command in its turn. One that is stopped before never runs. */
   const unlessStopped = (
@@ -265,29 +270,32 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
 
   const checkpoints: Turned = (use) => inTurn(Effect.zipRight(isOpen, use(parts.checkpoints)))
 
-  const judged = (command: string) =>
-    Effect.catchAll(policy.check(command), ({ policy: list, reason }) => {
-      const blocked = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
-      return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), blocked)), Effect.fail(blocked))
-    })
+  const blocked = (command: string, { policy: list, reason }: CommandBlocked) => {
+    const refusal = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
+    return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), refusal)), refusal)
+  }
 
-  const execute = Effect.fnUntraced(function* (command: string, options: ExecOptions, accepted: Effect.Effect<void>) {
-    yield* checkCommand(command)
-    yield* checkTimeout(options.timeoutSeconds ?? defaults.timeoutSeconds)
-    const budget = options.budget === undefined ? parts.budget : yield* LineBudget.compile(options.budget)
-    yield* judged(command)
-    yield* accepted
-    const result = yield* unlessStopped(options.stop, run(command, options, budget))
-    if (result.closed !== undefined) yield* close(result.closed)
-    return result
-  })
+  const execute = (
+    command: string,
+    options: ExecOptions,
+    accepted: Effect.Effect<void> | undefined
+  ): Effect.Effect<ExecResult, ExecError> => {
+    const refusal = invalid(command, options.timeoutSeconds ?? defaults.timeoutSeconds)
+    if (refusal !== undefined) return refusal
+    const budget = options.budget === undefined ? Either.right(parts.budget) : LineBudget.compile(options.budget)
+    if (Either.isLeft(budget)) return budget.left
+    const judged = policy.check(command)
+    if (Either.isLeft(judged)) return blocked(command, judged.left)
+    const ran = Effect.flatMap(unlessStopped(options.stop, run(command, options, budget.right)), (result) =>
+      result.closed === undefined ? Effect.succeed(result) : Effect.as(close(result.closed), result)
+    )
+    return accepted === undefined ? ran : Effect.zipRight(accepted, ran)
+  }
 
-  // Not `Effect.fn`: the stack traces that it takes for each call cost more than the rest of the span.
-  const exec: OpenShell["exec"] = (...call) =>
-    Effect.withSpan(execute(...call), "Shells.exec", { captureStackTrace: false })
+  const exec: OpenShell["exec"] = (...call) => withSpan("Shells.exec")(Effect.suspend(() => execute(...call)))
 
   const reap: Effect.Effect<void> = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = clock.unsafeCurrentTimeMillis()
     const left = busy > 0 ? Duration.toMillis(parts.idle) : idleSince + Duration.toMillis(parts.idle) - now
     if (left <= 0) return yield* Effect.asVoid(close("reaped"))
     yield* Effect.sleep(left)

@@ -226,7 +226,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       )
     })
 
-  const exec = (id: string, command: string, options: ExecOptions, accepted: Effect.Effect<void>) =>
+  const exec = (id: string, command: string, options: ExecOptions, accepted?: Effect.Effect<void>) =>
     Effect.flatMap(find(id), (shell) => shell.exec(command, options, accepted))
 
   yield* Effect.addFinalizer(() =>
@@ -235,7 +235,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
 
   return Shells.of({
     create,
-    exec: (id, command, options = {}) => exec(id, command, options, Effect.void),
+    exec: (id, command, options = {}) => exec(id, command, options),
     background: yield* Background.make(exec),
     closed: (id) =>
       find(id).pipe(

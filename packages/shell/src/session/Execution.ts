@@ -3,10 +3,11 @@
  * something is left out. Spec: SL-20..SL-27 in specs/shell.md.
  */
 import type { ExecResult, StreamReport } from "../domain/ExecResult.ts"
-import type { OutputStore, OutputStream } from "../output/OutputStore.ts"
+import type { OutputFile, OutputStore, OutputStream } from "../output/OutputStore.ts"
 import type { CompiledBudget } from "../text/LineBudget.ts"
 import * as OutputPipeline from "../text/OutputPipeline.ts"
 import { redacted, type Secrets } from "../text/RedactionStream.ts"
+import * as ShortOutput from "../text/ShortOutput.ts"
 import type { Sinks } from "./Dialogue.ts"
 import type { Ended } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
@@ -113,12 +114,20 @@ export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => 
   }
 }
 
+/** A character for each byte. */
+const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
+
 export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
   const stream = (name: OutputStream) => {
-    const file = store?.open(handle, name)
+    let file: OutputFile | undefined
     const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
-    const begin = () =>
-      OutputPipeline.make({
+    /** The output so far, a character for each byte, while it is short and nobody follows it. */
+    let short = ""
+    let pipeline: OutputPipeline.OutputPipeline | undefined
+    const begin = () => {
+      file = store?.open(handle, name)
+      pipeline = OutputPipeline.make({
         budget,
         secrets,
         onText: (text) => {
@@ -127,15 +136,18 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
           else onText?.(name, text)
         }
       })
-    // Most commands print nothing to one of the streams.
-    let pipeline: OutputPipeline.OutputPipeline | undefined
+      if (short !== "") pipeline.add(Buffer.from(short, "latin1"))
+      return pipeline
+    }
     return {
       sink: (bytes: Uint8Array) => {
-        pipeline ??= begin()
-        pipeline.add(bytes)
+        const waits = pipeline === undefined && onText === undefined
+        if (waits && short.length + bytes.length <= ShortOutput.longest) short += latin1(bytes)
+        else (pipeline ?? begin()).add(bytes)
       },
       end: (isFarewell: boolean) => {
-        const shaped = pipeline?.end() ?? OutputPipeline.nothing
+        const whole = pipeline === undefined ? ShortOutput.shape(short, budget, secrets) : undefined
+        const shaped = whole ?? (pipeline ?? begin()).end()
         live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false
         return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }

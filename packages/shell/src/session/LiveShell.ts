@@ -4,7 +4,7 @@
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
-import { Deferred, Effect, type Scope } from "effect"
+import { Deferred, Effect, type Exit as Outcome, type Scope } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -178,7 +178,8 @@ const makeRunner = Effect.fnUntraced(function* (
   let ending: Ending | undefined
   let number = 0
   let errors: TerminalNoise.Quiet | undefined
-  let since = 0
+  /** When the running command was sent. */
+  let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
   let isFree = false
   const read = () => {
@@ -215,10 +216,14 @@ const makeRunner = Effect.fnUntraced(function* (
     Effect.flatMap(dialogue.news(millis), (news) =>
       news === "aborted" ? Effect.zipRight(askAgain, settled(millis)) : Effect.succeed(news)
     )
-  const answered: Effect.Effect<Dialogue.News> = Effect.flatMap(settled(noteMillis), (news) => {
-    if (news !== "late") return Effect.succeed(news)
-    return dialogue.hasBegun() ? Effect.zipRight(program.write(noteLine(dialogue.note())), settled()) : answered
-  })
+  const answered = settled()
+  // One timer for all commands, because to start and stop one costs more than to begin again.
+  const noter = setTimeout(() => {
+    if (!isFree) return
+    if (dialogue.hasBegun()) program.send(noteLine(dialogue.note()))
+    else noter.refresh()
+  }, noteMillis).unref()
+  yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(noter)))
 
   const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
 
@@ -239,7 +244,7 @@ const makeRunner = Effect.fnUntraced(function* (
     // An interrupt before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
     const news = begun ? yield* interrupted : "late"
-    if (news === "answered") yield* keeper.ask({ order: "reap", number, since })
+    if (news === "answered") yield* keeper.ask({ order: "reap", number, since: Math.floor(sentAt + ahead) })
     else {
       if (news === "late") ending = "timeout"
       // Also when the shell has ended by itself: what it started runs on.
@@ -249,36 +254,52 @@ const makeRunner = Effect.fnUntraced(function* (
     return asEnded(124, true)
   })
 
-  const finished = Effect.suspend(() =>
+  const finished = (): Effect.Effect<Ended> =>
     ending === undefined
       ? Effect.succeed(asEnded(dialogue.code(), false))
       : Effect.map(Deferred.await(ended), ({ exit }) => asEnded(exitCode(exit), false))
-  )
 
-  const run: LiveShell["run"] = ({ input, onInterrupt, stop: until, text, timeoutMillis }, sinks) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        if (ending !== undefined) return undefined
-        const before = dialogue.code()
-        number += 1
-        since = Math.floor(hundredths() + ahead)
-        isFree = true
-        timedOut = false
-        errors = TerminalNoise.without(pid, sinks.stderr)
-        const token = dialogue.begin({ stdout: sinks.stdout, stderr: errors.add })
-        yield* program.write(line(dialect, { token, number, command: text, before, input }))
-        if (timeoutMillis !== undefined) deadline.set(timeoutMillis, expire)
-        const watch =
-          until === undefined ? undefined : yield* Effect.forkDaemon(Effect.interruptible(Effect.map(until, halt)))
-        const news = yield* Effect.exit(restore(answered))
-        deadline.clear()
-        watch?.unsafeInterruptAsFork(watch.id())
-        if (news._tag === "Success") return yield* news.value === "halted" ? stop : finished
-        const stopped = yield* stop
-        if (onInterrupt !== undefined) yield* onInterrupt(stopped)
-        return yield* Effect.failCause(news.cause)
-      }).pipe(Effect.ensuring(Effect.sync(read)))
+  const begin = ({ input, text, timeoutMillis }: Command, sinks: Dialogue.Sinks) => {
+    const before = dialogue.code()
+    number += 1
+    sentAt = hundredths()
+    isFree = true
+    timedOut = false
+    errors = TerminalNoise.without(pid, sinks.stderr)
+    const token = dialogue.begin({ stdout: sinks.stdout, stderr: errors.add })
+    program.send(line(dialect, { token, number, command: text, before, input }))
+    noter.refresh()
+    if (timeoutMillis !== undefined) deadline.set(timeoutMillis, expire)
+  }
+
+  /** The end of a command, or its stop. */
+  const settle = (news: Outcome.Exit<Dialogue.News>, onInterrupt: Command["onInterrupt"]): Effect.Effect<Ended> => {
+    deadline.clear()
+    if (news._tag === "Success" && news.value !== "halted") {
+      read()
+      return finished()
+    }
+    if (news._tag === "Success") return stop
+    return Effect.zipRight(
+      onInterrupt === undefined ? stop : Effect.flatMap(stop, onInterrupt),
+      Effect.failCause(news.cause)
     )
+  }
+
+  const run: LiveShell["run"] = (command, sinks) =>
+    Effect.uninterruptibleMask((restore) => {
+      if (ending !== undefined) return Effect.succeed(undefined)
+      begin(command, sinks)
+      const news = Effect.exit(restore(answered))
+      const until = command.stop
+      if (until === undefined) return Effect.flatMap(news, (each) => settle(each, command.onInterrupt))
+      return Effect.gen(function* () {
+        const watch = yield* Effect.forkDaemon(Effect.interruptible(Effect.map(until, halt)))
+        const each = yield* news
+        watch.unsafeInterruptAsFork(watch.id())
+        return yield* settle(each, command.onInterrupt)
+      })
+    })
   return {
     run,
     pause: () => {

@@ -17,6 +17,8 @@ export const markOf = {
 /** A record is shorter: a path has at most 4,096 bytes. */
 const longestRecord = 16_384
 
+const nothing = Buffer.alloc(0)
+
 /** Marks that may still come: of a command, its end, a question for it, and notes. An interrupt can take each of them. */
 const mostMarks = 8
 
@@ -77,13 +79,14 @@ export interface StreamCutter {
 
 /** `late` takes what comes outside of commands. */
 export const make = (late: Sink, events: Events): StreamCutter => {
-  let held = Buffer.alloc(0)
-  let marks: ReadonlyArray<Mark> = []
+  let held = nothing
+  const marks: Array<Mark> = []
   let sink: Sink = late
   let running = false
   let begun = true
   const expectMark = (kind: Mark["kind"], token: string) => {
-    marks = [...marks.slice(1 - mostMarks), { kind, token, text: Buffer.from(markOf[kind](token)) }]
+    if (marks.length >= mostMarks) marks.shift()
+    marks.push({ kind, token, text: Buffer.from(markOf[kind](token), "latin1") })
   }
   const pass = (bytes: Buffer) => {
     if (bytes.length > 0) (running ? sink : late)(bytes)
@@ -97,7 +100,7 @@ export const make = (late: Sink, events: Events): StreamCutter => {
       held = Buffer.from(bytes.subarray(start))
       return undefined
     }
-    marks = marks.filter((each) => each !== mark)
+    marks.splice(marks.indexOf(mark), 1)
     if (kind === "begin") {
       running = true
       begun = true
@@ -118,21 +121,21 @@ export const make = (late: Sink, events: Events): StreamCutter => {
     also: expectMark,
     add: (chunk) => {
       let bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
-      held = Buffer.alloc(0)
+      held = nothing
       for (let match = firstOf(bytes, marks); match !== undefined; match = firstOf(bytes, marks)) {
         const rest = step(match, bytes)
         if (rest === undefined) return
         bytes = rest
       }
       const hold = unfinished(bytes, marks)
-      pass(bytes.subarray(0, bytes.length - hold))
+      pass(hold === 0 ? bytes : bytes.subarray(0, bytes.length - hold))
       // Copied, because the chunk is not ours to keep.
       if (hold > 0) held = Buffer.from(bytes.subarray(bytes.length - hold))
     },
     begun: () => begun,
     flush: () => {
       pass(held)
-      held = Buffer.alloc(0)
+      held = nothing
     }
   }
 }

@@ -9,6 +9,8 @@ const longest = 256
 
 const newline = 10
 
+const nothing = Buffer.alloc(0)
+
 const isComplaint = (line: Buffer): boolean => /^[^\]]+\] tcsetattr: [^\n]+$/.test(line.toString("latin1"))
 
 /** Bytes at the end that may begin the text. */
@@ -27,13 +29,15 @@ export interface Quiet {
 
 /** `pid` is the shell's own number of its process. */
 export const without = (pid: number, sink: Sink): Quiet => {
-  const start = Buffer.from(`bash: [${pid}: `)
-  let held = Buffer.alloc(0)
+  // Most commands print no errors.
+  let found: Buffer | undefined
+  let held = nothing
   const pass = (bytes: Buffer) => {
     if (bytes.length > 0) sink(bytes)
   }
   return {
     add: (bytes) => {
+      const start = (found ??= Buffer.from(`bash: [${pid}: `))
       let rest = held.length === 0 ? Buffer.from(bytes) : Buffer.concat([held, bytes])
       for (let at = rest.indexOf(start); at >= 0; at = rest.indexOf(start)) {
         pass(rest.subarray(0, at))
@@ -55,7 +59,7 @@ export const without = (pid: number, sink: Sink): Quiet => {
     },
     end: () => {
       pass(held)
-      held = Buffer.alloc(0)
+      held = nothing
     }
   }
 }

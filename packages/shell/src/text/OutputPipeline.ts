@@ -20,13 +20,6 @@ export interface OutputPipeline {
   readonly end: () => LineBudget.Shaped
 }
 
-/** What a stream without output becomes. */
-export const nothing: LineBudget.Shaped = {
-  text: "",
-  truncated: false,
-  report: { lines_total: 0, lines_kept: 0, characters_total: 0, characters_kept: 0 }
-}
-
 export const make = ({ budget, onText, secrets }: OutputPipelineOptions): OutputPipeline => {
   const decoder = Utf8Text.make()
   const escapes = Escapes.make()

@@ -35,13 +35,14 @@ export const make = ({ input, outputs }: Parts): Ending => {
     Deferred.unsafeDone(exit, Outcome.succeed(result))
     for (const done of waiting) done()
   }
+  const takesInput = () => !over && !input.destroyed && !input.writableEnded
   const write = (bytes: string | Uint8Array) =>
     Effect.async<void>((resume) => {
       const done = () => {
         waiting.delete(done)
         resume(Effect.void)
       }
-      if (over || input.destroyed || input.writableEnded || input.write(bytes, done)) return done()
+      if (!takesInput() || input.write(bytes, done)) return done()
       waiting.add(done)
       return Effect.sync(() => waiting.delete(done))
     })
@@ -56,8 +57,11 @@ export const make = ({ input, outputs }: Parts): Ending => {
       for (const [, stream] of outputs) stream.resume()
     },
     write,
+    send: (bytes) => {
+      if (takesInput()) input.write(bytes)
+    },
     endInput: Effect.sync(() => {
-      if (!over && !input.destroyed && !input.writableEnded) input.end()
+      if (takesInput()) input.end()
     }),
     exit: Deferred.await(exit)
   }

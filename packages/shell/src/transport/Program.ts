@@ -26,6 +26,8 @@ export interface Program {
   readonly resume: () => void
   /** Sends bytes to standard input. Completes when the transport has taken them; ignored after the end. */
   readonly write: (bytes: string | Uint8Array) => Effect.Effect<void>
+  /** As `write`, without waiting. */
+  readonly send: (bytes: string | Uint8Array) => void
   /** Ends standard input. */
   readonly endInput: Effect.Effect<void>
   /** The program's end. Its descendants may still run and hold the streams. */

@@ -75,28 +75,31 @@ const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport[
     const { end, pid, program } = yield* begin(launch, (prefix) =>
       LocalTransport.launch({ env, prefix: [...bounds, ...prefix], cwd: "/" }, script)
     )
-    let breach: Breach | undefined
-    const stop = (found: Breach) =>
-      Effect.sync(() => {
-        breach ??= found
-        end()
-      })
     const rest = makeRest()
+    let breach: Breach | undefined
+    const stop = (found: Breach) => {
+      breach ??= found
+      end()
+    }
+    /** Whether the shell gets what is sent: no command begins in a sandbox that does not protect. */
+    const takes = () => {
+      const safe = isProtected()
+      if (safe) rest.end()
+      else stop("unprotected")
+      return safe
+    }
     yield* Effect.forkScoped(
-      Effect.flatMap(
+      Effect.map(
         watch(() => pid, limits, { also: () => (isProtected() ? undefined : ("unprotected" as const)), rest }),
         stop
       )
     )
     return {
       ...program,
-      // No command begins in a sandbox that does not protect.
-      write: (bytes) =>
-        Effect.suspend(() => {
-          if (!isProtected()) return stop("unprotected")
-          rest.end()
-          return program.write(bytes)
-        }),
+      write: (bytes) => Effect.suspend(() => (takes() ? program.write(bytes) : Effect.void)),
+      send: (bytes) => {
+        if (takes()) program.send(bytes)
+      },
       exit: Effect.map(program.exit, (exit) => (breach === undefined ? exit : { ...exit, breach })),
       outside: () => outsideOf(pid)
     }

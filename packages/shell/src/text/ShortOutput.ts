@@ -1,0 +1,30 @@
+/**
+ * Shapes a short output that no stage of `OutputPipeline.ts` would change, but for the newlines at its end. Most outputs are such
+ * texts, and the stages would take longer to make than the shell to run the command. Pure. Spec: SL-39, SL-43.
+ */
+import type { CompiledBudget, Shaped } from "./LineBudget.ts"
+import type { Secrets } from "./RedactionStream.ts"
+
+/** Bytes of a short output. */
+export const longest = 1_024
+
+/** ASCII without control characters other than newline and tab. */
+const plain = /^[\n\t -~]*$/
+
+const newlinesIn = (text: string): number => {
+  let count = 0
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++
+  return count
+}
+
+/** `output` has one character for each byte. Undefined if a stage may change it. */
+export const shape = (output: string, budget: CompiledBudget, { nextHint }: Secrets): Shaped | undefined => {
+  if (budget.matches !== undefined || budget.keep.mode !== "all" || !plain.test(output)) return undefined
+  let length = output.length
+  while (length > 0 && output.charCodeAt(length - 1) === 10) length--
+  if (length > budget.characters || nextHint(output, 0) !== undefined) return undefined
+  const text = output.slice(0, length)
+  const lines = length === 0 ? 0 : newlinesIn(text) + 1
+  const report = { lines_total: lines, lines_kept: lines, characters_total: length, characters_kept: length }
+  return { text, truncated: false, report }
+}
