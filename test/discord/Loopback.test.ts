@@ -1,4 +1,5 @@
 /** REST of the loopback Discord, as the real discord.js client meets it. */
+import * as Undici from "@effect/platform-node/Undici"
 import { assert, describe, it } from "@effect/vitest"
 import { Routes } from "discord.js"
 import { Effect, FastCheck } from "effect"
@@ -98,6 +99,26 @@ describe("messages", () => {
       assert.strictEqual(bytes, "ä\n")
       const edited = yield* Bot.call(() => message.edit({ content: "without", attachments: [] }))
       assert.strictEqual(edited.attachments.size, 0)
+    })
+  )
+
+  it.scoped("DI-69: a file arrives where another version of undici handles the process's requests", () =>
+    Effect.gen(function* () {
+      const before = Undici.getGlobalDispatcher()
+      const other = new Undici.Agent()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => Undici.setGlobalDispatcher(other)),
+        () => Effect.promise(() => (Undici.setGlobalDispatcher(before), other.close()))
+      )
+      const discord = yield* Loopback.make()
+      const { general } = yield* Bot.login(discord)
+      const message = yield* Bot.call(() =>
+        general.send({ content: "with a file", files: [{ attachment: Buffer.from("ä\n"), name: "answer.md" }] })
+      )
+      assert.deepStrictEqual(
+        [...message.attachments.values()].map(({ name, size }) => [name, size]),
+        [["answer.md", 3]]
+      )
     })
   )
 

@@ -9,6 +9,7 @@ import {
   type TextChannel
 } from "discord.js"
 import { Effect, type Scope } from "effect"
+import { makeRequest } from "../../../packages/discord/src/wire/Requests.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 import type { Loopback } from "./Loopback.ts"
 
@@ -30,7 +31,7 @@ export const make = (discord: Loopback, { intents = usualIntents, rest = {} }: O
     Effect.sync(() => {
       const client = new Client({
         intents: [...intents],
-        rest: { api: discord.api, ...rest },
+        rest: { api: discord.api, makeRequest, ...rest },
         // The library identifies once in five seconds; the loopback has no such limit.
         ws: { buildIdentifyThrottler: () => Promise.resolve({ waitForIdentify: () => Promise.resolve() }) }
       })

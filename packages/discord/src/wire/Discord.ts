@@ -15,6 +15,7 @@ import { setTimeout } from "node:timers/promises"
 import { Context, Deferred, Effect, Layer, Queue, Redacted, Schedule, Schema, type Scope } from "effect"
 import { DiscordError, fromThrown } from "./DiscordError.ts"
 import * as Packets from "./Packets.ts"
+import { makeRequest } from "./Requests.ts"
 
 const methods = {
   GET: RequestMethod.Get,
@@ -85,7 +86,7 @@ const clientOf = ({ api }: Options): Client =>
     }),
     presence: { activities: [{ name: "/ask", type: ActivityType.Listening }] },
     // discord.js would repeat a request within milliseconds, although nobody knows whether it was done.
-    rest: { retries: 0, timeout: 15_000, ...(api === undefined ? {} : { api }) }
+    rest: { makeRequest, retries: 0, timeout: 15_000, ...(api === undefined ? {} : { api }) }
   })
 
 const requesting = (client: Client) => (request: Request) =>
