@@ -1,5 +1,5 @@
 /** REST of the loopback Discord, as the real discord.js client meets it. */
-import * as Undici from "@effect/platform-node/Undici"
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "@effect/platform-node/Undici"
 import { assert, describe, it } from "@effect/vitest"
 import { Routes } from "discord.js"
 import { Effect, FastCheck } from "effect"
@@ -104,11 +104,15 @@ describe("messages", () => {
 
   it.scoped("DI-69: a file arrives where another version of undici handles the process's requests", () =>
     Effect.gen(function* () {
-      const before = Undici.getGlobalDispatcher()
-      const other = new Undici.Agent()
+      const before = getGlobalDispatcher()
+      const other = new Agent()
       yield* Effect.acquireRelease(
-        Effect.sync(() => Undici.setGlobalDispatcher(other)),
-        () => Effect.promise(() => (Undici.setGlobalDispatcher(before), other.close()))
+        Effect.sync(() => setGlobalDispatcher(other)),
+        () =>
+          Effect.promise(() => {
+            setGlobalDispatcher(before)
+            return other.close()
+          })
       )
       const discord = yield* Loopback.make()
       const { general } = yield* Bot.login(discord)
