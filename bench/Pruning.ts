@@ -18,11 +18,12 @@ import * as Retention from "../packages/log/src/retention/Retention.ts"
 import * as Space from "../packages/log/src/retention/Space.ts"
 import { ReadSql } from "../packages/log/src/storage/Database.ts"
 import * as Store from "../packages/log/src/Store.ts"
-import * as Content from "../packages/log/src/store/Content.ts"
+import * as ContentBlock from "../packages/log/src/store/ContentBlock.ts"
 import { SessionStore } from "../packages/log/src/store/SessionStore.ts"
 import * as Conversations from "./Conversations.ts"
 import { quantile } from "./Figures.ts"
 import { model } from "./Turn.ts"
+import * as Work from "./Work.ts"
 import { createdAt } from "./Workload.ts"
 
 export interface Size {
@@ -51,14 +52,15 @@ const idsOf = (count: number) =>
 const fill = Effect.fnUntraced(function* ({ bytes, sessions }: Size) {
   const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
   yield* sql`PRAGMA synchronous = OFF`
-  const turn = Conversations.turns(Conversations.corpus(), seed)
+  const session = Conversations.sessions(Work.corpus(), seed)
   const ids = idsOf(sessions)
   for (let first = 0; first < sessions; first += together) {
     const group = ids.slice(first, first + together)
+    const turns = new Map(group.map((id) => [id, session()]))
     for (const id of group) yield* log.append(id, [createdAt("/home/ada/project")])
     const end = (bytes * Math.min(sessions, first + together)) / sessions
     while ((yield* fileBytes) < end) {
-      for (const id of group) {
+      for (const [id, turn] of turns) {
         const drafts = Array.from({ length: turnsAtOnce }, turn).flat()
         // A turn has events.
         yield* log.append(id, drafts as unknown as NonEmptyReadonlyArray<Draft>)
@@ -127,11 +129,11 @@ const contentBytes = Effect.fnUntraced(function* (count: number) {
   const read = yield* ReadSql
   let [plain, stored] = [0, 0]
   for (const id of idsOf(count)) {
-    const blocks = yield* read<{ readonly lines: Uint8Array }>`SELECT c.lines FROM content c
+    const blocks = yield* read<{ readonly packed: Uint8Array }>`SELECT c.packed FROM content c
       JOIN event_sequence h ON h.session = c.session WHERE h.session_id = ${id}`
-    for (const { lines } of blocks) {
-      stored += lines.length
-      for (const { data } of Either.getOrThrow(Content.unpack(lines))) plain += Buffer.byteLength(data)
+    for (const { packed } of blocks) {
+      stored += packed.length
+      for (const { data } of Either.getOrThrow(yield* ContentBlock.unpack(packed))) plain += Buffer.byteLength(data)
     }
   }
   return { plain, stored }

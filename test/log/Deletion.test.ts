@@ -37,8 +37,8 @@ it.scopedLive("LG-50: after the removal of a pruned session no byte of its kept 
       const [log, sql] = [yield* EventLog, yield* SqlClient.SqlClient]
       yield* begun(id, 12)
       yield* pruned(id)
-      const rows = yield* sql<{ readonly lines: Uint8Array }>`SELECT lines FROM content`
-      const texts = ["question 3", ...rows.map(({ lines }) => Buffer.from(lines).toString("latin1").slice(0, 60))]
+      const rows = yield* sql<{ readonly packed: Uint8Array }>`SELECT packed FROM content`
+      const texts = ["question 3", ...rows.map(({ packed }) => Buffer.from(packed).toString("latin1").slice(0, 60))]
       assert.isAbove(texts.length, 1)
       for (const text of texts) assert.isNotEmpty(tracesIn(folder, text))
       assert.isTrue(yield* log.remove(id))

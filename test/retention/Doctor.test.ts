@@ -1,8 +1,7 @@
 /** Verification of pruned sessions: sound ones have no findings, and each kind of damage is found. Spec: RT-16, RT-17. */
-import { deflateSync } from "node:zlib"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Either, Stream } from "effect"
+import { Array as Arr, Chunk, Effect, Either, Stream } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -10,7 +9,7 @@ import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Restore.ts"
-import * as Content from "../../packages/log/src/store/Content.ts"
+import * as ContentBlock from "../../packages/log/src/store/ContentBlock.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
 import { contents, readAll, renamed, session } from "../support/Logs.ts"
@@ -45,17 +44,20 @@ interface Place {
 }
 
 /** Replaces the lines of the session's blocks. */
-const rewritten = (id: SessionID, change: (events: ReadonlyArray<Content.KeptEvent>) => ReadonlyArray<unknown>) =>
+const rewritten = (
+  id: SessionID,
+  change: (events: ReadonlyArray<ContentBlock.KeptEvent>) => ReadonlyArray<ContentBlock.KeptEvent | undefined>
+) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const blocks = yield* sql<{ readonly rowid: number; readonly lines: Uint8Array }>`SELECT rowid, lines FROM content
+    const blocks = yield* sql<{ readonly rowid: number; readonly packed: Uint8Array }>`SELECT rowid, packed FROM content
       WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
-    for (const { lines, rowid } of blocks) {
-      const events = Either.getOrThrow(Content.unpack(lines))
-      const text = change(events)
-        .map((event) => `${JSON.stringify(event)}\n`)
-        .join("")
-      yield* sql`UPDATE content SET lines = ${deflateSync(text)} WHERE rowid = ${rowid}`
+    for (const { packed, rowid } of blocks) {
+      const events = change(Either.getOrThrow(yield* ContentBlock.unpack(packed))).filter(
+        (event) => event !== undefined
+      )
+      if (!Arr.isNonEmptyReadonlyArray(events)) continue
+      yield* sql`UPDATE content SET packed = ${(yield* ContentBlock.pack(events)).packed} WHERE rowid = ${rowid}`
     }
   })
 
@@ -77,7 +79,7 @@ const below: ReadonlyArray<readonly [name: string, damage: Damage, what: RegExp]
   ["a state that is gone", statement("UPDATE session_floor SET base = NULL WHERE session_id = :id"), /state at its/],
   [
     "a block that does not unpack",
-    statement("UPDATE content SET lines = x'010203' WHERE session = :session"),
+    statement("UPDATE content SET packed = x'010203' WHERE session = :session"),
     /the kept events 0 to \d+ cannot be read: the block is damaged/
   ],
   [

@@ -75,7 +75,7 @@ it.scopedLive(
       // A block of compressed events below each floor, of different sizes.
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* sql`INSERT INTO content (session, first, last, lines, prompts)
+        yield* sql`INSERT INTO content (session, first, last, packed, prompts)
         SELECT session, 0, 1, zeroblob(iif(session_id = ${one}, 70, 500)), 'text' FROM event_sequence`
       }).pipe(Effect.provide(logAt(database)))
       assert.strictEqual((yield* Stats.stats({ database })).contentBytes, 70 + 500 + 2 * 4)

@@ -196,7 +196,7 @@ const countsOf = (
   )
   const pageSize = numberOf(db, "PRAGMA page_size")
   const fileBytes = numberOf(db, "PRAGMA page_count") * pageSize
-  const content = "SELECT sum(octet_length(lines) + coalesce(octet_length(prompts), 0)) FROM content"
+  const content = "SELECT sum(octet_length(packed) + coalesce(octet_length(prompts), 0)) FROM content"
   const largest = bySize([...sessions].map(([key, sum]) => ({ key, ...sum }))).slice(0, shownSessions)
   return {
     fileBytes,

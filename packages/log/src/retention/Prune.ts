@@ -22,6 +22,7 @@ import { type Pace, paced } from "./Pace.ts"
 import type { Cut, Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
 import * as Content from "../store/Content.ts"
+import * as ContentBlock from "../store/ContentBlock.ts"
 import * as EventIds from "../log/EventIds.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 
@@ -135,7 +136,7 @@ interface Copying {
   readonly referenced: ReadonlySet<number>
   readonly idAt: ReturnType<typeof EventIds.make>
   /** Kept events that do not fill a block yet. */
-  pending: ReadonlyArray<Content.KeptEvent>
+  pending: ReadonlyArray<ContentBlock.KeptEvent>
   base: SessionBase.SessionBase | undefined
   position: number
 }
@@ -148,16 +149,14 @@ const keep = Effect.fnUntraced(function* (
   { events, stored }: Effect.Effect.Success<ReturnType<typeof selectPage>>,
   last: boolean
 ) {
-  const kept = stored.flatMap((row, index): ReadonlyArray<Content.KeptEvent> => {
+  const kept = stored.flatMap((row, index): ReadonlyArray<ContentBlock.KeptEvent> => {
     const event = events[index]
     if (event === undefined || !(isKept(event.type) || copying.referenced.has(row.seq))) return []
     return [{ ...row, id: row.id === copying.idAt(row.created, row.position) ? null : row.id }]
   })
-  const pending = [...copying.pending, ...kept]
-  const plain = Content.pack(pending)
-  const open = last ? undefined : plain.at(-1)
-  copying.pending = open === undefined ? [] : pending.filter(({ seq }) => seq >= open.first)
-  const blocks = yield* Effect.forEach(open === undefined ? plain : plain.slice(0, -1), Content.compressed)
+  const divided = ContentBlock.divide([...copying.pending, ...kept])
+  copying.pending = last ? [] : (divided.at(-1) ?? [])
+  const blocks = yield* Effect.forEach(last ? divided : divided.slice(0, -1), ContentBlock.pack)
   const decisions = events.filter(({ type }) => isDecision(type))
   const { sessionID } = claimed.subject
   if (blocks.length === 0 && decisions.length === 0) return

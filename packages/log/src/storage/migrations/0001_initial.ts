@@ -197,7 +197,7 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         first INTEGER NOT NULL,
         last INTEGER NOT NULL,
-        lines BLOB NOT NULL,
+        packed BLOB NOT NULL,
         prompts TEXT,
         PRIMARY KEY (session, last)
       ) STRICT`,
