@@ -114,7 +114,9 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
   }
   return {
     take: (stream, bytes) => {
-      streams[stream].add(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+      streams[stream].add(
+        Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      )
       check()
     },
     begin: (sinks) => {

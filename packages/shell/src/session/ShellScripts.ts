@@ -21,11 +21,16 @@ export const callVariable = "DAYBOOK_CALL"
 /** Sent to bash before an interrupt, so that the rest of a list does not run if a child survives the interrupt. */
 export const abortSignal = 64
 
-/** Descriptors of the real streams while they are parked: for bash the last three below its own. A POSIX shell knows only one digit. */
+/**
+ * Descriptors of the real streams while they are parked. For bash the last two below 64: it saves what they replace in the next free
+ * ones above them, which a command does not close by chance. A POSIX shell knows only one digit; only it needs its input again. Each
+ * parked descriptor costs a bash ten system calls a command.
+ */
 const parked = {
-  bash: { stdout: 61, stderr: 62, input: 63 },
-  sh: { stdout: 7, stderr: 8, input: 6 }
+  bash: { stdout: 62, stderr: 63 },
+  sh: { stdout: 7, stderr: 8 }
 } as const
+const parkedInput = 6
 
 export interface Bootstrap {
   /** The line that says how the shell was started begins with it. */
@@ -80,7 +85,7 @@ const reports = (dialect: Dialect): ReadonlyArray<string> => {
 }
 
 const functions = (dialect: Dialect, mark: string): string => {
-  const { input, stderr, stdout } = parked[dialect]
+  const { stderr, stdout } = parked[dialect]
   const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
   const { begin, end, note } = StreamCutter.markOf
   return [
@@ -106,7 +111,7 @@ const functions = (dialect: Dialect, mark: string): string => {
       : [
           String.raw`\unset -f command`,
           // A command's `exec` can keep the shell from restoring its streams.
-          `${run} exec <&${input} >/dev/null 2>&1`
+          `${run} exec <&${parkedInput} >/dev/null 2>&1`
         ]),
     `${run} printf '${end("%s")}\\0' "$1" >&${stderr}`,
     ...reports(dialect),
@@ -120,8 +125,9 @@ const functions = (dialect: Dialect, mark: string): string => {
 
 /** What a fresh shell is sent first. `mark` names the shell's processes. */
 export const setup = (dialect: Dialect, mark: string): string => {
-  const { input, stderr, stdout } = parked[dialect]
-  const park = `exec ${input}<&0 ${stdout}>&1 ${stderr}>&2 >/dev/null 2>&1`
+  const { stderr, stdout } = parked[dialect]
+  const input = dialect === "bash" ? "" : `${parkedInput}<&0 `
+  const park = `exec ${input}${stdout}>&1 ${stderr}>&2 >/dev/null 2>&1`
   const lines =
     dialect === "bash"
       ? [
@@ -154,13 +160,13 @@ export interface Line {
  * input while the command runs, and no prompt comes between.
  */
 export const line = (dialect: Dialect, { before, command, input: file, number, token }: Line): string => {
-  const { input, stderr, stdout } = parked[dialect]
+  const { stderr, stdout } = parked[dialect]
   const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
   // After ||, the code neither ends a shell with `set -e` nor runs a trap of ERR.
   const begin = `\\_db_b ${token} ${number} ${before}${before === 0 ? ";" : "||"}`
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
-    `${input}<&- ${stdout}>&- ${stderr}>&-`
+    `${dialect === "bash" ? "" : `${parkedInput}<&- `}${stdout}>&- ${stderr}>&-`
   // A shell that cannot report the end would not answer again.
   return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||\\kill -KILL $$\n`
 }

@@ -38,7 +38,7 @@ interface Match {
 const firstOf = (bytes: Buffer, marks: ReadonlyArray<Mark>): Match | undefined => {
   let first: Match | undefined
   for (const mark of marks) {
-    const start = bytes.indexOf(mark.text)
+    const start = bytes.length < mark.text.length ? -1 : bytes.indexOf(mark.text)
     if (start >= 0 && (first === undefined || start < first.start)) {
       first = { mark, start, end: start + mark.text.length }
     }
@@ -93,7 +93,7 @@ export const make = (late: Sink, events: Events): StreamCutter => {
   }
   /** The bytes after the mark; undefined if its record is not complete. */
   const step = ({ end, mark, start }: Match, bytes: Buffer): Buffer | undefined => {
-    pass(bytes.subarray(0, start))
+    if (start > 0) pass(bytes.subarray(0, start))
     const { kind, token } = mark
     const nul = kind === "begin" ? end : bytes.indexOf(0, end)
     if (nul < 0 && bytes.length - end < longestRecord) {
@@ -124,7 +124,7 @@ export const make = (late: Sink, events: Events): StreamCutter => {
       held = nothing
       for (let match = firstOf(bytes, marks); match !== undefined; match = firstOf(bytes, marks)) {
         const rest = step(match, bytes)
-        if (rest === undefined) return
+        if (rest === undefined || rest.length === 0) return
         bytes = rest
       }
       const hold = unfinished(bytes, marks)

@@ -11,6 +11,12 @@ export const longest = 1_024
 /** ASCII without control characters other than newline and tab. */
 const plain = /^[\n\t -~]*$/
 
+const none: Shaped = {
+  text: "",
+  truncated: false,
+  report: { lines_total: 0, lines_kept: 0, characters_total: 0, characters_kept: 0 }
+}
+
 const newlinesIn = (text: string): number => {
   let count = 0
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++
@@ -19,6 +25,7 @@ const newlinesIn = (text: string): number => {
 
 /** `output` has one character for each byte. Undefined if a stage may change it. */
 export const shape = (output: string, budget: CompiledBudget, { nextHint }: Secrets): Shaped | undefined => {
+  if (output === "") return none
   if (budget.matches !== undefined || budget.keep.mode !== "all" || !plain.test(output)) return undefined
   let length = output.length
   while (length > 0 && output.charCodeAt(length - 1) === 10) length--
