@@ -7,7 +7,7 @@ import { newSession } from "../../support/Harness.ts"
 import { cases } from "../../support/Cases.ts"
 import { frames } from "./support/Frames.ts"
 import * as ServedApi from "./support/ServedApi.ts"
-import { answer, request, token } from "./support/ServedApi.ts"
+import { answer, post, request, token } from "./support/ServedApi.ts"
 
 const Gaps = fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 60 })
 
@@ -70,5 +70,24 @@ it.scoped("HT-29: a token that sends too much waits, others and streams do not, 
     }
     yield* TestClock.adjust("1 seconds")
     assert.strictEqual((yield* answer(`/sessions/${id}`)).status, 200)
+  }).pipe(Effect.provide(ServedApi.layer({}, {}, { limits: { rate: 2 } })))
+)
+
+it.scoped("HT-29: prompts count like other requests, each once, whether they can be read or not", () =>
+  Effect.gen(function* () {
+    const { id } = yield* newSession()
+    const statuses = yield* Effect.forEach(["hi", 1, "hi", "hi", "hi", "hi"], (text) =>
+      Effect.map(post(`/sessions/${id}/prompts`, { prompt: { text }, resume: false }), ({ status }) => status)
+    )
+    assert.deepStrictEqual(statuses, [200, 400, 200, 200, 429, 429])
+    yield* TestClock.adjust("1 seconds")
+    const next = yield* Effect.replicateEffect(
+      post(`/sessions/${id}/prompts`, { prompt: { text: "hi" }, resume: false }),
+      3
+    )
+    assert.deepStrictEqual(
+      next.map(({ status }) => status),
+      [200, 200, 429]
+    )
   }).pipe(Effect.provide(ServedApi.layer({}, {}, { limits: { rate: 2 } })))
 )

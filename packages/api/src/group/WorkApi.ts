@@ -33,6 +33,11 @@ const summarizing = failures(
   Schema.Union(BranchNotSummarized, AgentNotFound, BudgetExceeded, PriceUnknown, ...ModelResolutionError.members)
 )
 
+/** A prompt for the session of the path. */
+export const PromptPayload = Schema.Struct(Struct.omit(Options.PromptOptions.fields, "sessionID"))
+/** Why a prompt is not admitted. */
+export const PromptFailure = Schema.Union(ChangeFailure, admitting)
+
 /** A session, and whether work was still running when the time of the request was over. */
 export const Waited = Schema.Struct({ settled: Schema.Boolean, session: Session })
 export type Waited = typeof Waited.Type
@@ -49,7 +54,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     acts("prompt", "/sessions/:sessionID/prompts")
       .setHeaders(Schema.Struct({ "idempotency-key": Schema.optional(Schema.String.pipe(Schema.maxLength(200))) }))
-      .setPayload(Schema.Struct(Struct.omit(Options.PromptOptions.fields, "sessionID")))
+      .setPayload(PromptPayload)
       .addSuccess(Input)
       .addError(admitting)
       .middleware(Prompting)

@@ -43,11 +43,10 @@ export const layer: Layer.Layer<SessionApprovals, never, EventLog> = Layer.scope
   Effect.gen(function* () {
     const approvals = make()
     const log = yield* EventLog
-    yield* log.listen((events) =>
-      Effect.sync(() => {
-        for (const { sessionID, type } of events) if (type === "session.created") approvals.forget(sessionID)
-      })
-    )
+    yield* log.listen((events) => {
+      for (const { sessionID, type } of events) if (type === "session.created") approvals.forget(sessionID)
+      return Effect.void
+    })
     return approvals
   })
 )

@@ -10,8 +10,8 @@ import { InboxFullError } from "@daybook/log/domain/InboxError"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
-import { Delivery, type Prompt, PromptInput } from "@daybook/log/domain/Values"
-import { Inbox } from "@daybook/log/store/Inbox"
+import { Delivery, PromptInput } from "@daybook/log/domain/Values"
+import { type Admission, Inbox, type Prospect } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { withSpan } from "@daybook/log/support/Spans"
 import { mayRefer, PromptExpander } from "../prompt/PromptExpander.ts"
@@ -37,6 +37,40 @@ export interface InputOptions {
   readonly inboxLimit: number
 }
 
+/** The arguments of an admission. */
+type Asked = Omit<Admission, "prompt" | "messageID"> & {
+  readonly prompt: PromptInput
+  /** Absent: a generated one. */
+  readonly messageID: MessageID | undefined
+}
+
+/** Checks the arguments in the order in which they are reported. */
+const check = ({ delivery = "steer", id, prompt, sessionID }: PromptOptions): Either.Either<Asked, InvalidInput> =>
+  Either.gen(function* () {
+    const asked = {
+      delivery: yield* validate("delivery", Delivery, delivery),
+      sessionID: yield* validate("sessionID", SessionID, sessionID),
+      prompt: yield* validate("prompt", PromptInput, prompt)
+    }
+    yield* checkBounds(asked.prompt)
+    return { ...asked, messageID: id === undefined ? undefined : yield* validate("id", MessageID, id) }
+  })
+
+/** Why a prompt is not admitted; undefined if it may be. */
+const refusalOf = ({ prompt, sessionID }: Admission, { imported, waiting }: Prospect, limit: number) => {
+  const stopped = unfinished(sessionID, imported)
+  if (stopped !== undefined) return stopped
+  const said = checkSaid(prompt)
+  if (Either.isLeft(said)) return said.left
+  // Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer.
+  if (waiting >= limit) return new InboxFullError({ sessionID, limit })
+  const output = prompt.output === undefined ? undefined : checkOf(prompt.output)
+  return output !== undefined && Either.isLeft(output)
+    ? new InvalidInput({ field: "prompt.output.schema", details: output.left })
+    : undefined
+}
+
+// Plain code between few effects: a step of an effect costs more than a check.
 const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const inbox = yield* Inbox
   const store = yield* SessionStore
@@ -44,42 +78,46 @@ const make = Effect.fnUntraced(function* ({ inboxLimit }: InputOptions) {
   const expander = yield* PromptExpander
   const hooks = yield* HostRequests
 
-  /** The expansion of a prompt. The session is read only if the prompt refers to something. */
-  const expansionOf = Effect.fnUntraced(function* ({ expand = true, sessionID }: PromptOptions, asked: PromptInput) {
-    const refers = expand && mayRefer(asked)
-    if (!refers && !hooks.readsPrompts()) return undefined
+  const expand = Effect.fnUntraced(function* (asked: Admission, refers: boolean) {
+    const { prompt, sessionID } = asked
     const session = yield* store.get(sessionID)
-    return yield* hooks.onPrompt(session, asked, refers ? yield* expander.expand(session, asked) : undefined)
+    const read = refers ? yield* expander.expand(session, prompt) : undefined
+    const expansion = yield* hooks.onPrompt(session, prompt, read)
+    return expansion === undefined ? asked : { ...asked, prompt: { ...prompt, expansion } }
   })
 
-  const admit = Effect.fnUntraced(function* (options: PromptOptions) {
-    const delivery = yield* validate("delivery", Delivery, options.delivery ?? "steer")
-    const sessionID = yield* validate("sessionID", SessionID, options.sessionID)
-    const asked = yield* validate("prompt", PromptInput, options.prompt)
-    yield* checkBounds(asked)
-    const messageID =
-      options.id === undefined ? yield* identifiers.message : yield* validate("id", MessageID, options.id)
-    const { imported, taken, waiting } = yield* inbox.prospect(sessionID, messageID)
-    const before = taken ? yield* inbox.receipt({ sessionID, messageID, prompt: asked, delivery }) : undefined
-    if (before !== undefined) return before
-    const stopped = unfinished(sessionID, imported)
-    if (stopped !== undefined) return yield* stopped
-    yield* checkSaid(asked)
-    // Checked before writing too, so that prompts refused by a full inbox do not reach the shared writer.
-    if (waiting >= inboxLimit) return yield* new InboxFullError({ sessionID, limit: inboxLimit })
-    if (asked.output !== undefined) {
-      yield* Either.mapLeft(
-        checkOf(asked.output),
-        (details) => new InvalidInput({ field: "prompt.output.schema", details })
-      )
-    }
-    const expansion = yield* expansionOf(options, asked)
-    const prompt: Prompt = expansion === undefined ? asked : { ...asked, expansion }
-    return yield* inbox.admit({ sessionID, messageID, prompt, delivery }, { limit: inboxLimit })
-  })
+  const write = (admission: Admission) => inbox.admit(admission, { limit: inboxLimit })
+
+  /** Admits under an unused id. The session is read only if the prompt refers to something. */
+  const fresh = (asked: Admission, prospect: Prospect, mayExpand: boolean): Effect.Effect<Input, AdmitError> => {
+    const refusal = refusalOf(asked, prospect, inboxLimit)
+    if (refusal !== undefined) return Effect.fail(refusal)
+    const refers = mayExpand && mayRefer(asked.prompt)
+    return refers || hooks.readsPrompts() ? Effect.flatMap(expand(asked, refers), write) : write(asked)
+  }
+
+  const decide = (asked: Admission, mayExpand: boolean): Effect.Effect<Input, AdmitError> =>
+    Effect.flatMap(inbox.prospect(asked.sessionID, asked.messageID), (prospect) =>
+      prospect.taken
+        ? Effect.flatMap(inbox.receipt(asked), (before) =>
+            before === undefined ? fresh(asked, prospect, mayExpand) : Effect.succeed(before)
+          )
+        : fresh(asked, prospect, mayExpand)
+    )
+
+  const admit = (options: PromptOptions): Effect.Effect<Input, AdmitError> => {
+    const checked = check(options)
+    if (Either.isLeft(checked)) return Effect.fail(checked.left)
+    const { messageID, ...asked } = checked.right
+    const { expand: mayExpand = true } = options
+    return messageID === undefined
+      ? Effect.flatMap(identifiers.message, (generated) => decide({ ...asked, messageID: generated }, mayExpand))
+      : decide({ ...asked, messageID }, mayExpand)
+  }
 
   return SessionInput.of({
-    admit: (options) => Effect.uninterruptible(admit(options)).pipe(withSpan("SessionInput.admit"))
+    admit: (options) =>
+      Effect.uninterruptible(Effect.suspend(() => admit(options))).pipe(withSpan("SessionInput.admit"))
   })
 })
 

@@ -1,5 +1,5 @@
 /** Validates arguments of callers against their schemas before any decision. */
-import { Effect, ParseResult, Schema, type SchemaAST } from "effect"
+import { Either, ParseResult, Schema, type SchemaAST } from "effect"
 import { compile, type Conforms } from "../support/Conforms.ts"
 import { clip } from "../support/Issues.ts"
 import { InvalidInput } from "./InvalidInput.ts"
@@ -25,14 +25,14 @@ export const invalidAt = (argument: string | undefined, [issue]: ReadonlyArray<I
   })
 }
 
-/** Returns the decoded value, or the field at fault and what is expected. */
+/** Returns the decoded value, or the field at fault and what is expected. No effect: a schema of arguments needs none. */
 export const validate = <A, I>(
   argument: string,
   schema: Schema.Schema<A, I>,
   value: unknown
-): Effect.Effect<A, InvalidInput> =>
+): Either.Either<A, InvalidInput> =>
   conforms(schema, value)
-    ? Effect.succeed(value as A)
-    : Effect.mapError(Schema.decodeUnknown(schema)(value), (error) =>
+    ? Either.right(value as A)
+    : Either.mapLeft(Schema.decodeUnknownEither(schema)(value), (error) =>
         invalidAt(argument, ParseResult.ArrayFormatter.formatErrorSync(error))
       )

@@ -9,6 +9,18 @@ export interface Listeners {
   readonly notify: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
 }
 
+const failed = (defect: unknown) => Effect.logError("an event listener failed", defect)
+
+/** What the listener does. One that has done it already returns `Effect.void`: each append calls all of them. */
+const call = (listener: Listener, events: ReadonlyArray<SessionEvent>): Effect.Effect<void> => {
+  try {
+    const called = listener(events)
+    return called === Effect.void ? called : Effect.catchAllDefect(called, failed)
+  } catch (defect) {
+    return failed(defect)
+  }
+}
+
 export const make = (): Listeners => {
   const listeners = new Set<Listener>()
   return {
@@ -18,12 +30,10 @@ export const make = (): Listeners => {
         () => Effect.sync(() => listeners.delete(listener))
       ),
     notify: (events) => {
-      let notified = Effect.void
+      let notified: Effect.Effect<void> = Effect.void
       for (const listener of listeners) {
-        const called = Effect.catchAllDefect(
-          Effect.suspend(() => listener(events)),
-          (defect) => Effect.logError("an event listener failed", defect)
-        )
+        const called = call(listener, events)
+        if (called === Effect.void) continue
         notified = notified === Effect.void ? called : Effect.zipRight(notified, called)
       }
       return notified

@@ -122,7 +122,10 @@ const makeAppend = (
       Effect.matchEffect(submitted, {
         // The writer passes the hook's failure through unchanged, so it has the caller's type E.
         onFailure: (error) => Effect.fail(error instanceof HookFailed ? (error.error as E) : error),
-        onSuccess: (events) => Effect.as(appended(events), events)
+        onSuccess: (events) => {
+          const rest = appended(events)
+          return rest === Effect.void ? Effect.succeed(events) : Effect.as(rest, events)
+        }
       })
     )
   }

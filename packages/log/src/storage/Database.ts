@@ -185,6 +185,24 @@ export const directly = <A, E = never>(
       : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => runOn(connection, work, isFailure)))
   })
 
+/**
+ * Runs synchronous work now, without an effect, if no transaction has reserved the client's connection. None: it has, or a
+ * statement failed; `directly` waits, and reports the failure.
+ */
+export const atOnce = <A>(
+  sql: SqlClient.SqlClient,
+  work: (statements: Connection.Statements) => A
+): Option.Option<A> => {
+  const connection = Connection.connectionOf(sql)
+  if (connection === undefined || connection.isReserved()) return Option.none()
+  try {
+    return Option.some(work(connection.statements))
+  } catch (thrown) {
+    if (thrown instanceof SqlError.SqlError) return Option.none()
+    throw thrown
+  }
+}
+
 const makeWritable =
   "make it writable, or choose a writable place and copy the database there, with its -wal file if there is one"
 

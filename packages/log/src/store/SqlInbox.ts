@@ -11,7 +11,8 @@ import { selectWithEvents, sessionKey, toEvent } from "../log/EventRow.ts"
 import { sameJson } from "../log/Replay.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { InputRow, SessionRow } from "../projection/Tables.ts"
-import { directly, isFree, ReadSql } from "../storage/Database.ts"
+import type { Statements } from "../storage/Connection.ts"
+import { atOnce, directly, isFree, ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
@@ -97,17 +98,17 @@ const makeReads = Effect.gen(function* () {
 
   // The writing connection still has in memory the pages that its last commit changed; the reading one reads them again.
   // But a read never waits for a transaction.
-  const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) =>
-    Effect.flatMap(
-      reading(
-        Effect.suspend(() =>
-          directly(isFree(writing) ? writing : sql, ({ all }) =>
-            all<ProspectRow>(prospectText, [messageID, messageID, sessionID]).at(0)
-          )
-        )
-      ),
-      (row) => (row === undefined ? Effect.fail(new SessionNotFound({ sessionID })) : Effect.succeed(prospectOf(row)))
-    )
+  const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) => {
+    const look = ({ all }: Statements) => all<ProspectRow>(prospectText, [messageID, messageID, sessionID]).at(0)
+    const found = (row: ProspectRow | undefined) =>
+      row === undefined ? new SessionNotFound({ sessionID }) : Effect.succeed(prospectOf(row))
+    return Effect.suspend(() => {
+      const now = atOnce(writing, look)
+      return Option.isSome(now)
+        ? found(now.value)
+        : Effect.flatMap(reading(Effect.suspend(() => directly(isFree(writing) ? writing : sql, look))), found)
+    })
+  }
 
   const get: (typeof Inbox.Service)["get"] = (messageID) =>
     reading(sql<InputRow>`SELECT i.*, s.session_id FROM session_input i JOIN event_sequence s ON s.session = i.session

@@ -2,7 +2,7 @@
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Clock, Context, Effect, Layer, Metric, Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "../http/AccessToken.ts"
@@ -16,6 +16,13 @@ const isSession = Schema.is(SessionID)
 /** A token for one session reaches only endpoints whose path names that session. */
 const permits = ({ scope, sessionID }: Access.Caller, needs: Access.Scope, path: string | undefined): boolean =>
   rank(scope) >= rank(needs) && (sessionID === undefined || (isSession(path) && path === sessionID))
+
+/** Whose token a header has; undefined for one that is not valid. */
+const callerIn = (secret: AccessToken, authorization: string, now: number): Access.Caller | undefined =>
+  // The library takes what follows any word of six letters.
+  /^bearer /i.test(authorization) ? callerOf(secret, tokenIn(authorization), now) : undefined
+
+const tokenIn = (authorization: string): string => authorization.slice("bearer ".length)
 
 /** Requests that were refused as too many, by reason. */
 const refused = Metric.counter("daybook_http_limited_total", { incremental: true })
@@ -51,16 +58,15 @@ type Refusal = Access.Forbidden | Access.TooManyRequests | Access.Unauthorized
 
 const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }: Need) => ({
   // One step, because every request passes here.
-  bearer: (token: Redacted.Redacted) =>
+  bearer: () =>
     Effect.withFiberRuntime<Access.Caller, Refusal, HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext>(
       ({ currentContext, currentDefaultServices }) => {
         const now = Context.get(currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
         const { headers } = Context.unsafeGet(currentContext, HttpServerRequest.HttpServerRequest)
-        // The library takes what follows any word of six letters.
-        const isBearer = /^bearer /i.test(headers["authorization"] ?? "")
-        const caller = isBearer ? callerOf(secret, Redacted.value(token), now) : undefined
+        const authorization = headers["authorization"] ?? ""
+        const caller = callerIn(secret, authorization, now)
         if (caller === undefined) return wrong(clients, now)
-        const wait = isRated ? clients.rated(Redacted.value(token), now) : undefined
+        const wait = isRated ? clients.rated(tokenIn(authorization), now) : undefined
         if (wait !== undefined) return tooMany(wait, "rate")
         const { sessionID } = Context.unsafeGet(currentContext, HttpRouter.RouteContext).params
         if (permits(caller, needs, sessionID)) return Effect.succeed(caller)
@@ -70,6 +76,24 @@ const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }:
         })
       }
     )
+})
+
+/** A request for work of a session, as its headers and its path have it. */
+export interface Asked {
+  readonly authorization: string | undefined
+  readonly sessionID: string
+}
+
+/** Decides without an effect about requests that prompt. Whom it does not let through, the guard of the endpoint answers. */
+export const prompting = (secret: AccessToken, clients: Clients) => ({
+  /** Whether the token permits the request. Counts nothing. */
+  permits: ({ authorization = "", sessionID }: Asked, now: number): boolean => {
+    const caller = callerIn(secret, authorization, now)
+    return caller !== undefined && permits(caller, "prompt", sessionID)
+  },
+  /** Counts a permitted request; false, and nothing is counted, if the token sent too many. */
+  counts: ({ authorization = "" }: Asked, now: number): boolean =>
+    clients.rated(tokenIn(authorization), now) === undefined
 })
 
 /** The guards of all endpoints, for the server's own token. */

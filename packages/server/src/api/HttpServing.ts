@@ -16,6 +16,7 @@ import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
 import { unexpected } from "./Answers.ts"
 import * as Clients from "./Clients.ts"
+import * as DirectPrompts from "./DirectPrompts.ts"
 import * as Documents from "./Documents.ts"
 import { Drain } from "./Drain.ts"
 import * as Gate from "./Gate.ts"
@@ -89,6 +90,7 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)),
     mostBody
   ).pipe(fairly, within(files))
+  const admits = yield* fairly(DirectPrompts.make(options.token, clients, mostBody, handle))
   const drain = yield* Effect.provide(Drain, context)
   const listener = yield* listen({ host, port, certificate, maxConnections, timeouts: options.timeouts })
   const running = Count.make()
@@ -110,7 +112,7 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     if (!pipelines.begin(request, response)) return
     running.begin()
     response.once("close", running.end)
-    if (!answered(request, response)) handle(request, response)
+    if (!answered(request, response) && !admits(request, response)) handle(request, response)
   })
   const begin = Effect.zipRight(
     Effect.sync(() => void (ends = true)),

@@ -1,5 +1,5 @@
 /** The secret in the address of a local page: everyone who has it may read the page. Spec: SL-217 in specs/shell.md. */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { Effect, Schema } from "effect"
 
 /** At least 128 bits as base64url or hexadecimal digits, and safe in an address and in HTML. */
@@ -11,7 +11,7 @@ export const fresh: Effect.Effect<AccessToken> = Effect.sync(() =>
   AccessToken.make(randomBytes(16).toString("base64url"))
 )
 
-const digest = (text: string): Uint8Array => createHash("sha256").update(text).digest()
+const digest = (text: string): Uint8Array => hash("sha256", text, "buffer")
 
 /** The digest of the last token: a server compares every request with the same one. */
 let known: { readonly token: AccessToken; readonly digest: Uint8Array } | undefined

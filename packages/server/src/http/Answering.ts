@@ -8,11 +8,12 @@ import * as HttpServerError from "@effect/platform/HttpServerError"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import type * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
-import { Context, Effect, Exit, Option, Runtime } from "effect"
+import { Context, Effect, Exit, type Fiber, Option, Runtime } from "effect"
 import { isTraced } from "@daybook/log/support/Spans"
 import { BufferedRequest } from "./BufferedRequest.ts"
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => void
+/** `body`: that of the request, if it has been read. */
+type Answer = (request: IncomingMessage, response: ServerResponse, body?: Buffer) => void
 
 /** Writes a whole response. An empty one may have been written by its handler. */
 const write = (to: ServerResponse, { body, headers, status }: HttpServerResponse.HttpServerResponse): void => {
@@ -37,24 +38,31 @@ const spanned = <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>
     )
   )
 
+/** Writes the fiber's response. A client that leaves interrupts the fiber. */
+export const follow = (
+  response: ServerResponse,
+  running: Fiber.RuntimeFiber<HttpServerResponse.HttpServerResponse>
+): void => {
+  running.addObserver((exit) => {
+    if (Exit.isSuccess(exit)) write(response, exit.value)
+    // Failures have become responses. Only a client that left, or a defect in that, is left.
+    else response.destroy()
+  })
+  response.once("close", () => {
+    if (!response.writableEnded) running.unsafeInterruptAsFork(HttpServerError.clientAbortFiberId)
+  })
+}
+
 /** Answers with the application, in the context and with the scheduler of this effect. Bodies have at most `mostBody` bytes. */
 export const make = <R>(app: HttpApp.Default<never, R>, mostBody: number): Effect.Effect<Answer, never, R> =>
   Effect.withFiberRuntime((fiber) =>
     Effect.map(Effect.runtime<R>(), (runtime) => {
       const answered = isTraced(fiber) ? spanned(app) : app
-      return (source, response) => {
-        const request = new BufferedRequest(source, response, mostBody)
+      return (source, response, body) => {
+        const request = new BufferedRequest(source, response, mostBody, { body })
         // The context of the fiber, not a service that each request would provide: that copies the context twice.
         const context = Context.add(runtime.context, HttpServerRequest.HttpServerRequest, request)
-        const running = Runtime.runFork(Runtime.make({ ...runtime, context }))(answered)
-        running.addObserver((exit) => {
-          if (Exit.isSuccess(exit)) write(response, exit.value)
-          // Failures have become responses. Only a client that left, or a defect in that, is left.
-          else response.destroy()
-        })
-        response.once("close", () => {
-          if (!response.writableEnded) running.unsafeInterruptAsFork(HttpServerError.clientAbortFiberId)
-        })
+        follow(response, Runtime.runFork(Runtime.make({ ...runtime, context }))(answered))
       }
     })
   )

@@ -12,46 +12,27 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { MultipartError } from "@effect/platform/Multipart"
 import * as UrlParams from "@effect/platform/UrlParams"
 import { Effect, Inspectable, Option, Stream } from "effect"
+import { collect } from "./Body.ts"
 
 /** What a handler sees in place of the request's own. */
 interface Changes {
+  /** The body, if it has been read. */
+  readonly body?: Buffer | undefined
   readonly url?: string
   readonly headers?: Headers.Headers
   readonly remoteAddress?: string
-}
-
-/** What is done at the end of this turn of the event loop. */
-let ending: Array<() => void> = []
-
-/**
- * Does it at the end of this turn of the event loop. Node hands over one socket after another; the requests that arrived
- * together are continued together, so that what they append shares a commit.
- */
-const together = (go: () => void): void => {
-  if (ending.push(go) > 1) return
-  setImmediate(() => {
-    const now = ending
-    ending = []
-    for (const each of now) each()
-  })
 }
 
 /** The body. Fails if it is longer than `most`, and the connection ends behind the response, or if the body ends early. */
 const read = ({ most, response, source }: BufferedRequest, failed: (cause: unknown) => RequestError) =>
   Effect.async<Buffer, RequestError>((resume) => {
     if (source.readableEnded) return resume(failed("the body has been read before"))
-    const chunks: Array<Buffer> = []
-    let length = 0
-    source.on("data", (chunk: Buffer) => {
-      length += chunk.length
-      if (length <= most) return void chunks.push(chunk)
-      source.removeAllListeners("data").pause()
-      if (!response.headersSent) response.setHeader("connection", "close")
-      resume(failed("the body is too long"))
-    })
-    source.once("end", () => {
-      const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
-      together(() => resume(Effect.succeed(bytes)))
+    collect(source, most, {
+      whole: (bytes) => resume(Effect.succeed(bytes)),
+      tooLong: () => {
+        if (!response.headersSent) response.setHeader("connection", "close")
+        resume(failed("the body is too long"))
+      }
     })
     source.once("error", (cause) => resume(failed(cause)))
   })
@@ -98,7 +79,7 @@ export class BufferedRequest extends Inspectable.Class implements HttpServerRequ
     new RequestError({ request: this, reason: "Decode", cause })
 
   private get bytes(): Effect.Effect<Buffer, RequestError> {
-    return read(this, this.failed)
+    return this.changes.body === undefined ? read(this, this.failed) : Effect.succeed(this.changes.body)
   }
   get text(): Effect.Effect<string, RequestError> {
     return Effect.map(this.bytes, (bytes) => bytes.toString("utf8"))

@@ -1,0 +1,38 @@
+/** Reads the body of a request, whole and into memory, without an effect. Spec: HT-26 in specs/http.md. */
+import type { IncomingMessage } from "node:http"
+
+/** What is done at the end of this turn of the event loop. */
+let ending: Array<() => void> = []
+
+/**
+ * Does it at the end of this turn of the event loop. Node hands over one socket after another; the requests that arrived
+ * together are continued together, so that what they append shares a commit.
+ */
+const together = (go: () => void): void => {
+  if (ending.push(go) > 1) return
+  setImmediate(() => {
+    const now = ending
+    ending = []
+    for (const each of now) each()
+  })
+}
+
+/** Reads a body that nobody has read. A longer one than `most` is not read to its end. */
+export const collect = (
+  source: IncomingMessage,
+  most: number,
+  then: { readonly whole: (bytes: Buffer) => void; readonly tooLong: () => void }
+): void => {
+  const chunks: Array<Buffer> = []
+  let length = 0
+  source.on("data", (chunk: Buffer) => {
+    length += chunk.length
+    if (length <= most) return void chunks.push(chunk)
+    source.removeAllListeners("data").pause()
+    then.tooLong()
+  })
+  source.once("end", () => {
+    const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
+    together(() => then.whole(bytes))
+  })
+}
