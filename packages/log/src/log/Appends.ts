@@ -199,7 +199,15 @@ const moveHead = (
   check: SqlHook.HeadCheck<unknown> | undefined
 ): Either.Either<Heads.Taken, OwnerLost | SeqConflict> => {
   const { drafts, expectedSeq, owner, sessionID } = request
-  const step = { count: drafts.length, pending, expectedSeq, owner, value: check?.value }
+  const value = check?.alone?.value ?? check?.value
+  const step = {
+    count: drafts.length,
+    pending,
+    expectedSeq,
+    owner,
+    value,
+    parameters: check?.alone?.parameters(drafts.length)
+  }
   const taken = Heads.step(statements, sessionID, step)
   if (taken !== undefined) {
     const refusal = check?.refusalOf(taken.value ?? null, sessionID, drafts.length)

@@ -2,7 +2,7 @@
  * Owns the heads of sessions: the last sequence number, the incarnation and the owner of each. A head is moved, checked
  * and read in one statement. Runs inside a write transaction. Spec: LG-1..LG-3.
  */
-import type { Statements } from "../storage/Connection.ts"
+import type { Parameters, Statements } from "../storage/Connection.ts"
 import type { OwnerToken } from "./EventLog.ts"
 
 /** The last numbers ever given to an event and to a session. */
@@ -60,6 +60,8 @@ export interface Step {
   readonly owner: OwnerToken | undefined
   /** A value to read beside the head, as SQL over its row. */
   readonly value?: string | undefined
+  /** The parameters of the value. */
+  readonly parameters?: Parameters | undefined
 }
 
 /** A head after a step, and the last position before the new events. */
@@ -94,7 +96,7 @@ const stepTextsOf = (value: string | undefined) => {
 export const step = (
   statements: Statements,
   sessionID: string,
-  { count, expectedSeq, owner, pending, value }: Step
+  { count, expectedSeq, owner, parameters = [], pending, value }: Step
 ): Taken | undefined => {
   const text = stepTextsOf(value)[expectedSeq === undefined ? 0 : 1][owner === undefined ? 0 : 1]
   const [taken] = statements.all<Taken>(text, [
@@ -102,7 +104,8 @@ export const step = (
     pending,
     sessionID,
     ...(expectedSeq === undefined ? [] : [expectedSeq]),
-    ...(owner === undefined ? [] : [owner.ownerID, owner.epoch])
+    ...(owner === undefined ? [] : [owner.ownerID, owner.epoch]),
+    ...parameters
   ])
   return taken && { ...taken, position: taken.position + pending }
 }

@@ -4,7 +4,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import type { Statements } from "../storage/Connection.ts"
+import type { Parameters, Statements } from "../storage/Connection.ts"
 import { directly } from "../storage/Database.ts"
 import { type CommitHook, CommitHookTypeId } from "./EventLog.ts"
 
@@ -26,6 +26,8 @@ export type Check<E> = (
 export interface HeadCheck<E> {
   /** The value, as SQL over a row of `event_sequence`. */
   readonly value: string
+  /** The same value, read with less work, for an append alone in its transaction: over the row behind its events. */
+  readonly alone?: { readonly value: string; readonly parameters: (events: number) => Parameters }
   /** `unseen`: how many events of the append the value does not count yet. */
   readonly refusalOf: (value: HeadValue, sessionID: SessionID, unseen: number) => E | undefined
 }

@@ -40,12 +40,52 @@ const room = `coalesce(
   (SELECT count(*) FROM session_input i WHERE i.session = event_sequence.session AND i.promoted_seq IS NULL))`
 
 /**
- * Refuses an admission that exceeds the limit (IN-12), or to a session whose import is not complete (IM-23). The value is
- * the log of such an import, else the number of waiting inputs.
+ * How many inputs of a session waited when its head was at a place. Whatever changes the number moves the head, so that it is
+ * right while the head is there: an inbox with hundreds of inputs is not counted for each admission.
  */
-const hasRoom = (limit: number): CommitHook<ImportUnfinished | InboxFullError> =>
+interface Counted {
+  readonly incarnation: number
+  readonly seq: number
+  readonly waiting: number
+}
+
+/** Sessions whose last count is remembered. */
+const remembered = 256
+
+const makeCounts = () => {
+  const counts = new Map<SessionID, Counted>()
+  return {
+    of: (sessionID: SessionID) => counts.get(sessionID),
+    put: (sessionID: SessionID, counted: Counted): void => {
+      counts.delete(sessionID)
+      counts.set(sessionID, counted)
+      for (const oldest of counts.keys()) {
+        if (counts.size <= remembered) break
+        counts.delete(oldest)
+      }
+    }
+  }
+}
+
+type Counts = ReturnType<typeof makeCounts>
+
+/** Matches no head. */
+const nowhere: Counted = { incarnation: -1, seq: -1, waiting: 0 }
+
+const roomAlone = `iif(seq = ? AND incarnation = ?, ?, ${room})`
+
+/**
+ * Refuses an admission that exceeds the limit (IN-12), or to a session whose import is not complete (IM-23). The value is
+ * the log of such an import, else the number of waiting inputs. `found` gets the number with those of the append.
+ */
+const hasRoom = (
+  limit: number,
+  { incarnation, seq, waiting: before }: Counted,
+  found: (depth: number) => void
+): CommitHook<ImportUnfinished | InboxFullError> =>
   SqlHook.onHead({
     value: room,
+    alone: { value: roomAlone, parameters: (events) => [seq + events, incarnation, before] },
     refusalOf: (waiting, sessionID, unseen): ImportUnfinished | InboxFullError | undefined => {
       if (typeof waiting === "string") {
         return unfinished(sessionID, Option.getOrUndefined(decodeImported(waiting)))
@@ -53,18 +93,22 @@ const hasRoom = (limit: number): CommitHook<ImportUnfinished | InboxFullError> =
       const depth = Number(waiting) + unseen
       if (depth > limit) return new InboxFullError({ sessionID, limit })
       Metrics.inboxDepth.unsafeUpdate(depth, [])
+      found(depth)
       return undefined
     }
   })
 
 type ProspectRow = {
   readonly imported: string | null
+  readonly seq: number
+  readonly incarnation: number
   readonly waiting: number
   readonly taken: number
 }
 
-const prospectText = `SELECT s.imported,
-    (SELECT count(*) FROM session_input i WHERE i.session = q.session AND i.promoted_seq IS NULL) AS waiting,
+const prospectText = `SELECT s.imported, q.seq, q.incarnation,
+    iif(q.seq = ? AND q.incarnation = ?, ?,
+      (SELECT count(*) FROM session_input i WHERE i.session = q.session AND i.promoted_seq IS NULL)) AS waiting,
     EXISTS (SELECT 1 FROM session_input WHERE id = ?) OR EXISTS (SELECT 1 FROM session_message WHERE id = ?) AS taken
   FROM event_sequence q JOIN session s ON s.id = q.session_id WHERE q.session_id = ?`
 
@@ -81,7 +125,7 @@ type WaitingRow = {
 }
 
 /** The reads, usually over the reading connection. */
-const makeReads = Effect.gen(function* () {
+const makeReads = Effect.fnUntraced(function* (counts: Counts) {
   const sql = yield* ReadSql
   const writing = yield* SqlClient.SqlClient
 
@@ -99,9 +143,17 @@ const makeReads = Effect.gen(function* () {
   // The writing connection still has in memory the pages that its last commit changed; the reading one reads them again.
   // But a read never waits for a transaction.
   const prospect: (typeof Inbox.Service)["prospect"] = (sessionID, messageID) => {
-    const look = ({ all }: Statements) => all<ProspectRow>(prospectText, [messageID, messageID, sessionID]).at(0)
-    const found = (row: ProspectRow | undefined) =>
-      row === undefined ? new SessionNotFound({ sessionID }) : Effect.succeed(prospectOf(row))
+    const look = ({ all }: Statements) => {
+      const { incarnation, seq, waiting } = counts.of(sessionID) ?? nowhere
+      return all<ProspectRow>(prospectText, [seq, incarnation, waiting, messageID, messageID, sessionID]).at(0)
+    }
+    const found = (row: ProspectRow | undefined) => {
+      if (row === undefined) return new SessionNotFound({ sessionID })
+      const { imported, incarnation, seq, waiting } = row
+      // Of an imported session an admission also reads whether its import is complete.
+      if (imported === null) counts.put(sessionID, { incarnation, seq, waiting })
+      return Effect.succeed(prospectOf(row))
+    }
     return Effect.suspend(() => {
       const now = atOnce(writing, look)
       return Option.isSome(now)
@@ -184,7 +236,8 @@ const makeReads = Effect.gen(function* () {
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
   const log = yield* EventLog
-  const reads = yield* makeReads
+  const counts = makeCounts()
+  const reads = yield* makeReads(counts)
 
   const receipt = Effect.fnUntraced(function* (admission: Admission) {
     const { messageID, sessionID } = admission
@@ -198,15 +251,15 @@ const make = Effect.gen(function* () {
   const admit: (typeof Inbox.Service)["admit"] = (admission, { limit }) => {
     const { delivery, messageID, prompt, sessionID } = admission
     const admitted = draft("session.next.prompt.admitted", { messageID, prompt, delivery })
-    return log.append(sessionID, [admitted], { commit: hasRoom(limit) }).pipe(
-      Effect.map(([{ created, seq }]): Input => ({
-        id: messageID,
-        sessionID,
-        prompt,
-        delivery,
-        admittedSeq: seq,
-        createdAt: created
-      })),
+    const counted = counts.of(sessionID) ?? nowhere
+    let depth = 0
+    const commit = hasRoom(limit, counted, (found) => (depth = found))
+    return log.append(sessionID, [admitted], { commit }).pipe(
+      Effect.map(([{ created, seq }]): Input => {
+        // Where other appends of the transaction follow this one, the head has passed this place for ever.
+        if (counted !== nowhere) counts.put(sessionID, { incarnation: counted.incarnation, seq, waiting: depth })
+        return { id: messageID, sessionID, prompt, delivery, admittedSeq: seq, createdAt: created }
+      }),
       Effect.catchTag("EventRefused", (refused) =>
         // Another caller admitted the id between the caller's read and the write.
         Effect.flatMap(receipt(admission), (theirs) => (theirs === undefined ? refused : Effect.succeed(theirs)))

@@ -127,6 +127,36 @@ export const inboxContract = <E>({ layer, name }: InboxStore<E>): void =>
       })
     )
 
+    it.effect("IB-29: an admission knows how many inputs wait, whatever two things happened since the last one", () =>
+      Effect.gen(function* () {
+        const [inbox, log] = [yield* Inbox, yield* EventLog]
+        const admit = (id: SessionID, limit = 100) => inbox.admit(admission(id), { limit })
+        const oldest = (id: SessionID) =>
+          Effect.map(inbox.waiting(id, { limit: 1 }), ([input]) => input?.id ?? message())
+        const happenings: ReadonlyArray<(id: SessionID) => Effect.Effect<unknown, unknown, EventLog>> = [
+          (id) => admit(id),
+          (id) => Effect.all([admit(id), admit(id), admit(id)], { concurrency: "unbounded" }),
+          (id) => Effect.ignore(admit(id, 0)),
+          (id) => Effect.flatMap(oldest(id), (messageID) => inbox.withdraw(id, messageID)),
+          (id) => Effect.flatMap(oldest(id), (messageID) => promote(id, messageID)),
+          (id) => log.append(id, [draft("session.next.synthetic", { messageID: message(), text: "note" })]),
+          (id) => Effect.zipRight(log.remove(id), begin(id))
+        ]
+        for (const first of happenings) {
+          for (const second of happenings) {
+            const id = yield* aSession
+            for (const happens of [admit, admit, first, second]) {
+              yield* Effect.ignore(happens(id))
+              const total = yield* inbox.count(id)
+              assert.strictEqual((yield* inbox.prospect(id, message())).waiting, total)
+              const refused = yield* Effect.flip(admit(id, total))
+              assert.strictEqual(refused._tag, "InboxFullError")
+            }
+          }
+        }
+      })
+    )
+
     it.effect("IB-20: waiting inputs come in admission order, by delivery and up to a sequence number", () =>
       Effect.gen(function* () {
         const [inbox, id] = [yield* Inbox, yield* aSession]
