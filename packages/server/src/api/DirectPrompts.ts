@@ -80,7 +80,7 @@ export const make = (
       // A request has a span of its own.
       if (isTraced(fiber)) return () => false
       const clock = Context.get(fiber.currentDefaultServices, Clock.Clock)
-      const fork = Runtime.runFork(Runtime.make({ ...runtime, context: Context.empty() }))
+      const fork = Runtime.runFork(runtime)
       const { counts, permits } = Authorization.prompting(secret, clients)
       return (request, response) => {
         const sessionID = sessionOf(request)
