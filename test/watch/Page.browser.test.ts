@@ -50,6 +50,16 @@ const visit = (url: string, options?: VisitOptions) => visitWith(browser, url, o
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 
+/** Where pictures of the page go; without it none are made. */
+const pictures = process.env["DAYBOOK_PICTURES"]
+const picture = (page: Page, name: string, colorScheme: "light" | "dark" = "light") =>
+  pictures === undefined
+    ? Effect.void
+    : act(async () => {
+        await page.emulateMedia({ colorScheme })
+        await page.screenshot({ path: `${pictures}/${name}.png` })
+      })
+
 const isLive = (page: Page) => act(() => page.locator('#status[data-state="live"]').waitFor())
 const text = (page: Page, words: string) => act(() => page.getByText(words, { exact: true }).first().waitFor())
 const commands = (page: Page) => act(() => page.locator(".command").allTextContents())
@@ -128,6 +138,8 @@ describe.runIf(hasChromium)("the page", () => {
           assert.match(entries[index] ?? "", new RegExp(`^${pattern}$`, "s"))
         yield* act(() => page.getByRole("figure", { name: "Output" }).first().waitFor())
         yield* act(() => page.getByRole("figure", { name: "Errors" }).waitFor())
+        yield* picture(page, "commands")
+        yield* picture(page, "dark", "dark")
         yield* act(() => page.getByRole("button", { name: "Show 74 more lines", expanded: false }).click())
         yield* act(() => page.getByText("line 40").waitFor())
         yield* act(() => page.getByRole("button", { name: "Show less", expanded: true }).click())
