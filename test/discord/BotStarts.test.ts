@@ -21,10 +21,9 @@ it.scopedLive("DI-60: a bot that starts while Discord fails or is away waits, an
       world.faults.scripted.push(...faults.map((fault) => ({ method: "GET", path, fault })))
     yield* BotProcess.start(yield* BotProcess.program, order)
     yield* discord.when("the bot at the gateway", ({ sessions }) => sessions.size > 0)
-    const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "long")}`)
-    const asked = new Map([[id, [1]]])
-    yield* discord.when("the answer", () => Published.missing(guild, asked).length === 0)
-    yield* Published.check(guild, asked)
+    People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "long")}`)
+    yield* discord.when("the answer", () => Published.missing(guild).length === 0)
+    yield* Published.check(guild)
     assert.deepStrictEqual(world.faults.scripted, [])
   })
 )
@@ -66,22 +65,20 @@ it.scopedLive(
       const guild = yield* Guild.make(quick)
       const { ann, discord, world } = guild
       world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "silent" } })
-      const asked = new Map<string, Array<number>>()
       const opened = Effect.gen(function* () {
         const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
-        asked.set(id, [1, 2, 3])
         yield* discord.when("the thread", ({ channels }) => channels.has(id))
         return world.channels.get(id) ?? assert.fail("there is a thread")
       })
       const thread = yield* during(guild, opened)
       People.say(world, ann, thread, promptOf(2, "short"))
-      const shown = discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+      const shown = discord.when("the answers", () => Published.missing(guild).length === 0)
       const later = Effect.zipRight(
         Effect.sync(() => People.say(world, ann, thread, promptOf(3, "short"))),
         shown
       )
       yield* during(guild, later)
-      yield* Published.check(guild, asked)
+      yield* Published.check(guild)
     })
 )
 
@@ -90,10 +87,8 @@ it.scopedLive("DI-31: a bot that ended between opening a thread and its first pr
     const guild = yield* Guild.make(quick)
     const { ann, discord, order, world } = guild
     world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "silent" } })
-    const asked = new Map<string, Array<number>>()
     const opened = Effect.gen(function* () {
       const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
-      asked.set(id, [1, 2])
       yield* discord.when("the thread", ({ channels }) => channels.has(id))
       return world.channels.get(id) ?? assert.fail("there is a thread")
     })
@@ -113,9 +108,9 @@ it.scopedLive("DI-31: a bot that ended between opening a thread and its first pr
     })
     yield* during(
       guild,
-      discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+      discord.when("the answers", () => Published.missing(guild).length === 0)
     )
-    yield* Published.check(guild, asked)
+    yield* Published.check(guild)
   })
 )
 
@@ -123,11 +118,9 @@ it.scopedLive("DI-32: a thread in which Discord failed before the bot ended is r
   Effect.gen(function* () {
     const guild = yield* Guild.make(quick)
     const { ann, discord, world } = guild
-    const asked = new Map<string, Array<number>>()
     const failing = Effect.gen(function* () {
       world.faults.scripted.push({ method: "POST", path: /\/messages$/, fault: { kind: "refused" }, times: 1_000 })
       const { id } = People.say(world, ann, discord.general, `<@${world.bot.id}> ${promptOf(1, "short")}`)
-      asked.set(id, [1, 2])
       // The second attempt comes after the bot has noted the failure of the first.
       yield* discord.when("two attempts", () => world.asked.filter(({ fault }) => fault === "refused").length > 1)
       return world.channels.get(id) ?? assert.fail("there is a thread")
@@ -137,8 +130,8 @@ it.scopedLive("DI-32: a thread in which Discord failed before the bot ended is r
     People.say(world, ann, thread, promptOf(2, "short"))
     yield* during(
       guild,
-      discord.when("the answers", () => Published.missing(guild, asked).length === 0)
+      discord.when("the answers", () => Published.missing(guild).length === 0)
     )
-    yield* Published.check(guild, asked)
+    yield* Published.check(guild)
   })
 )

@@ -1,10 +1,11 @@
 /** What the bot does when Discord refuses, archives or deletes. Spec: DI-17, DI-60..DI-66 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { PermissionFlagsBits } from "discord.js"
-import { Effect, Exit, Scope, Stream } from "effect"
+import { Effect, Exit, Metric, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Bot from "../../packages/discord/src/Bot.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
+import * as Measured from "../../packages/discord/src/send/Measured.ts"
 import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
@@ -228,5 +229,54 @@ describe("care", () => {
       assert.deepStrictEqual(Served.texts(thread), ["Hello."])
       assert.deepStrictEqual(Served.texts(at.general), [`<@${at.world.bot.id}> Hi`])
     })
+  )
+
+  Served.law("DI-70: another program with the bot's token is told in the log and in /status", () =>
+    Effect.gen(function* () {
+      const place = yield* Served.place
+      const { world } = place.discord
+      const lines: Array<string> = []
+      yield* Served.start(place, undefined, lines)
+      const at = { ...place, ...place.discord, ann: People.join(world, "ann"), model: yield* ScriptedModel }
+      const thread = yield* threadOf(at)
+      assert.isFalse(lines.some((line) => line.includes("another program")))
+      // Another client of the same account.
+      People.say(world, world.bot, thread, "I answer, too.")
+      const told = `another program posts with the bot's token: run one bot for each token channel=${thread.id}`
+      yield* at.model.answer(says("Hello again."))
+      People.say(world, at.ann, thread, "Hi again")
+      yield* has(at, thread, "Hello again.")
+      assert.isTrue(lines.some((line) => line.startsWith(told)))
+    })
+  )
+
+  Served.law(
+    "DI-67: metrics count posts, edits, prompts, doubts and failures by reason, and the log names the channel",
+    () =>
+      Effect.gen(function* () {
+        const place = yield* Served.place
+        const { world } = place.discord
+        const lines: Array<string> = []
+        yield* Served.start(place, undefined, lines)
+        const at = { ...place, ...place.discord, ann: People.join(world, "ann"), model: yield* ScriptedModel }
+        const lost = Metric.tagged(Measured.failures, "reason", "lost")
+        const counters = [Measured.posts, Measured.edits, Measured.prompts, Measured.doubts, lost]
+        const values = Effect.forEach(counters, (counter) => Effect.map(Metric.value(counter), ({ count }) => count))
+        const before = yield* values
+        const path = /^\/api\/v10\/channels\/\d+\/messages$/
+        world.faults.scripted.push({ method: "POST", path, fault: { kind: "lost" } })
+        const thread = yield* threadOf(at)
+        // The next answer comes behind the end of the doubt.
+        yield* at.model.answer(says("More."))
+        People.say(world, at.ann, thread, "More?")
+        yield* has(at, thread, "More.")
+        const [posts = 0, edits = 0, prompts = 0, doubts = 0, failed = 0] = (yield* values).map(
+          (count, index) => count - (before[index] ?? 0)
+        )
+        assert.deepStrictEqual([prompts, doubts, failed], [2, 1, 1])
+        assert.isAtLeast(posts, 1)
+        assert.isAtLeast(edits, 0)
+        assert.isTrue(lines.some((line) => line.startsWith("Discord: ") && line.endsWith(`channel=${thread.id}`)))
+      })
   )
 })

@@ -1,7 +1,8 @@
 /** Commands, buttons and menus, and who may use them. Spec: DI-40..DI-45, DI-51 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { userTexts } from "../support/Harness.ts"
 import * as People from "./support/People.ts"
@@ -209,5 +210,70 @@ describe("buttons", () => {
       yield* at.discord.when("the second answer", () => second.content === "❓ → Three metres")
       yield* at.discord.when("the end", () => Served.texts(thread).includes("Painted."))
     })
+  )
+
+  Served.law("DI-44: a button that is pressed twice decides once, and the second press is told so", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const { question, thread } = yield* asking(at)
+      yield* at.model.answer(says("Said."))
+      const pressed = ["allow:once", "allow:once"].map((action) => press(at, at.ann, thread, question, action))
+      const answers = yield* Effect.forEach(pressed, (one) => answerOf(at, one))
+      assert.deepStrictEqual(answers.map((answer) => (answer?.content ?? "").replace(/ waits .*/, "")).toSorted(), [
+        "Done.",
+        "no call"
+      ])
+      yield* at.discord.when("the end", () => Served.texts(thread).includes("Said."))
+      const decided = Served.texts(thread).filter((text) => text.startsWith("🔐"))
+      assert.deepStrictEqual(decided, [`🔐 ✅ Allowed once by <@${at.ann.id}>`])
+    })
+  )
+
+  Served.law("DI-43: of two choices of one menu the first counts, and the second is told so", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const thread = yield* threadOf(at)
+      const questions = [{ question: "Which colour?", options: [{ label: "Red" }, { label: "Blue" }] }]
+      yield* at.model.answer(calls(callParts("q1", "question", { questions })))
+      People.say(at.world, at.bob, thread, "Paint")
+      const question = yield* appears(at, thread, "❓ Which colour?")
+      yield* at.model.answer(says("Painted."))
+      const chosen = ["0", "1"].map((value) => press(at, at.bob, thread, question, "choose:0", [value]))
+      const answers = yield* Effect.forEach(chosen, (one) => answerOf(at, one))
+      const first = answers.findIndex((answer) => answer?.content === "Answered.")
+      assert.lengthOf(
+        answers.filter((answer) => answer?.content === "Answered."),
+        1
+      )
+      yield* at.discord.when("the end", () => Served.texts(thread).includes("Painted."))
+      assert.strictEqual(question.content, `❓ → ${["Red", "Blue"][first]}`)
+    })
+  )
+
+  Served.law(
+    "DI-43, DI-44: what another client of the server decides and answers is shown as decided and answered",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* setting
+        const { question, thread } = yield* asking(at)
+        const session = `/sessions/${Served.sessionIn(thread)}`
+        const Open = Schema.Array(Schema.Struct({ ask: Schema.String }))
+        const [open] = Schema.decodeUnknownSync(Open)((yield* ServedApi.answer(`${session}/permissions`)).body)
+        const questions = [{ question: "Which colour?", options: [{ label: "Red" }, { label: "Blue" }] }]
+        yield* at.model.answer(calls(callParts("q1", "question", { questions })))
+        yield* ServedApi.post(`${session}/permissions/${open?.ask}`, { decision: "once" })
+        yield* at.discord.when("the decision", () => question.content === "🔐 Decided elsewhere, or the call has ended")
+        assert.deepStrictEqual(People.controls(question), [])
+        const asked = yield* appears(at, thread, "❓ Which colour?")
+        const Pending = Schema.Array(Schema.Struct({ messageID: Schema.String, callID: Schema.String }))
+        const [pending] = Schema.decodeUnknownSync(Pending)((yield* ServedApi.answer(`${session}/questions`)).body)
+        yield* at.model.answer(says("Painted."))
+        yield* ServedApi.post(`${session}/questions/${pending?.messageID}/${pending?.callID}/answer`, {
+          answers: ["Blue"]
+        })
+        yield* at.discord.when("the answer", () => asked.content === "❓ → Blue")
+        assert.deepStrictEqual(People.controls(asked), [])
+        yield* at.discord.when("the end", () => Served.texts(thread).includes("Painted."))
+      })
   )
 })

@@ -9,27 +9,13 @@ import { waitingFor } from "../support/Waiting.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
 
-/** A thread whose first answer is there. */
-const threadIn = (at: Served.Place, author: Parameters<typeof People.say>[1]) =>
-  Effect.gen(function* () {
-    const { general, world } = at.discord
-    const model = yield* ScriptedModel
-    yield* model.answer(says("Hello."))
-    const message = People.say(world, author, general, `<@${world.bot.id}> Hi`)
-    const thread = yield* Served.threadOf(at, message)
-    yield* Served.settled(at, thread)
-    yield* model.request
-    if (thread === undefined) return yield* Effect.dieMessage("there is no thread")
-    return thread
-  })
-
 describe("messages of people", () => {
   Served.law("DI-30: a message that the gateway delivers twice is admitted once", () =>
     Effect.gen(function* () {
       const at = yield* Served.placeWith({}, makePlan(1, { redelivered: 1_000 }))
       const { world } = at.discord
       yield* Served.start(at)
-      const thread = yield* threadIn(at, People.join(world, "ann"))
+      const thread = yield* Served.threadIn(at, People.join(world, "ann"))
       const sessions = yield* Sessions
       const { items } = yield* sessions.messages({ sessionID: Served.sessionIn(thread) })
       assert.strictEqual(items.filter(({ type }) => type === "user").length, 1)
@@ -45,7 +31,7 @@ describe("messages of people", () => {
       const first = yield* Scope.make()
       yield* Scope.extend(Served.start(at), first)
       const ann = People.join(world, "ann")
-      const thread = yield* threadIn(at, ann)
+      const thread = yield* Served.threadIn(at, ann)
       yield* Scope.close(first, Exit.void)
       const missed = ["one", "two", "three"].map((text) => People.say(world, ann, thread, text))
       for (let answer = 0; answer < 3; answer++) yield* model.answer(says(`Answer ${answer}.`))
@@ -69,7 +55,7 @@ describe("messages of people", () => {
       yield* Served.start(at, Served.options(at, { ask: { roles: [role] } }))
       const [eve, ann] = [People.join(world, "eve"), People.join(world, "ann", [role])]
       const refused = People.say(world, eve, general, `<@${world.bot.id}> rm -rf`)
-      const thread = yield* threadIn(at, ann)
+      const thread = yield* Served.threadIn(at, ann)
       People.say(world, eve, thread, "Do something else")
       yield* model.answer(says("Still here."))
       People.say(world, ann, thread, "And now?")
@@ -87,7 +73,7 @@ describe("messages of people", () => {
       const model = yield* ScriptedModel
       yield* Served.start(at)
       const ann = People.join(world, "ann")
-      const thread = yield* threadIn(at, ann)
+      const thread = yield* Served.threadIn(at, ann)
       yield* model.answer(says("No."))
       People.say(world, ann, thread, "Show @/etc/passwd please")
       const request = yield* model.request
@@ -103,7 +89,7 @@ describe("messages of people", () => {
       const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
       yield* Served.start(at)
       const ann = People.join(world, "ann")
-      const thread = yield* threadIn(at, ann)
+      const thread = yield* Served.threadIn(at, ann)
       const id = Served.sessionIn(thread)
       // The model's answer is not scripted yet: later prompts wait.
       People.say(world, ann, thread, "Work")
@@ -137,7 +123,7 @@ describe("messages of people", () => {
       const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
       yield* Served.start(at)
       const ann = People.join(world, "ann")
-      const thread = yield* threadIn(at, ann)
+      const thread = yield* Served.threadIn(at, ann)
       yield* model.answer(says("Read."))
       const bytes = Buffer.from("line of the file\n")
       const large = new Uint8Array(8 * 1_024 * 1_024 + 1)
@@ -155,6 +141,74 @@ describe("messages of people", () => {
         { uri: `data:text/plain;base64,${bytes.toString("base64")}`, mime: "text/plain", name: "notes.txt" }
       ])
       assert.strictEqual(prompt.text, "Read this\n\n[attachment large.bin: it is too large]")
+    })
+  )
+
+  Served.law(
+    "DI-36: a message for which the inbox has no room gets an answer that says why",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* Served.place
+        const { world } = at.discord
+        const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
+        yield* Served.start(at)
+        const ann = People.join(world, "ann")
+        const thread = yield* Served.threadIn(at, ann)
+        People.say(world, ann, thread, "Work")
+        yield* model.request
+        People.say(world, ann, thread, "This waits")
+        const refused = People.say(world, ann, thread, "Too much")
+        const why = "⚠️ Not admitted: 1 messages wait already. Please write it again when some are done."
+        yield* at.discord.when("an answer", () => Served.texts(thread).at(-1) === why)
+        yield* at.discord.when("a mark", () => (refused.reactions.get("❌")?.size ?? 0) > 0)
+        const waiting = yield* sessions.inbox(Served.sessionIn(thread))
+        assert.deepStrictEqual(
+          waiting.map(({ prompt }) => prompt.text),
+          ["This waits"]
+        )
+      }),
+    undefined,
+    { inboxLimit: 1 }
+  )
+
+  Served.law("DI-31: what is written in a thread while its mention is being admitted is admitted after it", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { general, world } = at.discord
+      const model = yield* ScriptedModel
+      yield* Served.start(at)
+      const ann = People.join(world, "ann")
+      // The thread is open before the bot knows: its request is answered later.
+      world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "failedAfter", status: 502 } })
+      const message = People.say(world, ann, general, `<@${world.bot.id}> First`)
+      const thread = yield* Served.threadOf(at, message)
+      if (thread === undefined) return assert.fail("there is no thread")
+      const second = People.say(world, ann, thread, "Second")
+      yield* model.answer(says("One."))
+      yield* model.answer(says("Two."))
+      yield* at.discord.when("the end", () => (second.reactions.get("✅")?.size ?? 0) > 0)
+      assert.deepStrictEqual(userTexts(yield* model.request).slice(0, 1), ["First"])
+      const { items } = yield* (yield* Sessions).messages({ sessionID: Served.sessionIn(thread) })
+      const texts = items.flatMap((item) => (item.type === "user" ? [item.text] : []))
+      assert.deepStrictEqual(texts, ["First", "Second"])
+    })
+  )
+
+  Served.law("DI-34: a mention that is deleted before its thread is open begins none, and nothing is wrong", () =>
+    Effect.gen(function* () {
+      const at = yield* Served.place
+      const { general, world } = at.discord
+      yield* Served.start(at)
+      const ann = People.join(world, "ann")
+      world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "failed", status: 500 } })
+      const message = People.say(world, ann, general, `<@${world.bot.id}> Never mind`)
+      yield* at.discord.when("an attempt", ({ asked }) => asked.some(({ path }) => path.endsWith("/threads")))
+      People.remove(world, general, message)
+      yield* Served.threadIn(at, ann)
+      assert.isFalse(world.channels.has(message.id))
+      const status = People.slash(world, ann, general, "status")
+      yield* at.discord.when("a status", () => status.original !== undefined)
+      assert.notInclude(status.original?.content ?? "", "⚠️")
     })
   )
 })

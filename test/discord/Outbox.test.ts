@@ -15,6 +15,7 @@ describe("the outbox", () => {
   const faults: ReadonlyArray<readonly [string, Fault]> = [
     ["lost", { kind: "lost" }],
     ["answered with an error", { kind: "failedAfter", status: 502 }],
+    ["answered with what the HTTP library cannot read", { kind: "garbled" }],
     ["refused before it was done", { kind: "refused" }]
   ]
   for (const [what, fault] of faults) {
@@ -131,6 +132,38 @@ describe("the outbox", () => {
         const [file] = thread?.messages.at(-1)?.attachments ?? []
         assert.strictEqual(Buffer.from(file?.bytes ?? []).toString(), text)
         assert.match(Served.texts(thread)[0] ?? "", /^Line 0 word/)
+      }),
+    slow
+  )
+
+  Served.law(
+    "DI-11, DI-20: a file is there once, whole, although the HTTP library fails after each request that creates a message",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* Served.placeWith({ nonceWindow: -1 })
+        const { general, world } = at.discord
+        const model = yield* ScriptedModel
+        yield* Served.start(at)
+        world.faults.scripted.push({ method: "POST", path: ofThread, fault: { kind: "garbled" }, times: 2 })
+        const message = People.say(world, People.join(world, "ann"), general, `<@${world.bot.id}> Go`)
+        // Text of every kind of length in UTF-8, with what separates the parts of a form.
+        const text = Array.from({ length: 600 }, (_, i) => `Line ${i} "ä€😀" --daybook\r ${"word ".repeat(7)}`).join(
+          "\n"
+        )
+        yield* model.answer(says(text))
+        const thread = yield* Served.threadOf(at, message)
+        yield* at.discord.when("a file", () => (thread?.messages.at(-1)?.attachments.length ?? 0) > 0)
+        yield* Served.settled(at, thread)
+        yield* model.answer(says("Second."))
+        if (thread === undefined) return assert.fail("there is no thread")
+        People.say(world, People.join(world, "bob"), thread, "More")
+        yield* at.discord.when("a second answer", () => Served.texts(thread).includes("Second."))
+        const files = thread.messages.flatMap(({ attachments }) => attachments)
+        assert.deepStrictEqual(
+          files.map(({ bytes, contentType, filename }) => [filename, contentType, Buffer.from(bytes).toString()]),
+          [["answer.md", "text/markdown", text.replaceAll("\r", "")]]
+        )
+        assert.lengthOf(Served.texts(thread), 4)
       }),
     slow
   )

@@ -75,7 +75,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
         return Effect.void
     }
   }
-  if ((yield* outbox.cursor) === undefined) yield* Following.begin
+  yield* Following.prepare
   yield* outbox.forget(Names.snowflakeOf((yield* Clock.currentTimeMillis) - remembered))
   yield* inbox.begin
   yield* discord.open

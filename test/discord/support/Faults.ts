@@ -15,6 +15,8 @@ export type Fault =
   | { readonly kind: "lost" }
   /** It has its effect, and no reply ever comes. */
   | { readonly kind: "silent" }
+  /** It has its effect, and the reply is no HTTP. */
+  | { readonly kind: "garbled" }
   /** The connection is destroyed before it has an effect. */
   | { readonly kind: "refused" }
   /** It is handled after this time. */

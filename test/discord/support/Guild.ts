@@ -4,7 +4,9 @@
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { join } from "node:path"
+import { build } from "../../../packages/core/src/agent/BuiltinAgents.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import * as Asks from "../../../packages/server/src/ask/Asks.ts"
 import { token as serverToken } from "../../server/http/support/ServedApi.ts"
 import * as ServedApi from "../../server/http/support/ServedApi.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
@@ -35,15 +37,26 @@ export interface Options {
 
 const everyone = { everyone: true }
 
+/** Prompts that steer join the activity that runs: it may have many turns. */
+const talks = { ...build, name: "talks", turnLimit: 1_000_000 }
+
 /** The guild, the server and what a bot process is given, until the scope closes. */
 export const make = (options: Options = {}): Effect.Effect<Guild, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { haste = 10, pace = 5, rates = {}, seed = 1, settings = {} } = options
     const folder = yield* temporaryFolder
     const discord = yield* Loopback.make(settings, Faults.makePlan(seed, rates))
+    const asks = Asks.make()
     const runtime = yield* Layer.build(
-      Layer.scoped(ServedApi.Served, ServedApi.serve()).pipe(
-        Layer.provideMerge(Daybook.layer({ filename: join(folder, "daybook.db") })),
+      Layer.scoped(ServedApi.Served, ServedApi.serve({ asks })).pipe(
+        Layer.provideMerge(
+          Daybook.layer({
+            filename: join(folder, "daybook.db"),
+            permissionAsker: asks.layer,
+            questions: true,
+            agents: [talks]
+          })
+        ),
         Layer.provide(Talker.layer(pace)),
         Layer.orDie
       )
@@ -60,7 +73,9 @@ export const make = (options: Options = {}): Effect.Effect<Guild, never, Scope.S
         server: Context.get(runtime, ServedApi.Served).url,
         serverToken,
         settings: {
-          channels: { [discord.general.id]: { folder, ask: everyone, approve: everyone, administer: everyone } }
+          channels: {
+            [discord.general.id]: { folder, agent: "talks", ask: everyone, approve: everyone, administer: everyone }
+          }
         },
         outbox: join(folder, "outbox.db"),
         haste

@@ -124,6 +124,7 @@ const serve = async (world: World, request: IncomingMessage, response: ServerRes
   const reply = insteadOf(fault) ?? answer({ world, method, url, token, body, files })
   // The plan's losses come after the effect, and not with a refusal, which has none.
   if (fault?.kind === "lost") request.socket.destroy()
+  else if (fault?.kind === "garbled") request.socket.end("nothing that is HTTP\r\n\r\n")
   else if (fault?.kind !== "silent") {
     const sent = fault?.kind === "failedAfter" ? failure(fault.status) : reply
     asked.status = sent.status

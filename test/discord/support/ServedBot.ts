@@ -6,13 +6,16 @@ import * as Book from "../../../packages/discord/src/book/Book.ts"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
 import { sessionOf } from "../../../packages/discord/src/domain/Names.ts"
 import type { ChannelSettings } from "../../../packages/discord/src/trust/Settings.ts"
+import type * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as Asks from "../../../packages/server/src/ask/Asks.ts"
 import * as ServedApi from "../../server/http/support/ServedApi.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
+import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 import type { FaultPlan } from "./Faults.ts"
 import * as Loopback from "./Loopback.ts"
-import { type Channel, type Settings, visible } from "./World.ts"
+import * as People from "./People.ts"
+import { type Channel, type Settings, type User, visible } from "./World.ts"
 
 /** `DAYBOOK_TEST_LOG=1` prints the log of the bot. */
 const logging =
@@ -26,14 +29,18 @@ const logging =
 const asks = Asks.make()
 
 /** The runtime, its API over TCP, and permissions that clients answer. */
-export const layer = ServedApi.layer({ permissionAsker: asks.layer, questions: true }, {}, { asks })
+export const layerWith = (options: Partial<Daybook.Options>) =>
+  ServedApi.layer({ permissionAsker: asks.layer, questions: true, ...options }, {}, { asks })
+
+export const layer = layerWith({})
 
 /** A law of the bot on a runtime of its own. */
 export const law = <A, E>(
   title: string,
   effect: () => Effect.Effect<A, E, Layer.Layer.Success<typeof layer> | Scope.Scope>,
-  timeout?: number
-) => it.scoped(title, () => Effect.provide(effect(), layer), timeout)
+  timeout?: number,
+  options?: Partial<Daybook.Options>
+) => it.scoped(title, () => Effect.provide(effect(), options === undefined ? layer : layerWith(options)), timeout)
 
 /** A Discord with these settings, and a folder of the bot. */
 export const placeWith = (settings: Partial<Settings>, faults?: FaultPlan) =>
@@ -72,15 +79,24 @@ export const services = (at: Place, given: Bot.Options = options(at), token: str
     return yield* Layer.build(Layer.provideMerge(Bot.layer(given), book))
   })
 
-/** Runs the bot until the scope closes; returns when the gateway knows it. */
-export const start = (at: Place, given: Bot.Options = options(at)) =>
+/** A logger that keeps messages with their annotations. */
+const keeping = (lines: Array<string>) =>
+  Logger.add(
+    Logger.make(({ annotations, message }) => {
+      const notes = [...annotations].map(([name, value]) => ` ${name}=${String(value)}`)
+      lines.push(`${String(message)}${notes.join("")}`)
+    })
+  )
+
+/** Runs the bot until the scope closes; returns when the gateway knows it. `lines` gets what it logs. */
+export const start = (at: Place, given: Bot.Options = options(at), lines: Array<string> = []) =>
   Effect.gen(function* () {
     // The sender's pauses are of real time too.
-    const built = yield* Effect.withClock(services(at, given), Clock.make())
+    const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), Clock.make())
     const ready = yield* Deferred.make<void>()
     const running = Effect.provide(Bot.run(given, Deferred.succeed(ready, undefined)), built).pipe(
       Effect.tapErrorCause((cause) => Effect.sync(() => process.stderr.write(`the bot ended: ${String(cause)}\n`))),
-      Effect.provide(logging),
+      Effect.provide(Layer.merge(logging, keeping(lines))),
       Effect.withClock(Clock.make())
     )
     const fiber = yield* Effect.forkScoped(running)
@@ -115,3 +131,15 @@ export const settled = ({ discord }: Place, thread: Channel | undefined) =>
       messages.some(({ id, reactions }) => id === thread?.id && (reactions.get("✅")?.size ?? 0) > 0)
     )
   )
+
+/** A thread whose first answer is there. */
+export const threadIn = (at: Place, author: User) =>
+  Effect.gen(function* () {
+    const { general, world } = at.discord
+    const model = yield* ScriptedModel
+    yield* model.answer(says("Hello."))
+    const thread = yield* threadOf(at, People.say(world, author, general, `<@${world.bot.id}> Hi`))
+    yield* settled(at, thread)
+    yield* model.request
+    return thread ?? (yield* Effect.dieMessage("there is no thread"))
+  })

@@ -6,9 +6,11 @@ import { LanguageModel, type Prompt, type Response } from "@effect/ai"
 import { Effect, Layer, Stream } from "effect"
 import { layerLanguageModel, type ModelResolver } from "../../../packages/core/src/model/ModelResolver.ts"
 
-/** How long an answer is, and whether a question or a tool comes first. */
-export const kinds = ["short", "long", "asks", "reads"] as const
+/** How long an answer is, and whether a question, a tool, or a tool that needs a permission comes first. */
+export const kinds = ["short", "long", "asks", "reads", "writes"] as const
 export type Kind = (typeof kinds)[number]
+
+const asking = new RegExp(`ask (\\d+) (${kinds.join("|")})`, "g")
 
 export const promptOf = (number: number, kind: Kind): string => `ask ${number} ${kind}`
 
@@ -41,9 +43,7 @@ const isAnswer = ({ content, role }: Prompt.Message) =>
 /** What was asked since the last answer, and the calls since then. Prompts that steer are answered together. */
 const openIn = ({ content }: Prompt.Prompt) => {
   const since = content.slice(content.findLastIndex(isAnswer) + 1)
-  const asked = since.flatMap((message) =>
-    message.role === "user" ? [...textOf(message).matchAll(/ask (\d+) (short|long|asks|reads)/g)] : []
-  )
+  const asked = since.flatMap((message) => (message.role === "user" ? [...textOf(message).matchAll(asking)] : []))
   const calls = since.flatMap((message) =>
     message.role === "assistant" ? message.content.flatMap((part) => (part.type === "tool-call" ? [part.id] : [])) : []
   )
@@ -69,12 +69,18 @@ const finish = (reason: Response.FinishReason): Response.StreamPartEncoded => ({
 /** The question that an answer of the kind `asks` begins with. */
 export const question = "Which one?"
 
+const callingKinds: ReadonlyArray<Kind> = ["asks", "reads", "writes"]
+
 const parts = (prompt: Prompt.Prompt): ReadonlyArray<Response.StreamPartEncoded> => {
   const { asked, calls } = openIn(prompt)
-  const next = asked.find(({ kind, number }) => (kind === "asks" || kind === "reads") && !calls.has(`call_${number}`))
+  const next = asked.find(({ kind, number }) => callingKinds.includes(kind) && !calls.has(`call_${number}`))
   if (next?.kind === "asks") {
     const questions = [{ question, options: [{ label: "one" }, { label: "two" }] }]
     return [...call(next.number, "question", { questions }), finish("tool-calls")]
+  }
+  if (next?.kind === "writes") {
+    const params = { path: `notes-${next.number}.txt`, content: "noted" }
+    return [...call(next.number, "write", params), finish("tool-calls")]
   }
   if (next?.kind === "reads") return [...call(next.number, "read", { path: "notes.txt" }), finish("tool-calls")]
   const text = asked.map(({ kind, number }) => answerOf(number, kind)).join("\n\n")

@@ -1,5 +1,5 @@
 /**
- * Shows the permissions that calls wait for. They are not events: while a session runs, the bot asks the server which are
+ * Shows the permissions that calls wait for. They are not events: while a call is open, the bot asks the server which are
  * open. Spec: DI-44 in specs/discord.md.
  */
 import { Effect, Schedule } from "effect"
@@ -28,7 +28,7 @@ const look = (secrets: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const [book, outbox] = [yield* Book, yield* Outbox]
     const shown = yield* outbox.askings
-    if (shown.length === 0 && (yield* outbox.running).length === 0) return
+    if (shown.length === 0 && !(yield* outbox.isCalling)) return
     const open = (yield* book.permissions).filter(({ sessionID }) => threadOf(sessionID) !== undefined)
     for (const permission of open) {
       const { ask, sessionID } = permission

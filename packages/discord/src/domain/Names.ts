@@ -32,3 +32,9 @@ export const promptOfCommand = (interaction: Snowflake): MessageID => MessageID.
 /** The message of a prompt; undefined for a prompt of another origin. */
 export const messageOf = (messageID: string): Snowflake | undefined =>
   /^msg_discord-(\d{1,20})(?:-\d+)?$/.exec(messageID)?.[1]
+
+/** When the message of a prompt was edited; undefined for its first text. */
+export const editOf = (messageID: string): number | undefined => {
+  const time = /^msg_discord-\d{1,20}-(\d+)$/.exec(messageID)?.[1]
+  return time === undefined ? undefined : Number(time)
+}

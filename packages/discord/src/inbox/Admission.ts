@@ -29,7 +29,9 @@ export interface Thread {
 }
 
 /** Waits for a server that is away: a message is never lost because of it. */
-const whenever = <A, E extends { readonly _tag: string; readonly message: string }, R>(work: Effect.Effect<A, E, R>) =>
+export const whenever = <A, E extends { readonly _tag: string; readonly message: string }, R>(
+  work: Effect.Effect<A, E, R>
+) =>
   work.pipe(
     Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
     Effect.retry({ schedule: patiently, while: isAway })
@@ -106,7 +108,8 @@ export const admit = Effect.fn("Admission.admit")(function* (
     Effect.catchTags({
       // It was admitted before, and its attachments read differently then.
       PromptConflictError: () => Effect.void,
-      InboxFullError: ({ message: why }) => refuse(thread, message, why),
+      InboxFullError: ({ limit }) =>
+        refuse(thread, message, `${limit} messages wait already. Please write it again when some are done.`),
       InvalidInput: ({ message: why }) => refuse(thread, message, why)
     })
   )
@@ -139,7 +142,15 @@ export const open = Effect.fn("Admission.open")(function* (
 ) {
   const [discord, outbox] = [yield* Discord, yield* Outbox]
   const thread: Thread = { id: message.id, parent: message.channel_id, settings }
-  yield* openThread(thread, textOf(message, discord.self.id), wasOpen)
+  const isThere = yield* openThread(thread, textOf(message, discord.self.id), wasOpen).pipe(
+    Effect.as(true),
+    // The message was deleted.
+    Effect.catchIf(
+      ({ reason }) => reason === "message-gone",
+      () => Effect.succeed(false)
+    )
+  )
+  if (!isThere) return
   yield* outbox.addPlace(thread.id, thread.parent, message.id)
   yield* admit(thread, message)
 })

@@ -3,7 +3,7 @@
  * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DI-30..DI-36 in
  * specs/discord.md.
  */
-import { Deferred, Effect, type Scope } from "effect"
+import { Deferred, Effect, Schedule, type Scope } from "effect"
 import { OutboxFailed } from "../outbox/OutboxFile.ts"
 import { type Beginning, Outbox } from "../outbox/Outbox.ts"
 import { sessionOf } from "../domain/Names.ts"
@@ -14,7 +14,16 @@ import { Discord } from "../wire/Discord.ts"
 import type { DiscordError } from "../wire/DiscordError.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
-import { admit, begin as beginThread, insistently, isHandled, open, type Services, type Thread } from "./Admission.ts"
+import {
+  admit,
+  begin as beginThread,
+  insistently,
+  isHandled,
+  open,
+  type Services,
+  type Thread,
+  whenever
+} from "./Admission.ts"
 import * as Changes from "./Changes.ts"
 import { rolesOf } from "./Members.ts"
 import * as Lanes from "./Lanes.ts"
@@ -25,6 +34,12 @@ export const mostMissed = 200
 export const mostThreads = 500
 /** Channels outside of the settings that are remembered. */
 const mostUnknown = 1_000
+
+/** When a channel is read again that refuses to be read. */
+const slowly = Schedule.exponential("1 second", 2).pipe(
+  Schedule.union(Schedule.spaced("10 minutes")),
+  Schedule.jittered
+)
 
 export interface Inbox {
   readonly message: (message: Message) => Effect.Effect<void>
@@ -41,12 +56,29 @@ export interface Inbox {
   readonly failed: Effect.Effect<never, OutboxFailed>
 }
 
+type Failure = { readonly _tag: string; readonly message: string; readonly reason?: unknown } | OutboxFailed
+
+/** Whether Discord does not let the channel be read now. */
+const isRefusal = (error: { readonly _tag: string; readonly reason?: unknown }): boolean =>
+  error._tag === "DiscordError" && error.reason !== "channel-gone" && error.reason !== "unauthorized"
+
+const warned = (channel: string, { message }: { readonly message: string }) =>
+  Effect.annotateLogs(Effect.logWarning(message), { channel })
+
+/** Waits for the server and for Discord. What fails for another reason is left, unless the outbox failed. */
+const attempted = (channel: string, work: Effect.Effect<void, Failure, Services>) =>
+  Effect.catchAll(whenever(insistently(work)), (error) =>
+    error instanceof OutboxFailed ? Effect.fail(error) : warned(channel, error)
+  )
+
 export const make = Effect.fn("Inbox.make")(function* (
   settings: Settings
 ): Effect.fn.Return<Inbox, never, Services | Scope.Scope> {
   const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
   const lanes = yield* Lanes.make<OutboxFailed, Services>()
   const unknown = new Map<string, string | undefined>()
+  /** Channels that refuse to be read. Their messages are left for the reading that follows. */
+  const behind = new Set<string>()
 
   const thread = (id: string) =>
     Effect.map(outbox.place(id), (place): Thread | undefined => {
@@ -124,9 +156,20 @@ export const make = Effect.fn("Inbox.make")(function* (
       return ours
     })
 
+  /** A message of the bot that it did not write: another program uses its token. */
+  const ofAnother = ({ channel_id: channel, id, interaction_metadata, type, webhook_id }: Message) =>
+    Effect.gen(function* () {
+      if (type !== 0 || interaction_metadata != null || webhook_id !== undefined) return
+      if ((yield* outbox.place(channel)) === undefined || (yield* outbox.isExplained(channel, id))) return
+      const problem = "another program posts with the bot's token: run one bot for each token"
+      yield* Effect.annotateLogs(Effect.logWarning(problem), { channel, message: id })
+      yield* outbox.setProblem(channel, problem)
+    })
+
   const message: Inbox["message"] = (given) => {
     const { channel_id: channel } = given
-    if (given.author.id === discord.self.id) return Effect.void
+    if (behind.has(channel)) return Effect.void
+    if (given.author.id === discord.self.id) return lanes.add(channel, ofAnother(given))
     if (settings.channels[channel] !== undefined) return lanes.add(channel, handle(given))
     return lanes.add(
       channel,
@@ -157,11 +200,10 @@ export const make = Effect.fn("Inbox.make")(function* (
         const messages = yield* Messages.after(discord, channel, place)
         const some = messages.slice(0, mostMissed - read)
         yield* Effect.forEach(some, handle, { discard: true })
-        const persons = some.filter(isOfPerson).length
-        read += persons
+        read += some.filter(isOfPerson).length
         place = some.at(-1)?.id ?? place
+        if (some.length < messages.length) return { read, isAll: false }
         if (messages.length < 100) return { read, isAll: true }
-        if (read >= mostMissed) return { read, isAll: false }
       }
     })
 
@@ -179,14 +221,23 @@ export const make = Effect.fn("Inbox.make")(function* (
       yield* outbox.addPlace(channel, null, last_message_id ?? channel)
     })
 
-  const catchUpOn = (channel: string): Effect.Effect<void, OutboxFailed, Services> =>
+  /** Reads what was missed in a place, and says so. */
+  const readMissed = (channel: string) =>
     Effect.gen(function* () {
+      const isAgain = behind.delete(channel)
       const place = yield* outbox.place(channel)
       if (place === undefined) return yield* beginAt(channel)
       const last = place.last ?? channel
       // Later messages wait: handled before, they would move the place behind those that were missed.
       const { isAll, read } = yield* insistently(missed(channel, last))
-      if (place.parent === null || read === 0) return
+      const of = yield* thread(channel)
+      if (of !== undefined) yield* whenever(insistently(Changes.compare(of)))
+      if (isAgain) yield* outbox.setProblem(channel, null)
+      if (!isAll) {
+        const { last_message_id } = yield* insistently(Messages.channel(discord, channel))
+        if (last_message_id != null) yield* outbox.handled(channel, last_message_id)
+      }
+      if (isAll && (place.parent === null || read === 0)) return
       yield* say(
         channel,
         `away:${last}`,
@@ -194,30 +245,33 @@ export const make = Effect.fn("Inbox.make")(function* (
           ? `-# I was away: ${read === 1 ? "one message" : `${read} messages`} from then ${read === 1 ? "is" : "are"} read now.`
           : `⚠️ I was away, and read only ${read} messages from then. Please write the later ones again.`
       )
-      if (!isAll) {
-        const { last_message_id } = yield* insistently(Messages.channel(discord, channel))
-        if (last_message_id != null) yield* outbox.handled(channel, last_message_id)
-      }
-    }).pipe(
-      Effect.catchTag("DiscordError", (error: DiscordError) =>
-        error.reason === "channel-gone"
-          ? outbox.closed(channel, error.message)
-          : Effect.zipRight(
-              outbox.setProblem(channel, error.message),
-              Effect.logWarning(error.message).pipe(Effect.annotateLogs({ channel }))
-            )
-      )
+    })
+
+  /** Reads what was missed, again and again while Discord refuses it. */
+  const catchUpOn = (channel: string): Effect.Effect<void, OutboxFailed, Services> =>
+    readMissed(channel).pipe(
+      Effect.tapErrorTag("DiscordError", (error) => {
+        if (!isRefusal(error)) return Effect.void
+        behind.add(channel)
+        return Effect.zipRight(outbox.setProblem(channel, error.message), warned(channel, error))
+      }),
+      Effect.retry({ schedule: slowly, while: isRefusal }),
+      Effect.catchAll((error) => {
+        if (error instanceof OutboxFailed) return Effect.fail(error)
+        const isGone = error._tag === "DiscordError" && error.reason === "channel-gone"
+        return isGone ? outbox.closed(channel, error.message) : warned(channel, error)
+      })
     )
 
-  const changed = (
-    channel: string,
-    work: Effect.Effect<void, { readonly _tag: string; readonly message: string } | OutboxFailed, Services>
-  ) =>
+  /** Does work about a thread in the thread's lane, after what its channel's lane has begun. */
+  const changed = (channel: string, message: string, work: (of: Thread) => Effect.Effect<void, Failure, Services>) =>
     lanes.add(
       channel,
-      Effect.catchAll(work, (error) =>
-        error instanceof OutboxFailed ? Effect.fail(error) : Effect.logWarning(error.message)
-      )
+      Effect.gen(function* () {
+        // A thread may begin with a message of its parent.
+        const of = (yield* thread(channel)) ?? (yield* thread(message))
+        if (of !== undefined) yield* lanes.add(of.id, attempted(of.id, work(of)))
+      })
     )
 
   const begin = Effect.forEach(
@@ -242,48 +296,25 @@ export const make = Effect.fn("Inbox.make")(function* (
     for (const channel of Object.keys(settings.channels)) {
       const isRead = yield* Deferred.make<void>()
       roots.set(channel, [places.find((place) => place.channel === channel)?.last ?? null, isRead])
-      yield* lanes.add(channel, Effect.ensuring(catchUpOn(channel), Deferred.succeed(isRead, undefined)))
+      const reading = behind.has(channel) ? Effect.void : catchUpOn(channel)
+      yield* lanes.add(channel, Effect.ensuring(reading, Deferred.succeed(isRead, undefined)))
     }
     for (const { channel, parent } of threads) {
+      if (behind.has(channel)) continue
       const root = roots.get(parent ?? "")
       // A thread has the id of its first message. If that one was not handled to its end, its prompt comes first.
       const isBegun = root === undefined || isHandled(root[0], channel) ? Effect.void : Deferred.await(root[1])
       yield* lanes.add(channel, Effect.zipRight(isBegun, catchUpOn(channel)))
     }
-    for (const edit of yield* outbox.edits) {
-      yield* changed(
-        edit.channel,
-        Effect.gen(function* () {
-          const of = (yield* thread(edit.channel)) ?? (yield* thread(edit.message))
-          if (of !== undefined) yield* Changes.finish(of, edit)
-        })
-      )
-    }
+    for (const edit of yield* outbox.edits) yield* changed(edit.channel, edit.message, (of) => Changes.finish(of, edit))
   })
 
   return {
     message,
     edited: (given) =>
-      changed(
-        given.channel_id,
-        Effect.gen(function* () {
-          const of = (yield* thread(given.channel_id)) ?? (yield* thread(given.id))
-          if (of !== undefined && isOfPerson(given)) yield* Changes.edited(of, given)
-        })
-      ),
+      isOfPerson(given) ? changed(given.channel_id, given.id, (of) => Changes.edited(of, given)) : Effect.void,
     deleted: (channel, ids) =>
-      changed(
-        channel,
-        Effect.forEach(
-          ids,
-          (id) =>
-            Effect.gen(function* () {
-              const of = (yield* thread(channel)) ?? (yield* thread(id))
-              if (of !== undefined) yield* Changes.deleted(of, id)
-            }),
-          { discard: true }
-        )
-      ),
+      Effect.forEach(ids, (id) => changed(channel, id, (of) => Changes.deleted(of, id)), { discard: true }),
     begin,
     catchUp,
     begun: (beginning) => {
@@ -291,9 +322,12 @@ export const make = Effect.fn("Inbox.make")(function* (
       const found = settings.channels[channel]
       return found === undefined
         ? Effect.void
-        : changed(
+        : lanes.add(
             channel,
-            opening(message, (wasOpen) => beginThread(found, beginning, wasOpen))
+            attempted(
+              channel,
+              opening(message, (wasOpen) => beginThread(found, beginning, wasOpen))
+            )
           )
     },
     thread,

@@ -3,12 +3,14 @@
  * specs/discord.md.
  */
 import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
-import type { Item } from "@daybook/client"
+import type { ConnectionError, Item } from "@daybook/client"
+import type { StreamError } from "@daybook/client/events/Connecting"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { Book } from "../book/Book.ts"
 import { isAway, patiently } from "../book/Patience.ts"
 import { threadOf } from "../domain/Names.ts"
 import { Outbox } from "../outbox/Outbox.ts"
+import type { OutboxFailed } from "../outbox/OutboxFile.ts"
 import { Sender } from "../send/Sender.ts"
 import { split } from "../text/Split.ts"
 import { publishableSoFar } from "../text/Publishable.ts"
@@ -61,14 +63,39 @@ const growing = (session: SessionID, since: number, secrets: ReadonlyArray<strin
     Effect.catchAll((error) => Effect.logDebug(`texts of ${session} are not followed: ${String(error)}`))
   )
 
-/** Begins a new outbox at the end of the feed. Before this, no prompt may be admitted: its answer would be passed by. */
-export const begin = Effect.gen(function* () {
-  const [book, outbox] = [yield* Book, yield* Outbox]
-  const head = yield* Effect.tapError(book.feedHead, (error) => Effect.logWarning(error.message)).pipe(
+const patient = <A, E extends { readonly _tag: string; readonly message: string }, R>(work: Effect.Effect<A, E, R>) =>
+  work.pipe(
+    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
     Effect.retry({ schedule: patiently, while: isAway })
   )
+
+/** Begins at the end of the feed. */
+const begin = Effect.gen(function* () {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const head = yield* patient(book.feedHead)
   yield* outbox.begin(head)
   return head
+})
+
+const again = <E, R>(why: string, cursor: Effect.Effect<unknown, E, R>) =>
+  Effect.zipRight(Effect.logWarning(`${why}: what happened in between is not published`), cursor)
+
+/** Begins anew if the cursor does not serve. */
+const renewed = <A, R>(work: Effect.Effect<A, StreamError | ConnectionError | OutboxFailed, R>) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    Effect.catchTags(work, {
+      ForeignCursor: () => again("the server has another database", begin),
+      CursorAhead: () => again("the server's database is an older copy", begin),
+      CursorExpired: ({ floorCursor }) => again("the server has pruned events", outbox.begin(floorCursor))
+    })
+  )
+
+/** Makes sure that the cursor serves. Before this, no prompt may be admitted: its answer would be passed by. */
+export const prepare = Effect.gen(function* () {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  const after = yield* outbox.cursor
+  if (after === undefined) return yield* begin
+  yield* book.follow({ after, follow: false }).pipe(Stream.take(1), Stream.runDrain, renewed, patient)
 })
 
 /** Follows for ever. Fails if the server refuses to be followed. */
@@ -97,16 +124,5 @@ export const follow = Effect.fn("Following.follow")(function* (secrets: Readonly
     for (const { session, since } of yield* outbox.running) yield* grow(SessionID.make(session), since)
     yield* Stream.runForEachChunk(book.follow({ after }), applied)
   })
-  const again = <E, R>(why: string, cursor: Effect.Effect<unknown, E, R>) =>
-    Effect.zipRight(Effect.logWarning(`${why}: what happened in between is not published`), cursor)
-  return yield* once.pipe(
-    Effect.catchTags({
-      ForeignCursor: () => again("the server has another database", begin),
-      CursorAhead: () => again("the server's database is an older copy", begin),
-      CursorExpired: ({ floorCursor }) => again("the server has pruned events", outbox.begin(floorCursor))
-    }),
-    Effect.tapError((error) => (isAway(error) ? Effect.logWarning(error.message) : Effect.void)),
-    Effect.retry({ schedule: patiently, while: isAway }),
-    Effect.forever
-  )
+  return yield* Effect.forever(patient(renewed(once)))
 })

@@ -54,6 +54,8 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly newest: (channel: string) => Done<string | undefined>
     /** Whether a message is a post. */
     readonly isPost: (message: string) => Done<boolean>
+    /** Whether a message of the bot is a post, or may be that of an open request. */
+    readonly isExplained: (channel: string, message: string) => Done<boolean>
     /** What the buttons of a post act on. */
     readonly targetOf: (nonce: string) => Done<Target | undefined>
     /** Messages that begin a thread which is not open yet. */
@@ -70,6 +72,8 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly beginEdit: (edit: Edit) => Done
     readonly endEdit: (message: string) => Done
     readonly edits: Done<ReadonlyArray<Edit>>
+    /** Whether a call of a running session is open: it may wait for a permission. */
+    readonly isCalling: Done<boolean>
     /** Sessions that run, and where their runs began. */
     readonly running: Done<ReadonlyArray<{ readonly session: string; readonly since: number }>>
     /** Whether the post was ever intended. */
@@ -153,7 +157,10 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         state = folded.state
         for (const each of folded.changes) channels.add(yield* change(thread, each))
       }
-      yield* sql`INSERT OR REPLACE INTO fold VALUES (${session}, ${encodeState(state)})`
+      const json = encodeState(state)
+      // Only sessions that run have a row.
+      if (json === encodeState(initial)) yield* sql`DELETE FROM fold WHERE session = ${session}`
+      else yield* sql`INSERT OR REPLACE INTO fold VALUES (${session}, ${json})`
       return channels
     })
 
@@ -269,6 +276,8 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       done(
         immediately(sql)(
           Effect.all([
+            sql`DELETE FROM post WHERE due = 0 AND channel IN (SELECT channel FROM place WHERE closed = 1)`,
+            sql`DELETE FROM place WHERE closed = 1 AND ${isBefore(sql.literal("channel"), before)}`,
             sql`DELETE FROM post WHERE due = 0 AND message IS NOT NULL AND ${isBefore(sql.literal("message"), before)}
               AND id NOT IN (SELECT max(id) FROM post WHERE message IS NOT NULL GROUP BY channel)`,
             sql`DELETE FROM reaction WHERE due = 0 AND ${isBefore(sql.literal("message"), before)}`
@@ -284,6 +293,14 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         )
       ),
     isPost: (message) => run(Effect.map(sql`SELECT 1 FROM post WHERE message = ${message}`, (rows) => rows.length > 0)),
+    isExplained: (channel, message) =>
+      run(
+        Effect.map(
+          sql`SELECT 1 FROM post WHERE message = ${message}
+            UNION SELECT 1 FROM post WHERE channel = ${channel} AND due = 1 AND attempt IS NOT NULL`,
+          (rows) => rows.length > 0
+        )
+      ),
     targetOf: (nonce) =>
       run(
         Effect.map(sql<{ readonly target: string | null }>`SELECT target FROM post WHERE nonce = ${nonce}`, ([row]) =>
@@ -335,6 +352,9 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
           WHERE since IS NOT NULL`,
         (rows) => rows
       )
+    ),
+    isCalling: run(
+      Effect.map(sql`SELECT 1 FROM fold WHERE state ->> 'calls' <> '{}' LIMIT 1`, (rows) => rows.length > 0)
     ),
     waiting: (channel) =>
       run(

@@ -42,7 +42,7 @@ const make = Effect.gen(function* () {
 
   const created = (channel: string, { id, target }: DuePost, message: string, shown: Body) =>
     Effect.zipRight(
-      outbox.created(id, message, shown),
+      Effect.zipRight(outbox.created(id, message, shown), Metric.increment(Measured.posts)),
       target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
     )
 
@@ -71,7 +71,6 @@ const make = Effect.gen(function* () {
       // Within the nonce's window, an earlier attempt may have made it with an earlier text.
       const shown = sameText(message.content, post.body.content) ? post.body : { content: message.content }
       yield* created(channel, post, message.id, shown)
-      yield* Metric.increment(Measured.posts)
     })
 
   const edit = (channel: string, message: string, post: DuePost) =>
