@@ -1,7 +1,7 @@
 /** `daybook discord` as a process, in the loopback Discord. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { PermissionFlagsBits } from "discord.js"
+import { GatewayIntentBits, PermissionFlagsBits } from "discord.js"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Loopback from "../discord/support/Loopback.ts"
@@ -86,6 +86,25 @@ describe("discord", () => {
       assert.strictEqual(refused.code, 1)
       assert.include(refused.stderr, "401: Unauthorized")
       assert.notInclude(refused.stderr, "MTIz.wrong.token")
+    })
+  )
+
+  it.scopedLive("CL-311: --check says which intent is not granted, and which channels it does not see", () =>
+    Effect.gen(function* () {
+      const { discord, env, here, words } = yield* setting
+      const { general, world } = discord
+      People.overwrite(world, general, { deny: PermissionFlagsBits.ViewChannel })
+      const hidden = yield* here.run([...words, "--check"], { env })
+      assert.strictEqual(hidden.code, 1)
+      assert.match(hidden.stdout, new RegExp(`^${general.id}: Discord: .*\\(50001\\)\n$`))
+      People.removeChannel(world, general)
+      const gone = yield* here.run([...words, "--check"], { env })
+      assert.strictEqual(gone.code, 1)
+      assert.match(gone.stdout, new RegExp(`^${general.id}: Discord: .*\\(10003\\)\n$`))
+      world.gateway.intents &= ~GatewayIntentBits.MessageContent
+      const refused = yield* here.run([...words, "--check"], { env })
+      assert.strictEqual(refused.code, 1)
+      assert.include(refused.stderr, "Message Content Intent")
     })
   )
 

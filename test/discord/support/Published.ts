@@ -154,10 +154,10 @@ const wrongThread = (guild: Guild, thread: Channel, events: ReadonlyArray<Sessio
     ({ attachments, content }) => attachments.length === 0 && linesOf([content]).length === 0
   )
   const count = (kind: RegExp) => notes.filter(({ content }) => kind.test(content)).length
-  const others = notes.filter(({ content }) => !/^(?:🔧|✅|❌|⏹|❓|🔐|-# )/u.test(content))
+  const others = notes.filter(({ content }) => !/^(?:🔧|✅|❌(?! Failed)|⏹|❓|🔐|-# )/u.test(content))
   return [
     ...(same(shownLines(guild, thread), linesOf(settledTexts(events))) ? [] : [`answers in ${thread.id}`]),
-    ...(count(/^(?:🔧|✅|❌|⏹|❓)/u) === called.length ? [] : [`calls in ${thread.id}`]),
+    ...(count(/^(?:🔧|✅|❌(?! Failed)|⏹|❓)/u) === called.length ? [] : [`calls in ${thread.id}`]),
     ...(count(/^🔐/u) === called.filter((tool) => tool === "write").length ? [] : [`permissions in ${thread.id}`]),
     ...others.map(({ content }) => `${thread.id} shows: ${content}`)
   ]

@@ -68,6 +68,13 @@ export interface Options {
   readonly api?: string | undefined
 }
 
+/** Why the gateway closes a connection for good, by its code. */
+const closings: Readonly<Record<number, string>> = {
+  4_004: "the token is not valid",
+  4_013: "an intent is not known",
+  4_014: 'switch on "Message Content Intent" for the bot in the developer portal: an intent is not granted'
+}
+
 /** Events that wait to be handled. More are dropped: the channels are read again after the next connection. */
 const mostPackets = 20_000
 
@@ -142,7 +149,7 @@ export const connect = Effect.fn("Discord.connect")(function* (
       reason: "unauthorized",
       code,
       status: 0,
-      details: "the gateway closed the connection"
+      details: closings[code] ?? "the gateway closed the connection"
     })
     Deferred.unsafeDone(closed, Effect.fail(error))
     Deferred.unsafeDone(ready, Effect.fail(error))
