@@ -1,6 +1,6 @@
 /**
  * Method: a served process gets as many readers of one session as it is said to hold, from several tokens, since each token has a
- * bounded number of open requests. Nothing happens, then one event. Every reader is a connection, and so a descriptor in
+ * bounded number of open requests. Nothing happens, then one event, then the server is told to end. Every reader is a connection, and so a descriptor in
  * each of both processes: the machine must permit that many.
  */
 import { execFileSync, spawn } from "node:child_process"
@@ -48,12 +48,13 @@ const served = Effect.gen(function* () {
     return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? "0") / 1024
   }
   const token = http.inspector.split("#token=")[1] ?? ""
-  return { cwd, daybook, url: new URL(http.url), token, memory }
+  const end = () => child.kill("SIGTERM")
+  return { cwd, daybook, url: new URL(http.url), token, memory, end }
 })
 
 interface Reader {
   readonly socket: Socket
-  /** Completes when the reader was sent the text. */
+  /** Completes when the reader was sent the text; fails when the connection has closed without it. */
   readonly sent: (text: string) => Promise<void>
 }
 
@@ -61,6 +62,7 @@ interface Reader {
 const follow = ({ hostname, port }: URL, path: string, token: string): Promise<Reader> =>
   new Promise((resolve, reject) => {
     const waiting = new Map<string, () => void>()
+    const failing = new Set<(cause: Error) => void>()
     let text = ""
     const look = () => {
       for (const [wanted, found] of waiting) if (text.includes(wanted)) found()
@@ -71,59 +73,70 @@ const follow = ({ hostname, port }: URL, path: string, token: string): Promise<R
       resolve({
         socket,
         sent: (wanted) =>
-          new Promise((found) => {
+          new Promise((found, failed) => {
+            failing.add(failed)
             waiting.set(wanted, () => {
               waiting.delete(wanted)
+              failing.delete(failed)
               found()
             })
             look()
+            if (socket.closed) failed(closed())
           })
       })
     })
-    socket.once("error", reject)
+    const closed = () => new Error(`the connection closed behind ${text.slice(-200)}`)
+    socket.on("error", reject)
+    socket.once("close", () => failing.forEach((failed) => failed(closed())))
     socket.setEncoding("utf8").on("data", (part: string) => {
       text += part
       look()
     })
   })
 
-it.scopedLive("HT-49: ten thousand readers wait, and get one event; others are answered meanwhile", () =>
-  Effect.gen(function* () {
-    const count = Math.min(readers, permitted - 1_000)
-    if (count < readers) console.log(`this machine permits ${permitted} descriptors: ${count} readers`)
-    const { cwd, daybook, memory, token, url } = yield* served
-    const send = (path: string, method: string, body?: unknown) =>
-      Effect.promise((signal) =>
-        fetch(new URL(path, url), {
-          method,
-          signal,
-          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) })
-        })
+it.scopedLive(
+  "HT-49, HT-52: ten thousand readers wait, get one event, and the end; others are answered meanwhile",
+  () =>
+    Effect.gen(function* () {
+      const count = Math.min(readers, permitted - 1_000)
+      if (count < readers) console.log(`this machine permits ${permitted} descriptors: ${count} readers`)
+      const { cwd, daybook, end, memory, token, url } = yield* served
+      const send = (path: string, method: string, body?: unknown) =>
+        Effect.promise((signal) =>
+          fetch(new URL(path, url), {
+            method,
+            signal,
+            headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) })
+          })
+        )
+      yield* send("/sessions", "POST", { id: "ses_busy", location: { directory: cwd } })
+      const tokens = Array.from({ length: Math.ceil(count / perToken) }, (_, n) =>
+        daybook("token", "--session", "ses_busy", "--expires", `${n + 1}d`)
       )
-    yield* send("/sessions", "POST", { id: "ses_busy", location: { directory: cwd } })
-    const tokens = Array.from({ length: Math.ceil(count / perToken) }, (_, n) =>
-      daybook("token", "--session", "ses_busy", "--expires", `${n + 1}d`)
-    )
-    const before = memory()
-    const open: Array<Reader> = []
-    yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach(({ socket }) => socket.destroy())))
-    for (let at = 0; at < count; at += 250) {
-      const batch = Array.from({ length: Math.min(250, count - at) }, (_, n) =>
-        follow(url, "/sessions/ses_busy/events", tokens[(at + n) % tokens.length] ?? "")
-      )
-      const opened = yield* Effect.promise(() => Promise.all(batch))
-      yield* Effect.promise(() => Promise.all(opened.map(({ sent }) => sent("replay.complete"))))
-      open.push(...opened)
-    }
-    const idle = memory()
-    const began = performance.now()
-    assert.strictEqual((yield* send("/sessions/ses_busy/title", "PUT", { title: "for ten thousand" })).status, 204)
-    yield* Effect.promise(() => Promise.all(open.map(({ sent }) => sent("for ten thousand"))))
-    const took = performance.now() - began
-    assert.strictEqual((yield* send("/sessions/ses_busy", "GET")).status, 200)
-    const each = ((idle - before) * 1024) / count
-    console.log(`${count} readers: ${each.toFixed(1)} KiB each, one event for all in ${took.toFixed(0)} ms`)
-    assert.isBelow(each, 128)
-  })
+      const before = memory()
+      const open: Array<Reader> = []
+      yield* Effect.addFinalizer(() => Effect.sync(() => open.forEach(({ socket }) => socket.destroy())))
+      for (let at = 0; at < count; at += 250) {
+        const batch = Array.from({ length: Math.min(250, count - at) }, (_, n) =>
+          follow(url, "/sessions/ses_busy/events", tokens[(at + n) % tokens.length] ?? "")
+        )
+        const opened = yield* Effect.promise(() => Promise.all(batch))
+        yield* Effect.promise(() => Promise.all(opened.map(({ sent }) => sent("replay.complete"))))
+        open.push(...opened)
+      }
+      const idle = memory()
+      const began = performance.now()
+      assert.strictEqual((yield* send("/sessions/ses_busy/title", "PUT", { title: "for ten thousand" })).status, 204)
+      yield* Effect.promise(() => Promise.all(open.map(({ sent }) => sent("for ten thousand"))))
+      const took = performance.now() - began
+      assert.strictEqual((yield* send("/sessions/ses_busy", "GET")).status, 200)
+      const each = ((idle - before) * 1024) / count
+      console.log(`${count} readers: ${each.toFixed(1)} KiB each, one event for all in ${took.toFixed(0)} ms`)
+      assert.isBelow(each, 128)
+      const signalled = performance.now()
+      end()
+      yield* Effect.promise(() => Promise.all(open.map(({ sent }) => sent('"reason":"draining","cursor":"d1.'))))
+      console.log(`the end of all streams in ${(performance.now() - signalled).toFixed(0)} ms`)
+    })
 )

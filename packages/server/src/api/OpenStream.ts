@@ -18,12 +18,17 @@ export interface OpenStream {
   readonly ready: Effect.Effect<void, Lost>
   /** Writes the last frame, and ends the response. */
   readonly end: (frame: Buffer) => Effect.Effect<void>
-  /** Shows the reader that the connection lives, unless frames wait for it. */
+  /** Writes the last frame at once; the effect waits until the connection has closed. */
+  readonly finish: (frame: Buffer) => Effect.Effect<never, Lost>
+  /** Shows the reader that the connection lives. If frames wait, and it took nothing since the last two, it has gone. */
   readonly beat: () => void
 }
 
 /** How long a reader may take nothing. */
 const stalledAfter = Duration.seconds(30)
+
+/** After how many beats a reader that takes nothing has gone, though less waits for it than a full buffer. */
+const stuckBeats = 2
 
 /** How long the last frame may take. */
 const endWithin = Duration.seconds(2)
@@ -94,6 +99,15 @@ export const open = (response: ServerResponse, encoding: Encoding): Effect.Effec
         if (!response.destroyed) response.write(bytes)
         return ready
       })
+    /** Bytes that the system has taken for the reader, at the last beat, and the beats since it took some. */
+    let [taken, idle] = [-1, 0]
+    const isStuck = (): boolean => {
+      const { socket } = response
+      const now = socket === null || response.writableLength === 0 ? -1 : socket.bytesWritten - socket.writableLength
+      idle = now === -1 || now !== taken ? 0 : idle + 1
+      taken = now
+      return idle === stuckBeats
+    }
     return {
       write: (frames) => Effect.forEach(joined(frames), writeOne, { discard: true }),
       offer: (frames) => {
@@ -108,8 +122,14 @@ export const open = (response: ServerResponse, encoding: Encoding): Effect.Effec
           Effect.timeoutOption(endWithin),
           Effect.asVoid
         ),
+      finish: (frame) => {
+        response.end(frame)
+        return Effect.zipRight(Deferred.await(ended), new Lost({ reason: "gone" }))
+      },
       beat: () => {
-        if (!response.destroyed && response.writableLength === 0) response.write(encoding.heartbeat)
+        if (response.destroyed) return
+        if (isStuck()) response.destroy()
+        else if (response.writableLength === 0) response.write(encoding.heartbeat)
       }
     }
   })

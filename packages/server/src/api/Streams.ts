@@ -111,11 +111,27 @@ const framesOf = <E, F>(
 
 type Frames = ReturnType<typeof framesOf>
 
+/** A stream as the server ends it. */
+interface Open {
+  readonly stream: OpenStream.OpenStream
+  /** The last frame when the server ends. */
+  readonly last: () => Buffer
+  /** Writes the last frame at once: set while the stream waits for events. */
+  finish: (() => void) | undefined
+  /** Ends the stream from elsewhere. */
+  readonly cut: Deferred.Deferred<void>
+}
+
+/** Ends a stream when the server ends. One that waits needs no fiber for it: ten thousand would take too long. */
+const drain = ({ cut, finish }: Open): void => (finish === undefined ? Deferred.unsafeDone(cut, Effect.void) : finish())
+
 /** Gives a reader the events of the hub until it falls behind, or the hub fails. `bell` is told how to send waiting deltas. */
-const attached = <E>(hub: Hub<E>, frames: Frames, stream: OpenStream.OpenStream, bell: Bell | undefined) =>
-  Effect.async<"behind", E>((resume) => {
+const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undefined) =>
+  Effect.async<"behind", E | OpenStream.Lost>((resume) => {
+    const { last, stream } = open
     const leave = () => {
       hub.detach(reader)
+      open.finish = undefined
       if (bell !== undefined) bell.ring = () => undefined
     }
     const send = (sent: ReadonlyArray<Buffer>) => {
@@ -133,6 +149,10 @@ const attached = <E>(hub: Hub<E>, frames: Frames, stream: OpenStream.OpenStream,
     if (!hub.attach(reader, frames.position())) {
       resume(Effect.succeed("behind"))
       return
+    }
+    open.finish = () => {
+      leave()
+      resume(stream.finish(last()))
     }
     if (bell !== undefined) {
       bell.ring = () => send(frames.of([]))
@@ -165,10 +185,11 @@ const send = <E, F>(
   { follow, hub: acquire, lost, page }: Source<E, F>,
   first: Page,
   frames: Frames,
-  stream: OpenStream.OpenStream,
+  open: Open,
   bell: Bell | undefined
 ) =>
   Effect.gen(function* () {
+    const { stream } = open
     const hub = follow ? yield* Effect.mapError(acquire, lost) : undefined
     // Written whole or not at all: the cursor is behind what was written.
     const write = (sent: ReadonlyArray<Buffer>) => Effect.uninterruptible(stream.write(sent))
@@ -187,7 +208,9 @@ const send = <E, F>(
       if (!begun) yield* Effect.uninterruptible(Effect.suspend(() => write(frames.seam())))
       begun = true
       if (hub === undefined) return
-      yield* Effect.mapError(attached(hub, frames, stream, bell), lost)
+      yield* Effect.mapError(attached(hub, frames, open, bell), (error) =>
+        error instanceof OpenStream.Lost ? error : lost(error)
+      )
       yield* stream.ready
       next = yield* page(frames.position())
     }
@@ -209,12 +232,18 @@ const within = <E, R>(work: Effect.Effect<Last, E, R>, expires: number): Effect.
 
 const make = Effect.gen(function* () {
   const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
-  const open = new Set<OpenStream.OpenStream>()
-  const drain = yield* Drain
+  const streams = new Set<Open>()
+  const { begun, start } = yield* Drain
 
   yield* Effect.sync(() => {
-    for (const each of open) each.beat()
+    for (const { stream } of streams) stream.beat()
   }).pipe(Effect.schedule(Schedule.spaced(heartbeatEvery)), Effect.forkScoped)
+  yield* Effect.forkScoped(
+    Effect.zipRight(
+      Deferred.await(start),
+      Effect.forEach(streams, (each) => Effect.sync(() => drain(each)), { discard: true })
+    )
+  )
 
   const serve = <E, F>(
     response: ServerResponse,
@@ -229,16 +258,20 @@ const make = Effect.gen(function* () {
       const stream = yield* OpenStream.open(response, encoding)
       // No frame could follow, and no heartbeat would show that the client has gone.
       if (response.req.method === "HEAD") return yield* stream.end(Buffer.alloc(0))
-      yield* Effect.acquireRelease(
-        Effect.sync(() => open.add(stream)),
-        () => Effect.sync(() => open.delete(stream))
-      )
       const frames = framesOf(source, encoding, heard?.deltas)
-      const sent = send(source, first, frames, stream, heard?.bell)
-      const drained = Effect.as(Deferred.await(drain.start), last("draining"))
+      const lastFrame = (frame: Last) => encoding.end({ ...frame, cursor: frames.cursor() })
+      const cut = yield* Deferred.make<void>()
+      const open: Open = { stream, last: () => lastFrame(last("draining")), finish: undefined, cut }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => streams.add(open)),
+        () => Effect.sync(() => streams.delete(open))
+      )
+      if (yield* begun) drain(open)
+      const sent = send(source, first, frames, open, heard?.bell)
+      const drained = Effect.as(Deferred.await(cut), last("draining"))
       const work = Effect.raceFirst(Effect.as(sent, last("complete")), drained)
       const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
-      const end = (frame: Last) => stream.end(encoding.end({ ...frame, cursor: frames.cursor() }))
+      const end = (frame: Last) => stream.end(lastFrame(frame))
       if (Either.isRight(outcome)) yield* end(outcome.right)
       else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
     }).pipe(Effect.scoped)

@@ -1,10 +1,11 @@
 /**
- * Listens for HTTP at an address, with bounds on what a client may hold before it has sent a request. Spec: HT-26 in
- * specs/http.md, SL-216 in specs/shell.md.
+ * Listens for HTTP at an address, with bounds on what a client may hold before it has sent a request. Spec: HT-26,
+ * HT-38 in specs/http.md, SL-216 in specs/shell.md.
  */
 import { createServer, type Server } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
+import * as VanishedPeers from "./VanishedPeers.ts"
 
 /** The port cannot be used. */
 export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
@@ -32,6 +33,8 @@ export interface Timeouts {
   readonly request: Duration.Duration
   /** For the client to take something of a response that has ended. */
   readonly unread: Duration.Duration
+  /** For the client's machine to acknowledge what it was sent, where the system tells (`VanishedPeers.ts`). */
+  readonly unacknowledged: Duration.Duration
 }
 
 export interface ListenOptions {
@@ -68,7 +71,8 @@ export const unusable = (port: number, cause: unknown): PortUnusable => {
 const defaultTimeouts: Timeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
-  unread: Duration.seconds(60)
+  unread: Duration.seconds(60),
+  unacknowledged: Duration.seconds(30)
 }
 
 const create = ({ certificate, timeouts }: ListenOptions): Server => {
@@ -122,9 +126,11 @@ export const listen = (options: ListenOptions): Effect.Effect<HttpListener, Port
     server.maxConnections = options.maxConnections
     yield* begin(server, options)
     const address = server.address()
+    const bound = typeof address === "object" && address !== null ? address.port : port
+    yield* VanishedPeers.closing(server, bound, { ...defaultTimeouts, ...options.timeouts }.unacknowledged)
     return {
       server,
-      port: typeof address === "object" && address !== null ? address.port : port,
+      port: bound,
       close: Effect.sync(() => void server.close())
     }
   })
