@@ -16,7 +16,8 @@ import type { Item } from "./events/Following.ts"
 /** Keeps the cursors of consumers. A cursor that was stored is there after a crash, whole or as it was before. */
 export interface Storage<E = never> {
   readonly load: (name: string) => Effect.Effect<string | undefined, E>
-  readonly store: (name: string, cursor: string) => Effect.Effect<void, E>
+  /** `before`: the cursor that the consumer stored last, or loaded. A storage with transactions fails if it has another one. */
+  readonly store: (name: string, cursor: string, before: string | undefined) => Effect.Effect<void, E>
   /** Does the work, the application of events and the storing of their cursor, completely or not at all. */
   readonly together?: <A, E2, R>(work: Effect.Effect<A, E2, R>) => Effect.Effect<A, E | E2, R>
 }
@@ -39,7 +40,8 @@ export interface Options<E, R, E2> {
 
 /**
  * Follows and applies. It returns only without `follow`, and fails otherwise: with `SessionNotFound` if its session is
- * removed, with `CursorExpired` if its next events were pruned, with the error of `apply`.
+ * removed, with `CursorExpired` if its next events were pruned, with the error of `apply`, and with that of the storage, such
+ * as `ConsumerReplaced`.
  */
 export const run = <E, R, E2>({
   apply,
@@ -50,7 +52,8 @@ export const run = <E, R, E2>({
 }: Options<E, R, E2>): Effect.Effect<void, E | E2 | StreamError | ConnectionError, R | DaybookClient> =>
   Effect.gen(function* () {
     const client = yield* DaybookClient
-    const items = client.follow({ sessionID, after: yield* storage.load(name), follow })
+    let cursor = yield* storage.load(name)
+    const items = client.follow({ sessionID, after: cursor, follow })
     const { together = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> => work } = storage
     const applied = (chunk: Chunk.Chunk<Item>) =>
       Effect.gen(function* () {
@@ -59,7 +62,13 @@ export const run = <E, R, E2>({
         )
         if (first !== undefined) yield* apply([first, ...rest])
         const last = Chunk.findLast(chunk, ({ frame }) => frame !== "live")
-        if (last._tag === "Some" && "cursor" in last.value) yield* storage.store(name, last.value.cursor)
+        const next = last._tag === "Some" && "cursor" in last.value ? last.value.cursor : cursor
+        if (next !== undefined && next !== cursor) yield* storage.store(name, next, cursor)
+        return next
       })
-    yield* Stream.runForEachChunk(items, (chunk) => together(applied(chunk)))
+    yield* Stream.runForEachChunk(items, (chunk) =>
+      Effect.map(together(applied(chunk)), (next) => {
+        cursor = next
+      })
+    )
   }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))

@@ -59,7 +59,8 @@ export const storageContract = <E>(name: string, make: Effect.Effect<Consumer.St
       Effect.gen(function* () {
         const storage = yield* make
         const names = ["", "a", "A", "a b", "ä'\"%", "../a", "a\u0000"]
-        for (const round of [1, 2]) for (const each of names) yield* storage.store(each, `${round} of ${each}`)
+        for (const each of names) yield* storage.store(each, `1 of ${each}`, undefined)
+        for (const each of names) yield* storage.store(each, `2 of ${each}`, `1 of ${each}`)
         const kept = yield* Effect.forEach(names, storage.load)
         assert.deepEqual(
           kept,
