@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { dataOf, gatedTool } from "../runner/support/Runs.ts"
+import { dataOf, gatedTool, toUnknownModel } from "../runner/support/Runs.ts"
 import { eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import {
@@ -255,7 +255,7 @@ it.scoped("CP-55, CP-41: a model or an agent that is not there ends a request, a
   Effect.gen(function* () {
     const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
     const id = yield* filled("one", "two")
-    yield* sessions.switchModel(id, { providerID: "scripted", id: "gone" })
+    yield* toUnknownModel(id)
     yield* sessions.compact(id)
     const session = yield* sessions.wait(id)
     const [failed] = yield* dataOf(id, "session.next.compaction.failed")

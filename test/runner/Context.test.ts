@@ -13,7 +13,7 @@ import * as SqlEpochStore from "../../packages/log/src/store/SqlEpochStore.ts"
 import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
 import { contents, storeAs } from "../support/Logs.ts"
 import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
-import { dataOf, eventsOf, failureOf, systemTexts } from "./support/Runs.ts"
+import { dataOf, eventsOf, failureOf, systemTexts, toUnknownModel } from "./support/Runs.ts"
 
 const { absent, text, textSource, unavailable } = SystemContext
 
@@ -201,7 +201,7 @@ it.scoped("TU-5: a turn goes through its stations in order: context, epoch, prom
     yield* Ref.set(value, 2)
     yield* turn(id, "two")
     // The model is resolved after promotion and update: its failure finds both in the log, and no step.
-    yield* sessions.switchModel(id, { providerID: "scripted", id: "nine" })
+    yield* toUnknownModel(id)
     yield* Ref.set(value, 3)
     yield* say(id, "three", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "ModelNotFound")
@@ -230,7 +230,7 @@ it.scoped("CX-51: a baseline that no request shows is not stored, and the next t
     const sessions = yield* Sessions
     const set = yield* source(text("A is 1."), "test/a")
     const { id } = yield* newSession()
-    yield* sessions.switchModel(id, { providerID: "scripted", id: "nine" })
+    yield* toUnknownModel(id)
     yield* say(id, "one", { resume: false })
     assert.strictEqual(yield* failureOf(sessions.resume(id)), "ModelNotFound")
     assert.isUndefined(yield* epochOf(id))

@@ -7,7 +7,7 @@ import { begin, readAll, renamed, session } from "../../../packages/log/src/test
 import { layer as served } from "./ServedClient.ts"
 
 /** The contract of the storage that `make` returns, each time a new one. */
-export const storageContract = <E>(name: string, make: Effect.Effect<Consumer.Storage<E>, E, Scope.Scope>) =>
+export const storageContract = <E, E2>(name: string, make: Effect.Effect<Consumer.Storage<E>, E2, Scope.Scope>) =>
   on(served())(`consumers with cursors in ${name}`, (it) => {
     it.scoped("HT-67: a consumer goes on behind what it applied, and applies again what failed", () =>
       Effect.gen(function* () {

@@ -5,9 +5,9 @@ import type { ToolDeclined, ToolFailure, ToolStorageError } from "../../../packa
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../../packages/core/src/tool/HostTools.ts"
 import { define, type ToolCall } from "../../../packages/core/src/tool/ToolDefinition.ts"
-import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { Message } from "../../../packages/log/src/domain/Message.ts"
-import type { EventOfType, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
+import { draft, type EventOfType, type SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import type { SeenRequest } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
@@ -40,6 +40,17 @@ export const gatedTool = Effect.fnUntraced(function* (name: string) {
     open: Deferred.succeed(gate, undefined)
   }
 })
+
+/** Gives a session a model that its host does not have, as if it had it once. */
+export const toUnknownModel = (sessionID: SessionID) =>
+  Effect.flatMap(EventLog, (log) =>
+    log.append(sessionID, [
+      draft("session.next.model.switched", {
+        messageID: MessageID.make(`msg_unknown-${sessionID.slice(4)}`),
+        model: { providerID: "scripted", id: "unknown" }
+      })
+    ])
+  )
 
 /** All durable events of a session. */
 export const eventsOf = Effect.fnUntraced(function* (sessionID: SessionID) {

@@ -31,6 +31,23 @@ export const switching = ({ runtime }: Runtimes) => {
       })
     )
 
+    it.effect("IB-3: a model that the host cannot use is refused, and changes nothing", () =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        const { id } = yield* newSession()
+        yield* sessions.switchModel(id, otherRef)
+        for (const unknown of [
+          { ...otherRef, id: "three" },
+          { ...otherRef, providerID: "nobody" }
+        ]) {
+          const refused = yield* Effect.flip(sessions.switchModel(id, unknown))
+          assert.deepInclude(refused, { _tag: "InvalidInput", field: "model" })
+        }
+        assert.deepStrictEqual((yield* sessions.get(id)).model, otherRef)
+        assert.strictEqual((yield* eventTypes(id)).length, 2)
+      })
+    )
+
     it.effect("CR-3: an agent switch is always published", () =>
       Effect.gen(function* () {
         const sessions = yield* Sessions

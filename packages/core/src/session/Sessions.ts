@@ -228,7 +228,7 @@ export class Sessions extends Context.Tag("@daybook/core/Sessions")<
     readonly waiting: Effect.Effect<ReadonlyArray<Session>, StoreError>
     /** Switches the agent from the next safe boundary on, with both agents' reminders (CR-4). */
     readonly switchAgent: (sessionID: SessionID, agent: string) => Effect.Effect<void, InvalidInput | ChangeError>
-    /** Publishes nothing if the model is unchanged (CR-3). */
+    /** The model must exist, as for its next turn. Publishes nothing if it is unchanged (CR-3). */
     readonly switchModel: (sessionID: SessionID, model: ModelRef) => Effect.Effect<void, InvalidInput | ChangeError>
     /** Moves the session to another Location; its context starts anew there (EP-9). */
     readonly move: (sessionID: SessionID, location: Location) => Effect.Effect<void, InvalidInput | ChangeError>

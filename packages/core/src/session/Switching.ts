@@ -1,12 +1,14 @@
-/** Switches a session's agent and model. Spec: CR-3, CR-4, RQ-54. */
+/** Switches a session's agent and model. Spec: CR-3, CR-4, IB-3, RQ-54. */
 import { Effect } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
 import { ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
 import { switched } from "../request/Reminders.ts"
 import { knownAgent, switchReminders } from "./AgentChoice.ts"
 import type { Existing } from "./Existing.ts"
@@ -15,6 +17,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const agents = yield* Agents
+  const models = yield* ModelResolver
   const identifiers = yield* Identifiers
 
   const switchAgent = Effect.fn("Sessions.switchAgent")(function* (sessionID: SessionID, agent: string) {
@@ -31,6 +34,10 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
     const { model: current } = yield* store.get(sessionID)
     const model = yield* validate("model", ModelRef, to)
     if (current !== undefined && sameModel(current, model)) return
+    yield* Effect.mapError(
+      models.resolve(model),
+      ({ message }) => new InvalidInput({ field: "model", details: message })
+    )
     const messageID = yield* identifiers.message
     yield* log.append(sessionID, [draft("session.next.model.switched", { messageID, model })])
   })

@@ -6,16 +6,11 @@ import type { SessionLimits } from "@daybook/api/group/SessionsApi"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { CreateOptions, Placement } from "@daybook/core/session/SessionOptions"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
-import type { Budget, ModelRef } from "@daybook/log/domain/Values"
+import type { Budget } from "@daybook/log/domain/Values"
 import type { Roots } from "./Roots.ts"
 
 type Resolver = typeof ModelResolver.Service
-
-/** A model that does not exist is an argument that is not valid. */
-const existing = ({ resolve }: Resolver, model: ModelRef) =>
-  Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))
 
 /** The window of a session's model, and the configured budget for a session that has no other. */
 const limitsOf = ({ resolve }: Resolver, { budget, model, parentID }: Session, configured: Budget | undefined) =>
@@ -48,9 +43,7 @@ export const layer = ({ check }: Roots, configured: Budget | undefined) => {
         .handle("metrics", ({ path }) => sessions.metrics(path.sessionID))
         .handle("rename", ({ path, payload }) => sessions.rename(path.sessionID, payload.title))
         .handle("switchAgent", ({ path, payload }) => sessions.switchAgent(path.sessionID, payload.agent))
-        .handle("switchModel", ({ path, payload }) =>
-          Effect.zipRight(existing(resolver, payload), sessions.switchModel(path.sessionID, payload))
-        )
+        .handle("switchModel", ({ path, payload }) => sessions.switchModel(path.sessionID, payload))
         .handle("move", ({ path, payload }) =>
           Effect.zipRight(check(payload.directory), sessions.move(path.sessionID, payload))
         )
