@@ -1,7 +1,11 @@
 /** The description of the API, read alone: words for everything that a caller can send and get. */
+import * as HttpApi from "@effect/platform/HttpApi"
 import { assert, it } from "@effect/vitest"
+import { Either, Predicate, Schema } from "effect"
+import { Api } from "../../packages/api/src/Api.ts"
 import { openApi } from "../../packages/api/src/document/Document.ts"
 import { parameters } from "../../packages/api/src/document/Endpoints.ts"
+import { examples, fields } from "../../packages/api/src/document/Fields.ts"
 import { statuses } from "../../packages/api/src/wire/Failure.ts"
 
 const document = openApi()
@@ -63,4 +67,96 @@ it("HT-2, HT-44: streams are described in both forms, and the frames by a schema
   )
   assert.deepStrictEqual(missing, [])
   assert.include(JSON.stringify(document.components.schemas["Frame"]), "replay.complete")
+})
+
+/** Visits the fields of a schema, with the place that names them: a field, a schema with a name, or an endpoint. */
+const visit = (schema: unknown, place: string, each: (place: string, name: string, field: object) => void): void => {
+  if (Array.isArray(schema)) return schema.forEach((one) => visit(one, place, each))
+  if (!Predicate.isRecord(schema)) return
+  for (const [key, value] of Object.entries(schema)) {
+    if (key !== "properties") {
+      if (["additionalProperties", "allOf", "anyOf", "items", "oneOf"].includes(key)) visit(value, place, each)
+      continue
+    }
+    for (const [name, field] of Object.entries(Predicate.isRecord(value) ? value : {})) {
+      if (!Predicate.isRecord(field)) continue
+      each(place, name, field)
+      visit(field, name, each)
+    }
+  }
+}
+
+const nameOf = (operationId: string) => operationId.split(".").at(-1) ?? operationId
+const schemasOf = (content: object | undefined) => Object.values(content ?? {}).map(({ schema }) => schema)
+
+const bodies = operations.flatMap(({ operationId, requestBody }) =>
+  schemasOf(requestBody?.content).map((schema) => [nameOf(operationId), schema] as const)
+)
+
+const missingIn = (schema: unknown, place: string): ReadonlyArray<string> => {
+  const missing: Array<string> = []
+  visit(schema, place, (at, name, field) => {
+    const text = "description" in field ? String(field.description) : ""
+    // What the library writes itself has no full stop.
+    if (!/^[A-Z`].*\.$/s.test(text)) missing.push(`${at}.${name}`)
+  })
+  return missing
+}
+
+it("HT-2: each field of a body says what it is, and each body has an example that fits it", () => {
+  assert.isAbove(bodies.length, 15)
+  assert.deepStrictEqual(
+    bodies.flatMap(([name, schema]) => missingIn(schema, name)),
+    []
+  )
+  const payloads = new Map<string, Schema.Schema.Any>()
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint: { name }, payloads: found }) => {
+      for (const { ast } of found.values()) payloads.set(name, Schema.make(ast))
+    }
+  })
+  for (const { operationId, requestBody } of operations) {
+    for (const media of Object.values(requestBody?.content ?? {})) {
+      const name = nameOf(operationId)
+      assert.property(media, "example", name)
+      const payload = payloads.get(name)
+      assert(payload !== undefined)
+      const decoded = Schema.decodeUnknownEither(Schema.make<unknown>(payload.ast), { onExcessProperty: "error" })(
+        examples[name]
+      )
+      assert.isTrue(Either.isRight(decoded), `${name}: ${String(decoded)}`)
+    }
+  }
+  assert.sameMembers(
+    Object.keys(examples),
+    bodies.map(([name]) => name)
+  )
+})
+
+it("HT-2: each field of sessions, inputs, snapshots, permissions and shells says what it is", () => {
+  for (const name of ["Session", "Input", "Snapshot", "OpenPermission", "OpenShell"]) {
+    const { properties } = { properties: undefined, ...document.components.schemas[name] }
+    assert.isNotEmpty(properties, name)
+    for (const [field, schema] of Object.entries(properties ?? {})) {
+      assert.match(String({ description: "", ...schema }.description), /^[A-Z`].*\.$/s, `${name}.${field}`)
+    }
+  }
+})
+
+it("HT-2: no field is described that does not exist", () => {
+  const known = new Set<string>()
+  const note = (place: string, name: string) => known.add(name).add(`${place}.${name}`)
+  for (const [name, schema] of Object.entries(document.components.schemas)) visit(schema, name, note)
+  for (const { operationId, requestBody, responses } of operations) {
+    for (const schema of [
+      ...schemasOf(requestBody?.content),
+      ...Object.values(responses).flatMap(({ content }) => schemasOf(content))
+    ])
+      visit(schema, nameOf(operationId), note)
+  }
+  assert.deepStrictEqual(
+    Object.keys(fields).filter((key) => !known.has(key)),
+    []
+  )
 })

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter and
- * error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2 in specs/http.md.
+ * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter, field
+ * and error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2 in specs/http.md.
  *
  * @module @daybook/api/document/Document
  */
@@ -8,12 +8,13 @@ import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as OpenApiJsonSchema from "@effect/platform/OpenApiJsonSchema"
 import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"
-import { Record } from "effect"
+import { Predicate, Record } from "effect"
 import { Api } from "../Api.ts"
 import { Administering, Following, Prompting, Reading, type Scope } from "../wire/Access.ts"
 import { Frame, mediaTypes } from "../wire/EventFrames.ts"
 import { endpoints, parameters } from "./Endpoints.ts"
 import { errors } from "./Errors.ts"
+import { examples, fields } from "./Fields.ts"
 
 const textOf = (texts: Readonly<Record<string, string>>, name: string): string | undefined =>
   Object.hasOwn(texts, name) ? texts[name] : undefined
@@ -84,9 +85,40 @@ const described = (each: OpenApi.OpenAPISpecOperation, needs: ReadonlyMap<string
   }
 }
 
+/** Says in a schema what its fields mean. `place` is the name of what has the schema. */
+const explain = (schema: unknown, place: string): void => {
+  if (Array.isArray(schema)) return schema.forEach((each) => explain(each, place))
+  if (!Predicate.isRecord(schema)) return
+  const { additionalProperties, allOf, anyOf, items, oneOf, properties } = schema
+  for (const each of [additionalProperties, allOf, anyOf, items, oneOf]) explain(each, place)
+  if (!Predicate.isRecord(properties)) return
+  for (const [name, field] of Object.entries(properties)) {
+    if (!Predicate.isRecord(field)) continue
+    const text = textOf(fields, `${place}.${name}`) ?? textOf(fields, name)
+    if (text !== undefined) field["description"] = text
+    explain(field, name)
+  }
+}
+
+/** Says what the fields of bodies and answers mean, and gives each body an example. */
+const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
+  for (const [name, schema] of Object.entries(components.schemas)) explain(schema, name)
+  for (const { operationId, requestBody, responses } of Object.values(paths).flatMap((item) => Object.values(item))) {
+    const name = operationId.split(".").at(-1) ?? operationId
+    for (const { content } of [...(requestBody === undefined ? [] : [requestBody]), ...Object.values(responses)]) {
+      for (const { schema } of Object.values(content ?? {})) explain(schema, name)
+    }
+    for (const media of Object.values(requestBody?.content ?? {})) {
+      if (Object.hasOwn(examples, name)) Object.assign(media, { example: examples[name] })
+    }
+  }
+}
+
 /** The document, described. */
 export const openApi = (): OpenApi.OpenAPISpec => {
-  const derived = OpenApi.fromApi(Api)
+  // The library keeps what it derived.
+  const derived = structuredClone(OpenApi.fromApi(Api))
+  explainFields(derived)
   const { schemas, securitySchemes } = derived.components
   const named = { ...schemas }
   const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: named, defsPath: "#/components/schemas/" })
