@@ -5,6 +5,7 @@ import { addressing } from "../session/contract/Address.ts"
 import { asking } from "../session/contract/Ask.ts"
 import { creation } from "../session/contract/Create.ts"
 import { admission } from "../session/contract/Inbox.ts"
+import { inboxBounds } from "../session/contract/InboxBounds.ts"
 import { misuse } from "../session/contract/Misuse.ts"
 import { naming } from "../session/contract/Named.ts"
 import { origin } from "../session/contract/Origin.ts"
@@ -21,6 +22,7 @@ origin(OverTcp)
 switching(OverTcp)
 paging(OverTcp)
 admission(OverTcp)
+inboxBounds(OverTcp)
 promptBounds(OverTcp)
 withdrawal(OverTcp)
 asking(OverTcp)
