@@ -1,6 +1,12 @@
-/** Figures and shells over TCP, of a server whose host gives none. */
+/** Figures and shells over TCP. */
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { measure } from "../../../packages/cli/src/host/StatsMeasure.ts"
+import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import { clientOf } from "../../client/support/ServedClient.ts"
+import { newSession, runtime, say, temporaryFolder } from "../../support/Harness.ts"
+import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer } from "./support/ServedApi.ts"
 
@@ -16,4 +22,35 @@ it.scopedLive("HT-55, HT-56: a server that has no figures or no shells says so",
       assert.deepInclude(body, { _tag: "NotServed", what })
     }
   }).pipe(Effect.provide(ServedApi.layer()))
+)
+
+it.scopedLive("HT-55: the figures of a session count its turns, calls and tokens, and no other's", () =>
+  Effect.gen(function* () {
+    const database = join(yield* temporaryFolder, "daybook.db")
+    const stats = (what: Omit<Parameters<typeof measure>[0], "database">) =>
+      Effect.orDie(measure({ ...what, database }))
+    yield* Effect.gen(function* () {
+      const { url } = yield* ServedApi.serve({
+        machine: { stats: ({ exact, sessionID }) => stats({ exact, sessionID }) }
+      })
+      const [client, model, sessions] = [yield* clientOf(url), yield* ScriptedModel, yield* Sessions]
+      const [one, two] = [yield* newSession(), yield* newSession()]
+      yield* model.answer(calls(callParts("c1", "nothing", {}), callParts("c2", "nothing", {})))
+      yield* model.answer(says("done"))
+      yield* say(one.id, "Go.")
+      yield* sessions.wait(one.id)
+      const { metrics, sessions: counted } = yield* client.stats({ sessionID: one.id })
+      assert.strictEqual(counted, 1)
+      assert.deepInclude(metrics, { turns: 2, toolCalls: 2 })
+      assert.deepInclude(metrics?.tokens, { input: 20, output: 10 })
+      assert.deepInclude((yield* client.stats({ sessionID: two.id })).metrics, {
+        turns: 0,
+        toolCalls: 0,
+        durationMs: 0
+      })
+      const all = yield* client.stats({ exact: true })
+      assert.strictEqual(all.sessions, 2)
+      assert.isUndefined(all.metrics)
+    }).pipe(Effect.provide(runtime({ filename: database })))
+  })
 )
