@@ -192,22 +192,25 @@ export const execution = ({ open, runtime }: Runtimes) => {
     }).pipe(Effect.provide(runtime()))
   )
 
-  it.scopedLive("WK-7: an inbox beyond a thousand is listed whole", () =>
-    Effect.gen(function* () {
-      const { sessions } = yield* atWork
-      const { id } = yield* newSession()
-      yield* Effect.forEach(
-        Array.from({ length: 1_002 }, (_, index) => `text ${index}`),
-        (text) => say(id, text, { resume: false }),
-        { concurrency: 64, discard: true }
-      )
-      const inbox = yield* sessions.inbox(id)
-      assert.strictEqual(inbox.length, 1_002)
-      assert.deepStrictEqual(
-        inbox.map(({ admittedSeq }) => admittedSeq),
-        Array.from({ length: 1_002 }, (_, index) => index + 1)
-      )
-    }).pipe(Effect.provide(runtime({ inboxLimit: 2_000 })))
+  it.scopedLive(
+    "WK-7: an inbox beyond a thousand is listed whole",
+    () =>
+      Effect.gen(function* () {
+        const { sessions } = yield* atWork
+        const { id } = yield* newSession()
+        yield* Effect.forEach(
+          Array.from({ length: 1_002 }, (_, index) => `text ${index}`),
+          (text) => say(id, text, { resume: false }),
+          { concurrency: 64, discard: true }
+        )
+        const inbox = yield* sessions.inbox(id)
+        assert.strictEqual(inbox.length, 1_002)
+        assert.deepStrictEqual(
+          inbox.map(({ admittedSeq }) => admittedSeq),
+          Array.from({ length: 1_002 }, (_, index) => index + 1)
+        )
+      }).pipe(Effect.provide(runtime({ inboxLimit: 2_000 }))),
+    120_000
   )
 
   it.scoped("TL-6: events of a session that is not there fail with SessionNotFound", () =>
