@@ -165,7 +165,8 @@ export const calls = ({ found, sources, tests }: Corpus, { between, one, random 
   }
 
   const grep = (file: File): Call => {
-    const word = one(wordsOf(current(file).join("\n")).slice(0, 200))
+    const words = wordsOf(file.lines.join("\n"))
+    const word = words.length === 0 ? "export" : one(words)
     const lines = found.get(word) ?? []
     return { tool: "grep", input: { pattern: word }, output: lines.join("\n"), structured: { matches: lines.length } }
   }
