@@ -35,7 +35,7 @@ it("CL-60: V8 accepts the stored code of every file that a command loads at its 
 it("CL-60: V8 accepts the stored code of every file that a server loads, under the server's flags", () => {
   const work = readdirSync(join(root(), "dist", "bundle")).filter((name) => /^(?:Serve|Http)Work-\w+\.js$/.test(name))
   assert.lengthOf(work, 2)
-  const { loaded, rejected } = loadUnder({ FLAG: "--semi-space-growth-factor=1" }, root(), "main.js", ...work)
+  const { loaded, rejected } = loadUnder({ FLAG: "--heap-growing-percent=50" }, root(), "main.js", ...work)
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 100)
 })

@@ -45,12 +45,7 @@ if (wanted === undefined) {
   const isRemote = (process.env.DAYBOOK_SERVER ?? "") !== ""
   const entry =
     !isRemote && (earlier || ["events", "sessions", "messages", "show"].includes(words[0])) ? "reader.js" : "main.js"
-  const { load, setFlagsFromString } = require("./load.js")
-  // V8 never gives back what the young generation grew to during the start of a server (support/Garbage.ts).
-  if (words[0] === "serve" || (words[0] === "shell" && words[1] === "host")) {
-    for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=20"]) setFlagsFromString(flag)
-  }
-  const { main } = load(join(bundle, entry))
+  const { main } = require("./load.js").load(join(bundle, entry))
   main(texts.version, words)
 } else {
   require("./load.js").load(join(bundle, "stream.js")).print("daybook", wanted)

@@ -9,8 +9,8 @@ const { createRequire } = require("node:module")
 const { dirname, join } = require("node:path")
 const { Script } = require("node:vm")
 
-/** The defaults of the flags that commands change (support/Garbage.ts). */
-const defaults = ["--semi-space-growth-factor=2", "--heap-growing-percent=0"]
+/** The default of the flag that commands change (support/Garbage.ts). */
+const defaults = ["--heap-growing-percent=0"]
 
 /** The changed flags, by name. */
 const changed = new Map()

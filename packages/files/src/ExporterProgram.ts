@@ -4,8 +4,9 @@
  */
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"
-import { Cause, Context, Deferred, Effect, Exit, FiberHandle, Layer, Logger, LogLevel, Queue, Stream } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, FiberHandle, Layer, Logger, LogLevel, Queue, Scope, Stream } from "effect"
 import * as Store from "@daybook/log/Store"
+import * as Collection from "@daybook/log/support/Collection"
 import { Exporter } from "./Exporter.ts"
 import { ExportThreadEnded } from "./layout/Errors.ts"
 import { type Open, Request, type Said } from "./thread/Requests.ts"
@@ -38,6 +39,8 @@ const serving = Effect.gen(function* () {
   const opened = yield* Deferred.make<Exporter["Type"]>()
   const following = yield* FiberHandle.make()
   const scope = yield* Effect.scope
+  /** The first time the files are current, the thread's start is over. */
+  const started = yield* Effect.once(Scope.extend(Collection.afterStart, scope))
 
   const open = ({ filename, ...options }: Open) =>
     Effect.gen(function* () {
@@ -51,7 +54,7 @@ const serving = Effect.gen(function* () {
   const exporter = Deferred.await(opened)
   return yield* WorkerRunner.makeSerialized(Request, {
     Open: open,
-    CatchUp: () => Effect.flatMap(exporter, ({ catchUp }) => catchUp),
+    CatchUp: () => Effect.flatMap(exporter, ({ catchUp }) => Effect.zipLeft(catchUp, started)),
     ExportSession: ({ sessionID }) => Effect.flatMap(exporter, ({ exportSession }) => exportSession(sessionID)),
     Rebuild: ({ sessionID }) => Effect.flatMap(exporter, ({ rebuild }) => rebuild(sessionID)),
     Reached: ({ position }) => Effect.flatMap(exporter, ({ reached }) => reached(position)),

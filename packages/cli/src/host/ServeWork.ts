@@ -152,7 +152,7 @@ const open = Effect.fn("Command.serve.open")(function* (place: Place) {
   yield* QuestionPrompt.atTerminal
   yield* (yield* Exporter).catchUp
   yield* ready(place, opened)
-  Garbage.bound()
+  yield* Garbage.started
 })
 
 /** Opens HTTP alone: no files are kept. */
@@ -160,7 +160,7 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: Place) 
   const http = yield* openHttp(place)
   yield* QuestionPrompt.atTerminal
   yield* ready(place, { sockets: [], http })
-  Garbage.bound()
+  yield* Garbage.started
 })
 
 /** Serves until the signal, then ends what runs. */

@@ -54,7 +54,7 @@ export const run = Effect.fn("Command.shell.host")(
     // The folder that it was started in may be removed, or on a disk that is taken out.
     yield* Effect.ignore(Effect.try(() => process.chdir(homedir())))
     yield* output.print("ready\n")
-    Garbage.bound()
+    yield* Garbage.started
     yield* Effect.raceFirst(signal, server.idle)
     yield* server.refuse
     yield* Scope.close(ofShells, Exit.void)

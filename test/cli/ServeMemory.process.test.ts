@@ -1,0 +1,46 @@
+/** The memory of a server's start: V8 itself reports the collections that the server asks for. */
+import { assert, beforeAll, it } from "@effect/vitest"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { build } from "./support/Bundle.ts"
+
+beforeAll(() => void build())
+
+/** The collections that a server has asked for when as many threads as given have had one, after it was ready. */
+const collected = async (words: ReadonlyArray<string>, threads: number) => {
+  const folder = mkdtempSync(join(tmpdir(), "memory-"))
+  const server = spawn(process.execPath, ["--trace-gc", build().bin, "serve", ...words], {
+    cwd: folder,
+    env: { HOME: folder, DAYBOOK_DB: join(folder, "daybook.sqlite"), DAYBOOK_ROOT: join(folder, "files") },
+    stdio: ["ignore", "pipe", "ignore"]
+  })
+  const gone = once(server, "exit")
+  const found = new Set<string>()
+  let [early, ready] = [0, false]
+  for await (const line of createInterface(server.stdout)) {
+    ready ||= line === "ready"
+    // "[pid:isolate] time: Mark-Compact ...; the reason"
+    const [, isolate] = /^\[\d+:(\w+)\].* Mark-Compact .*low memory notification/.exec(line) ?? []
+    if (isolate === undefined || found.has(isolate)) continue
+    found.add(isolate)
+    if (!ready) early++
+    // A second signal would end the server at once.
+    if (found.size === threads) server.kill("SIGTERM")
+  }
+  const [status] = await gone
+  rmSync(folder, { recursive: true, force: true })
+  return { early, threads: found.size, status }
+}
+
+it("CL-313: a server of HTTP collects its start when it is ready, and ends with a signal", async () => {
+  assert.deepStrictEqual(await collected(["--http", "127.0.0.1:0"], 1), { early: 0, threads: 1, status: 0 })
+}, 90_000)
+
+it("CL-313: a server that keeps files collects in the thread of the exporter too", async () => {
+  const { status, threads } = await collected(["--agent", "build"], 2)
+  assert.deepStrictEqual([threads, status], [2, 0])
+}, 90_000)
