@@ -8,7 +8,10 @@ import { program } from "../support/Program.ts"
 it.effect("CL-313: a collection makes a young generation small that has grown, and the process ends", () =>
   Effect.gen(function* () {
     const file = yield* program(fileURLToPath(new URL("support/GrownHeap.ts", import.meta.url)))
-    const { signal, status, stderr, stdout } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 25_000 })
+    const { signal, status, stderr, stdout } = spawnSync(process.execPath, [file], {
+      encoding: "utf8",
+      timeout: 25_000
+    })
     assert.deepStrictEqual([signal, status, stderr], [null, 0, ""])
     const { after, before } = JSON.parse(stdout)
     assert.isAbove(before, 8 * 1024 * 1024)

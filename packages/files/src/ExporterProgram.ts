@@ -4,7 +4,20 @@
  */
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"
-import { Cause, Context, Deferred, Effect, Exit, FiberHandle, Layer, Logger, LogLevel, Queue, Scope, Stream } from "effect"
+import {
+  Cause,
+  Context,
+  Deferred,
+  Effect,
+  Exit,
+  FiberHandle,
+  Layer,
+  Logger,
+  LogLevel,
+  Queue,
+  Scope,
+  Stream
+} from "effect"
 import * as Store from "@daybook/log/Store"
 import * as Collection from "@daybook/log/support/Collection"
 import { Exporter } from "./Exporter.ts"
