@@ -44,6 +44,34 @@ it.scopedLive(
       assert.match((yield* over("list")).stdout, /local +\/usr +idle \d+ s\n$/)
       const refused = yield* over("destroy", "--all")
       assert.deepStrictEqual([refused.code, refused.stdout], [2, ""])
+      assert.strictEqual((yield* over("watch", "--serve")).code, 2)
       assert.lengthOf(jsonLines((yield* here.shell(["list", "--json"])).stdout), 2)
     })
+)
+
+it.scopedLive("CL-303, HT-56: shell watch prints over a server what it prints on its database, and follows", () =>
+  Effect.gen(function* () {
+    const here = yield* shellPlace()
+    const words = yield* serveAt(here)
+    const id = yield* here.create()
+    yield* here.shell(["exec", id, "--", "echo first"])
+    const all = yield* here.shell(["watch", "--json"])
+    const [opened, ...rest] = jsonLines(all.stdout)
+    assert.isAtLeast(rest.length, 1)
+    const session = String(opened?.["sessionID"])
+    const after = String(opened?.["position"])
+    for (const given of [
+      ["watch"],
+      ["watch", "--output"],
+      ["watch", "--json"],
+      ["watch", session, "--json"],
+      ["watch", "--json", "--after", after]
+    ]) {
+      assert.deepStrictEqual(yield* here.run([...words, "shell", ...given]), yield* here.shell(given), given.join(" "))
+    }
+    const follower = yield* here.start([...words, "shell", "watch", "--follow", "--output"])
+    yield* follower.until("stdout", (text) => text.includes("| first"))
+    yield* here.shell(["exec", id, "--", "echo second"])
+    yield* follower.until("stdout", (text) => text.includes("| second"))
+  })
 )

@@ -12,7 +12,7 @@ export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
   defaultValue: (): Server | undefined => undefined
 }) {}
 
-/** The verbs that work over a server; of live shells, one action. The others are about files or this machine. */
+/** The verbs that work over a server; of live shells, two actions. The others are about files or this machine. */
 export const offered: ReadonlySet<string> = new Set([
   "prompt",
   "continue",
@@ -36,7 +36,8 @@ export const offered: ReadonlySet<string> = new Set([
   "remove",
   "stats",
   "discord",
-  "shell list"
+  "shell list",
+  "shell watch"
 ])
 
 /** What the words say, and those of the verb. */

@@ -1,7 +1,11 @@
-/** Asks a server for figures of its database, limits of sessions, and its live shells. Spec: CL-303 in specs/cli.md. */
-import { Effect } from "effect"
+/**
+ * Asks a server for figures of its database, limits of sessions, and its live shells and their events. Spec: CL-303 in specs/cli.md.
+ */
+import { Effect, Option, Stream } from "effect"
 import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { shellTypes } from "@daybook/log/events/LiveShellEvents"
+import { isShellEvent } from "@daybook/shell/record/ShellEvent"
 import type { Server } from "./Remote.ts"
 import { clientOf } from "./RemoteHost.ts"
 
@@ -16,3 +20,31 @@ export const limits = (server: Server, sessionID: SessionID) =>
 /** The open live shells. */
 export const shells = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
+
+/** Which events of live shells to read. */
+export interface Watched {
+  /** Undefined: those of all sessions. */
+  readonly sessionID: SessionID | undefined
+  /** A sequence number of the session, else a position. */
+  readonly after: number | undefined
+  readonly follow: boolean
+}
+
+/** The events of live shells, without pruned ones. */
+export const watched = (server: Server, { after, follow, sessionID }: Watched) =>
+  Stream.unwrap(
+    Effect.map(DaybookClient, (client) => {
+      const from = (cursor: string | undefined): ReturnType<typeof client.follow> =>
+        Stream.catchTag(
+          client.follow({ sessionID, after: cursor, follow, types: shellTypes }),
+          "CursorExpired",
+          ({ floorCursor }) => from(floorCursor)
+        )
+      return from(after === undefined ? undefined : String(after))
+    })
+  ).pipe(
+    Stream.filterMap((item) =>
+      item.frame === "event" && isShellEvent(item.event) ? Option.some(item.event) : Option.none()
+    ),
+    Stream.provideLayer(clientOf(server))
+  )

@@ -1,7 +1,7 @@
 /** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117, SL-215 in specs/shell.md. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Chunk, Effect, Option, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as WatchText from "@daybook/shell/record/WatchText"
@@ -9,10 +9,11 @@ import * as Flags from "../../arguments/Flags.ts"
 import * as Folder from "../../arguments/Folder.ts"
 import * as SessionReference from "../../arguments/SessionReference.ts"
 import type { Verb } from "../../arguments/Verb.ts"
+import { Remote, type Server } from "../../host/Remote.ts"
 import { withReader } from "../../host/Runtime.ts"
 import { eventJson } from "../../render/EventLine.ts"
 import { visible } from "../../render/Visible.ts"
-import { UsageError } from "../../support/Errors.ts"
+import { needsDatabase, UsageError } from "../../support/Errors.ts"
 import { Output } from "../../terminal/Output.ts"
 import * as ShellFeed from "../../watch/ShellFeed.ts"
 
@@ -76,6 +77,16 @@ const print = Effect.fn("Command.shell.watch")(function* (options: Options) {
   }
 }, Effect.scoped)
 
+/** Prints events of the server's live shells. */
+const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Server, options: Options) {
+  const write = yield* makePrint(options)
+  const { watched } = yield* Effect.promise(() => import("../../host/RemoteMachine.ts"))
+  const { after, follow, session } = options
+  yield* Stream.runForEachChunk(watched(server, { after, follow, sessionID: yield* chosen(session) }), (events) =>
+    write(Chunk.toReadonlyArray(events))
+  )
+})
+
 /** Serves the page, which always follows and shows what commands printed. */
 const servePage = Effect.fn("Command.shell.watch.serve")(function* (options: Options) {
   const session = yield* chosen(options.session)
@@ -106,7 +117,10 @@ const check = ({ follow, output, port, serve }: Options) => {
 
 const run = Effect.fnUntraced(function* (options: Options) {
   yield* check(options)
-  yield* options.serve ? withReader(servePage(options)) : withReader(print(options))
+  const server = yield* Remote
+  if (server !== undefined && options.serve) return yield* needsDatabase()
+  if (options.serve) return yield* withReader(servePage(options))
+  yield* server === undefined ? withReader(print(options)) : withReader(printOver(server, options))
 })
 
 export const watch = {
