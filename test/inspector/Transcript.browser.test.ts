@@ -2,6 +2,8 @@
 import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
 import { Array as Arr, Deferred, Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
+import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
@@ -50,6 +52,32 @@ describe.runIf(hasChromium)("the transcript", () => {
         yield* scrollUpTo(page, 'li[data-index="0"][aria-setsize="142"]')
         yield* act(() => list.getByText("Turn 0: ").waitFor())
         assert.strictEqual(pages(), 4)
+      })
+    )
+
+    it.scoped("IP-8: what happens while the session is read is shown", () =>
+      Effect.gen(function* () {
+        const { id } = yield* newSession("/tmp")
+        const log = yield* EventLog
+        const model = yield* Script.ScriptedModel
+        yield* model.answer(Script.says("An answer in between."))
+        const { page } = yield* ServedInspector.visit(browser)
+        const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        yield* act(() =>
+          page.route(`**/sessions/${id}/head`, async (route) => {
+            Deferred.unsafeDone(asked, Effect.void)
+            await Effect.runPromise(Deferred.await(answered))
+            await route.continue()
+          })
+        )
+        yield* act(() => page.evaluate(`location.hash = "/sessions/${id}/transcript"`))
+        yield* Deferred.await(asked)
+        yield* say(id, "A question in between")
+        yield* Effect.flatMap(Sessions, (sessions) => sessions.wait(id))
+        yield* log.append(id, [draft("session.next.renamed", { title: "A title in between" })])
+        yield* Deferred.succeed(answered, undefined)
+        yield* act(() => page.getByRole("heading", { name: "A title in between" }).waitFor())
+        yield* act(() => page.getByRole("region", { name: "Transcript" }).getByText("An answer in between.").waitFor())
       })
     )
 

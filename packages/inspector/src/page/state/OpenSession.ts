@@ -67,13 +67,11 @@ export class OpenSession {
 
   async open(): Promise<void> {
     const { signal } = this.#abort
-    const [head] = await Promise.all([
-      this.api
-        .get<{ seq: number; cursor: string }>(`${this.path}/head`, {}, signal)
-        .catch((error: unknown) => this.#failed(error)),
-      this.#load(),
-      this.transcript.open()
-    ])
+    // First the place to follow from: what happens while the records are read comes as events.
+    const head = await this.api
+      .get<{ seq: number; cursor: string }>(`${this.path}/head`, {}, signal)
+      .catch((error: unknown) => this.#failed(error))
+    await Promise.all([this.#load(), this.transcript.open()])
     if (head === undefined || signal.aborted) return
     this.head.value = Math.max(this.head.value, head.seq)
     await follow(this.api, {
