@@ -79,8 +79,13 @@ export const services = (at: Place, given: Bot.Options = options(at), token: str
     return yield* Layer.build(Layer.provideMerge(Bot.layer(given), book))
   })
 
-/** A logger that keeps messages with their annotations. */
-const keeping = (lines: Array<string>) =>
+/** Takes what the bot logs. */
+export interface Lines {
+  readonly push: (line: string) => unknown
+}
+
+/** A logger that gives on messages with their annotations. */
+const keeping = (lines: Lines) =>
   Logger.add(
     Logger.make(({ annotations, message }) => {
       const notes = [...annotations].map(([name, value]) => ` ${name}=${String(value)}`)
@@ -89,7 +94,7 @@ const keeping = (lines: Array<string>) =>
   )
 
 /** Runs the bot until the scope closes; returns when the gateway knows it. `lines` gets what it logs. */
-export const start = (at: Place, given: Bot.Options = options(at), lines: Array<string> = []) =>
+export const start = (at: Place, given: Bot.Options = options(at), lines: Lines = { push: () => 0 }) =>
   Effect.gen(function* () {
     // The sender's pauses are of real time too.
     const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), Clock.make())
