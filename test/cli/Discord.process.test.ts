@@ -89,6 +89,17 @@ describe("discord", () => {
     })
   )
 
+  it.scopedLive("CL-311: --check of a Discord that cannot be reached fails at once", () =>
+    Effect.gen(function* () {
+      const { env, here, words } = yield* setting
+      // Nothing listens on the first port.
+      const unreachable = { ...env, DISCORD_API: "http://127.0.0.1:1/api" }
+      const { code, stderr } = yield* here.run([...words, "--check"], { env: unreachable })
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "Discord: it cannot be reached")
+    })
+  )
+
   it.scopedLive("CL-311: --check says which intent is not granted, and which channels it does not see", () =>
     Effect.gen(function* () {
       const { discord, env, here, words } = yield* setting

@@ -122,7 +122,8 @@ export const run = Effect.fn("Command.discord")(function* (request: Request) {
     api,
     secrets: secretsOf(process.env)
   }
-  if (request.check) return yield* Effect.provide(checked(settings), discordLayer({ token: bot.token, api }))
+  if (request.check)
+    return yield* Effect.provide(checked(settings), discordLayer({ token: bot.token, api, waits: false }))
   const asks = Asks.make()
   const logged = ServerLog.layer(request.logFormat, request.logLevel)
   yield* Effect.scoped(

@@ -66,6 +66,8 @@ export interface Options {
   readonly token: Redacted.Redacted
   /** The address of the API. Default: Discord's. */
   readonly api?: string | undefined
+  /** Whether to wait for a Discord that cannot be reached, instead of failing. Default: true. */
+  readonly waits?: boolean | undefined
 }
 
 /** Why the gateway closes a connection for good, by its code. */
@@ -157,7 +159,8 @@ export const connect = Effect.fn("Discord.connect")(function* (
   const token = Redacted.value(options.token)
   client.rest.setToken(token)
   const request = requesting(client)
-  const self = yield* Effect.flatMap(patient(request({ method: "GET", route: "/users/@me" })), (body) =>
+  const persistent = options.waits === false ? <A>(work: Effect.Effect<A, DiscordError>) => work : patient
+  const self = yield* Effect.flatMap(persistent(request({ method: "GET", route: "/users/@me" })), (body) =>
     Effect.mapError(Schema.decodeUnknown(Packets.User)(body), unreadable)
   )
   const login = Effect.tryPromise({ try: () => client.login(token), catch: fromThrown }).pipe(
@@ -166,7 +169,7 @@ export const connect = Effect.fn("Discord.connect")(function* (
   )
   return {
     self: { id: self.id },
-    open: Effect.raceFirst(Effect.zipRight(patient(login), Deferred.await(ready)), Deferred.await(closed)),
+    open: Effect.raceFirst(Effect.zipRight(persistent(login), Deferred.await(ready)), Deferred.await(closed)),
     packets,
     permissions: (id) =>
       Effect.flatMap(Effect.tryPromise({ try: () => client.channels.fetch(id), catch: fromThrown }), (channel) => {
