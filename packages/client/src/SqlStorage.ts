@@ -1,7 +1,7 @@
 /**
  * Keeps the cursors of consumers in a table of the application's own database, SQLite or PostgreSQL. What `apply` writes there
- * through the same `SqlClient`, and the cursor, are one transaction. Of two consumers with one name, in any processes, the one
- * that comes second to a cursor fails, and what it applied is undone. Spec: HT-67, HT-80, HT-81 in specs/http.md.
+ * through the same `SqlClient`, and the cursor, are one transaction. If two consumers have one name, the second to store a cursor
+ * fails, and its transaction is rolled back. Spec: HT-67, HT-80, HT-81 in specs/http.md.
  *
  * @module @daybook/client/SqlStorage
  */

@@ -25,7 +25,7 @@ export const invalidAt = (argument: string | undefined, [issue]: ReadonlyArray<I
   })
 }
 
-/** Returns the decoded value, or the field at fault and what is expected. No effect: a schema of arguments needs none. */
+/** Returns the decoded value, or the field at fault and what is expected. Schemas of arguments need no effect. */
 export const validate = <A, I>(
   argument: string,
   schema: Schema.Schema<A, I>,

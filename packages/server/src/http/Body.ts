@@ -1,7 +1,7 @@
 /** Reads the body of a request, whole and into memory, without an effect. Spec: HT-26 in specs/http.md. */
 import type { IncomingMessage } from "node:http"
 
-/** What is done at the end of this turn of the event loop. */
+/** Work for the end of this turn of the event loop. */
 let ending: Array<() => void> = []
 
 /**

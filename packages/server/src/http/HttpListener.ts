@@ -33,7 +33,7 @@ export interface Timeouts {
   readonly request: Duration.Duration
   /** For the client to take something of a response that has ended. */
   readonly unread: Duration.Duration
-  /** For the client's machine to acknowledge what it was sent, where the system tells (`VanishedPeers.ts`). */
+  /** How long the client's machine may leave bytes unacknowledged, where the system reports it (`VanishedPeers.ts`). */
   readonly unacknowledged: Duration.Duration
 }
 
