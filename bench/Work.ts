@@ -115,7 +115,7 @@ export const calls = ({ found, sources, tests }: Corpus, { between, one, random 
   let left = 0
 
   const turnTo = (): void => {
-    // A third of the time it returns to what it worked with before.
+    // One task in three uses files of an earlier task.
     const first = places.length > 0 && random() < 0.33 ? one(places) : between(0, sources.length - filesTogether)
     places.push(first)
     files = sources.slice(first, first + filesTogether)

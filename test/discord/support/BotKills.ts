@@ -49,6 +49,7 @@ const anyPath = /^\/api\/v10\/(?:channels|interactions|webhooks)/
 const connected = ({ discord }: Guild.Guild) =>
   Effect.raceFirst(
     discord.when("the bot at the gateway", ({ sessions }) => sessions.size > 0),
+    // A bot that cannot connect is killed all the same.
     Effect.sleep("20 seconds")
   )
 
@@ -63,6 +64,7 @@ const withheld = (guild: Guild.Guild) => (method: string, path: RegExp, fault: F
       discord.when("the request without a reply", () =>
         world.asked.slice(before).some((asked) => asked.fault === fault.kind && path.test(asked.path))
       ),
+      // The fault may never happen: the bot may have nothing to send.
       Effect.zipRight(connected(guild), Effect.sleep("4 seconds"))
     )
     const index = world.faults.scripted.indexOf(one)

@@ -116,7 +116,7 @@ const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
 
 /** The document, described. */
 export const openApi = (): OpenApi.OpenAPISpec => {
-  // The library keeps what it derived.
+  // `fromApi` caches its result, which is changed below.
   const derived = structuredClone(OpenApi.fromApi(Api))
   explainFields(derived)
   const { schemas, securitySchemes } = derived.components

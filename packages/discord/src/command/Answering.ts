@@ -23,7 +23,7 @@ export interface Answer {
   readonly file?: { readonly name: string; readonly text: string } | undefined
 }
 
-/** A later answer to an interaction. It mentions nobody. */
+/** Answers an interaction that was acknowledged before. The answer pings nobody. */
 export const complete = (discord: Wire, { application_id, token }: Interaction, { content, file }: Answer) =>
   discord.send({
     method: "PATCH",

@@ -221,7 +221,7 @@ export const make = Effect.fn("Inbox.make")(function* (
       yield* outbox.addPlace(channel, null, last_message_id ?? channel)
     })
 
-  /** Reads what was missed in a place, and says so. */
+  /** Handles the missed messages of a channel, and posts how many there were. */
   const readMissed = (channel: string) =>
     Effect.gen(function* () {
       const isAgain = behind.delete(channel)
@@ -247,7 +247,7 @@ export const make = Effect.fn("Inbox.make")(function* (
       )
     })
 
-  /** Reads what was missed, again and again while Discord refuses it. */
+  /** Handles the missed messages of a channel. Retries while Discord refuses to list them. */
   const catchUpOn = (channel: string): Effect.Effect<void, OutboxFailed, Services> =>
     readMissed(channel).pipe(
       Effect.tapErrorTag("DiscordError", (error) => {

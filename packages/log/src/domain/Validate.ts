@@ -25,7 +25,7 @@ export const invalidAt = (argument: string | undefined, [issue]: ReadonlyArray<I
   })
 }
 
-/** Returns the decoded value, or the field at fault and what is expected. Schemas of arguments need no effect. */
+/** Returns the decoded value, or an error that names the wrong field and what it expects. */
 export const validate = <A, I>(
   argument: string,
   schema: Schema.Schema<A, I>,

@@ -6,7 +6,7 @@ let ending: Array<() => void> = []
 
 /**
  * Does it at the end of this turn of the event loop. Node hands over one socket after another; the requests that arrived
- * together are continued together, so that what they append shares a commit.
+ * together continue together, so that their appends share a commit.
  */
 const together = (go: () => void): void => {
   if (ending.push(go) > 1) return
@@ -17,7 +17,7 @@ const together = (go: () => void): void => {
   })
 }
 
-/** Reads a body that nobody has read. A longer one than `most` is not read to its end. */
+/** Reads a body. Stops reading after `most` bytes. */
 export const collect = (
   source: IncomingMessage,
   most: number,

@@ -122,7 +122,7 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
   const stream = (name: OutputStream) => {
     let file: OutputFile | undefined
     const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
-    /** The output so far, a character for each byte, while it is short and nobody follows it. */
+    /** The output so far as latin1 text, while it is short and has no live reader. */
     let short = ""
     let pipeline: OutputPipeline.OutputPipeline | undefined
     const begin = () => {

@@ -81,7 +81,7 @@ const runConfined = ({ env, isProtected, launch, limits }: Confined): Transport[
       breach ??= found
       end()
     }
-    /** Whether the shell gets what is sent: no command begins in a sandbox that does not protect. */
+    /** Whether input reaches the shell. In a sandbox that does not protect, no command begins. */
     const takes = () => {
       const safe = isProtected()
       if (safe) rest.end()
