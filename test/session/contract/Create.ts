@@ -6,6 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../../packages/log/src/log/Appends.ts"
 import { EventLog, EventRefused } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, temporaryFolder } from "../../support/Harness.ts"
@@ -55,13 +56,47 @@ export const creation = ({ open, runtime }: Runtimes) => {
     it.effect("CR-5: get and list show what was committed", () =>
       Effect.gen(function* () {
         const sessions = yield* Sessions
-        const { id } = yield* sessions.create({ location, title: "before", model: { providerID: "p", id: "m" } })
+        const { id } = yield* sessions.create({ location, title: "before", model: otherRef })
         yield* sessions.rename(id, "after")
         const got = yield* sessions.get(id)
         assert.strictEqual(got.title, "after")
-        assert.deepStrictEqual(got.model, { providerID: "p", id: "m" })
+        assert.deepStrictEqual(got.model, otherRef)
         const { items } = yield* sessions.list({ search: "after" })
         assert.deepStrictEqual(items, [got])
+      })
+    )
+
+    it.effect("IB-3: no session is created with a model that the host cannot use; one that exists is found", () =>
+      Effect.gen(function* () {
+        const sessions = yield* Sessions
+        for (const model of [
+          { ...otherRef, id: "three" },
+          { ...otherRef, providerID: "nobody" }
+        ]) {
+          const created = yield* Effect.flip(sessions.create({ id: "ses_unusable", location, model }))
+          const named = yield* Effect.flip(sessions.named({ title: "unusable", location, model }))
+          for (const refused of [created, named]) assert.deepInclude(refused, { _tag: "InvalidInput", field: "model" })
+          const missing = yield* Effect.flip(sessions.get(SessionID.make("ses_unusable")))
+          assert.strictEqual(missing._tag, "SessionNotFound")
+          assert.deepStrictEqual((yield* sessions.list({ search: "unusable" })).items, [])
+          const { id } = yield* sessions.create({ id: "ses_usable", location, title: "usable" })
+          assert.strictEqual((yield* sessions.create({ id: "ses_usable", location, model })).id, id)
+          assert.strictEqual((yield* sessions.named({ title: "usable", location, model })).session.id, id)
+        }
+      })
+    )
+
+    it.effect("IB-3: a session whose model is gone is read and forked, and continues with another one", () =>
+      Effect.gen(function* () {
+        const [log, sessions] = [yield* EventLog, yield* Sessions]
+        const id = SessionID.make("ses_left")
+        const gone = { ...otherRef, id: "gone" }
+        yield* log.append(id, [draft("session.created", { location, model: gone })])
+        assert.deepStrictEqual((yield* sessions.get(id)).model, gone)
+        const { session } = yield* sessions.fork({ sessionID: id })
+        assert.deepStrictEqual(session.model, gone)
+        yield* sessions.switchModel(session.id, otherRef)
+        assert.deepStrictEqual((yield* sessions.get(session.id)).model, otherRef)
       })
     )
 

@@ -1,16 +1,18 @@
-/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-13. */
+/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-3, IB-13. */
 import { Effect, Option, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
-import { type Location, ModelRef, SessionOrigin } from "@daybook/log/domain/Values"
+import { type Location, SessionOrigin } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { plain } from "@daybook/log/projection/Columns"
 import { deepestFamily } from "@daybook/log/store/Family"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
+import { ModelResolver } from "../model/ModelResolver.ts"
 import { knownAgent } from "./AgentChoice.ts"
 import type { Locations } from "./Locations.ts"
+import { knownModel } from "./ModelChoice.ts"
 import type { Placements } from "./Placement.ts"
 import type { CreateOptions } from "./SessionOptions.ts"
 import type { Sessions } from "./Sessions.ts"
@@ -39,6 +41,7 @@ const instructionsOf = Effect.fnUntraced(function* ({ instructions }: CreateOpti
 const makeCreated = Effect.gen(function* () {
   const store = yield* SessionStore
   const agents = yield* Agents
+  const models = yield* ModelResolver
 
   const knownParent = Effect.fnUntraced(function* (parentID: SessionID) {
     const refuse = (details: string) => new InvalidInput({ field: "parentID", details })
@@ -53,7 +56,7 @@ const makeCreated = Effect.gen(function* () {
   /** Builds the creation event, with all fields validated. */
   return Effect.fnUntraced(function* (options: CreateOptions, location: Location) {
     const { agent, parentID } = options
-    const model = options.model === undefined ? undefined : yield* validate("model", ModelRef, options.model)
+    const model = options.model === undefined ? undefined : yield* knownModel(models, options.model)
     const title = options.title === undefined ? undefined : yield* validate("title", Schema.String, options.title)
     if (agent !== undefined) yield* knownAgent(agents, agent, location, parentID !== undefined)
     if (parentID !== undefined) yield* knownParent(parentID)

@@ -1,7 +1,6 @@
 /** Switches a session's agent and model. Spec: CR-3, CR-4, IB-3, RQ-54. */
 import { Effect } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
 import { ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
@@ -12,6 +11,7 @@ import { ModelResolver } from "../model/ModelResolver.ts"
 import { switched } from "../request/Reminders.ts"
 import { knownAgent, switchReminders } from "./AgentChoice.ts"
 import type { Existing } from "./Existing.ts"
+import { knownModel } from "./ModelChoice.ts"
 
 export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
@@ -32,12 +32,8 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
 
   const switchModel = Effect.fn("Sessions.switchModel")(function* (sessionID: SessionID, to: ModelRef) {
     const { model: current } = yield* store.get(sessionID)
-    const model = yield* validate("model", ModelRef, to)
-    if (current !== undefined && sameModel(current, model)) return
-    yield* Effect.mapError(
-      models.resolve(model),
-      ({ message }) => new InvalidInput({ field: "model", details: message })
-    )
+    if (current !== undefined && sameModel(current, yield* validate("model", ModelRef, to))) return
+    const model = yield* knownModel(models, to)
     const messageID = yield* identifiers.message
     yield* log.append(sessionID, [draft("session.next.model.switched", { messageID, model })])
   })
