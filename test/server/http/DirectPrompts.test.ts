@@ -1,6 +1,6 @@
 /** Prompts that are admitted without the routes of the other endpoints. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Metric } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
@@ -41,6 +41,8 @@ const sent = (body: object, headers: Record<string, string> = {}) => ({
   body: JSON.stringify({ resume: false, ...body }),
   headers
 })
+
+const taken = Metric.counter("daybook_http_direct_prompts_total", { incremental: true })
 
 const bearer = (given: string) => ({ authorization: `Bearer ${given}` })
 
@@ -83,6 +85,38 @@ layer(ServedApi.layer({ inboxLimit: 4 }))("a prompt over HTTP", (it) => {
           200
         ]
       )
+    })
+  )
+
+  it.effect("HT-30: a small prompt takes the shorter way, and a large, encoded, refused or unusual one does not", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const takes = Effect.fnUntraced(function* (init: RequestInit, at = `/sessions/${id}/prompts`) {
+        const before = (yield* Metric.value(taken)).count
+        const headers = { "content-type": ways.direct, ...init.headers }
+        const { status } = yield* request(at, { method: "POST", ...init, headers })
+        return { status, taken: (yield* Metric.value(taken)).count - before }
+      })
+      const hi = (bytes = 2) => ({ prompt: { text: "h".repeat(bytes) } })
+      const around = JSON.stringify({ resume: false, ...hi(0) }).length
+      assert.deepStrictEqual(yield* takes(sent(hi())), { status: 200, taken: 1 })
+      assert.deepStrictEqual(yield* takes(sent(hi(65_536 - around))), { status: 200, taken: 1 })
+      assert.deepStrictEqual(yield* takes(sent(hi(65_537 - around))), { status: 200, taken: 0 })
+      const others = [
+        sent(hi(), { "content-type": ways.endpoint }),
+        sent(hi(), { "idempotency-key": "once" }),
+        sent({ ...hi(), delivery: "soon" }),
+        sent(hi(), bearer("wrong")),
+        { body: "{" }
+      ]
+      assert.deepStrictEqual(yield* Effect.forEach(others, (init) => takes(init)), [
+        { status: 200, taken: 0 },
+        { status: 429, taken: 0 },
+        { status: 400, taken: 0 },
+        { status: 401, taken: 0 },
+        { status: 400, taken: 0 }
+      ])
+      assert.deepStrictEqual(yield* takes(sent(hi()), `/sessions/${id}/prompts?x=1`), { status: 429, taken: 0 })
     })
   )
 })

@@ -2,6 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Metric, Stream, TestClock } from "effect"
 import * as Buckets from "../../../packages/server/src/api/Buckets.ts"
+import * as Clients from "../../../packages/server/src/api/Clients.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
 import { cases } from "../../support/Cases.ts"
@@ -46,6 +47,13 @@ it("HT-29: each key has a bucket of its own, an idle one fills to its size, and 
   assert.deepStrictEqual(waits("a", 60_000), [undefined, undefined, 1])
   for (let n = 0; n < 5_000; n++) take(`other ${n}`, 60_000)
   assert.deepStrictEqual(waits("a", 60_000), [undefined, undefined, 1])
+})
+
+it("HT-29: by default a token sends 8,000 requests at once, then 4,000 a second", () => {
+  const { rated } = Clients.make(Clients.defaultLimits, false)
+  const sends = (times: number, at: number) =>
+    Array.from({ length: times }, () => rated("a", at)).filter((wait) => wait === undefined).length
+  assert.deepStrictEqual([sends(10_000, 0), sends(10_000, 1_000), sends(1, 1_000)], [8_000, 4_000, 0])
 })
 
 const limited = Metric.tagged(Metric.counter("daybook_http_limited_total", { incremental: true }), "reason", "rate")

@@ -59,7 +59,7 @@ const httpRoot = Flags.repeated<string>(
   "sessions of HTTP clients work only in this folder and below; may be repeated",
   (text) => (text === "" ? Effect.fail("a folder") : Effect.succeed(text))
 )
-const httpRate = Flags.integer("http-rate", "N", "requests a second that one token may send (default: 2000)", 1)
+const httpRate = Flags.integer("http-rate", "N", "requests a second that one token may send (default: 4000)", 1)
 const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with its chain, as PEM")
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
 const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")

@@ -32,7 +32,7 @@ export const defaultLimits: Limits = {
   pipelined: 32,
   connections: 4_096,
   wrongTokens: 30,
-  rate: 2_000,
+  rate: 4_000,
   body: maximumBytes + aroundPrompt
 }
 

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
-import { Cause, Clock, Context, Effect, Option, Runtime, Schema } from "effect"
+import { Cause, Clock, Context, Effect, Metric, Option, Runtime, Schema } from "effect"
 import { PromptFailure, PromptPayload } from "@daybook/api/group/WorkApi"
 import { statuses } from "@daybook/api/wire/Failure"
 import { Sessions } from "@daybook/core/session/Sessions"
@@ -22,6 +22,9 @@ import type { Clients } from "./Clients.ts"
 
 /** Bytes of a body. */
 const most = 65_536
+
+/** Prompts that were answered here. */
+const taken = Metric.counter("daybook_http_direct_prompts_total", { incremental: true })
 
 type Payload = typeof PromptPayload.Type
 
@@ -93,6 +96,7 @@ export const make = (
             if (payload === undefined || !counts(asked, clock.unsafeCurrentTimeMillis())) {
               return otherwise(request, response, bytes)
             }
+            taken.unsafeUpdate(1, [])
             const answer = Effect.map(sessions.prompt({ ...payload, sessionID }), admitted)
             Answering.follow(response, fork(Effect.catchAllCause(answer, (cause) => refused(cause, mostBody))))
           },
