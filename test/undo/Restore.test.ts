@@ -1,10 +1,11 @@
 /** Restoring real files: exact bytes, modes and links, nothing of others overwritten, nothing outside touched. */
+import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { contents, options, place, project, write } from "./support/Repository.ts"
-import { take, undo } from "./support/Snapshotting.ts"
+import { take, turn, undo } from "./support/Snapshotting.ts"
 
 describe("restore", () => {
   it.scopedLive("UN-20: an undo puts back bytes, modes, links, deleted and renamed files, and deletes new ones", () =>
@@ -43,6 +44,17 @@ describe("restore", () => {
       assert.deepStrictEqual(contents(work), state)
       // Again: there is nothing left to do.
       assert.isTrue((yield* undo(given, work, [{ before, after }])).every((line) => line.startsWith("already ")))
+    })
+  )
+
+  it.scopedLive("UN-20: an undo puts back files that git sends in many parts", () =>
+    Effect.gen(function* () {
+      const { options: given, work } = yield* place
+      project(work, { "a.bin": randomBytes(3_000_000), "b.bin": randomBytes(300_000), "c.txt": "" })
+      const before = contents(work)
+      const turns = [yield* turn(given, work, () => write(work, { "a.bin": "a", "b.bin": "b", "c.txt": "c" }))]
+      assert.deepStrictEqual(yield* undo(given, work, turns), ["restored a.bin", "restored b.bin", "restored c.txt"])
+      assert.deepStrictEqual(contents(work), before)
     })
   )
 

@@ -1,5 +1,4 @@
 /** Reads the contents of stored files, one after another, through one git process. Spec: UN-20. */
-import { once } from "node:events"
 import type { Readable } from "node:stream"
 import { Effect, type Scope } from "effect"
 import { gitFailed, noGit, startGit } from "./Git.ts"
@@ -7,22 +6,32 @@ import type { SnapshotUnavailable } from "./SnapshotError.ts"
 
 const args = ["cat-file", "--batch"]
 
-/** Waits for this many bytes; fewer at the end of the stream. */
-const exactly = async (stream: Readable, count: number): Promise<Buffer> => {
-  if (count === 0) return Buffer.alloc(0)
-  for (;;) {
-    const found: unknown = stream.read(count)
-    if (Buffer.isBuffer(found)) return found
-    if (stream.readableEnded || stream.destroyed) return Buffer.alloc(0)
-    const first = new AbortController()
-    await Promise.race([once(stream, "readable", first), once(stream, "close", first)])
-    first.abort()
+type Take = (count: number) => Promise<Buffer>
+
+/** Takes the next bytes of a stream: as many as asked for, fewer at its end. */
+const takerOf = (stream: Readable): Take => {
+  const parts: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  let rest: Buffer = Buffer.alloc(0)
+  return async (count) => {
+    const taken: Array<Buffer> = []
+    for (let missing = count; missing > 0;) {
+      if (rest.length === 0) {
+        const next = await parts.next()
+        if (next.done === true) break
+        rest = next.value
+      }
+      const part = rest.subarray(0, missing)
+      rest = rest.subarray(part.length)
+      missing -= part.length
+      taken.push(part)
+    }
+    return Buffer.concat(taken)
   }
 }
 
-const lineOf = async (stream: Readable): Promise<string> => {
+const lineOf = async (take: Take): Promise<string> => {
   for (let line = ""; ;) {
-    const next = (await exactly(stream, 1)).toString("latin1")
+    const next = (await take(1)).toString("latin1")
     if (next === "" || next === "\n") return line
     line += next
   }
@@ -42,15 +51,16 @@ export const open = (
     )
     child.on("error", () => {})
     child.stderr.resume()
+    const take = takerOf(child.stdout)
     return (id: string) =>
       Effect.tryPromise({
         try: async () => {
           child.stdin.write(`${id}\n`)
-          const [, type, size] = (await lineOf(child.stdout)).split(" ")
+          const [, type, size] = (await lineOf(take)).split(" ")
           if (type !== "blob") throw new Error(`${id} is ${type ?? "unreadable"}`)
-          const content = await exactly(child.stdout, Number(size))
+          const content = await take(Number(size))
           if (content.length !== Number(size)) throw new Error(`${id} is incomplete`)
-          await exactly(child.stdout, 1)
+          await take(1)
           return content
         },
         catch: (cause) => gitFailed(args, cause instanceof Error ? cause.message : String(cause))
