@@ -14,9 +14,10 @@ import { Administering, Following, Prompting, Reading, type Scope } from "../wir
 import { Frame, mediaTypes } from "../wire/EventFrames.ts"
 import { endpoints, parameters } from "./Endpoints.ts"
 import { errors } from "./Errors.ts"
-import { examples, fields } from "./Fields.ts"
+import { examples } from "./Examples.ts"
+import { placeIn, placeOfAnswer, textOf } from "./Fields.ts"
 
-const textOf = (texts: Readonly<Record<string, string>>, name: string): string | undefined =>
+const namedIn = (texts: Readonly<Record<string, string>>, name: string): string | undefined =>
   Object.hasOwn(texts, name) ? texts[name] : undefined
 
 const scopes: ReadonlyMap<unknown, Scope> = new Map<unknown, Scope>([
@@ -55,7 +56,7 @@ const codesOf = (schema: JsonSchema): ReadonlyArray<string> => {
 const explained = (response: OpenApi.OpenApiSpecResponse): OpenApi.OpenApiSpecResponse => {
   const codes = Object.values(response.content ?? {}).flatMap(({ schema }) => codesOf(schema))
   const texts = codes.flatMap((code) => {
-    const text = code === misfit ? misfitText : textOf(errors, code)
+    const text = code === misfit ? misfitText : namedIn(errors, code)
     return text === undefined ? [] : [`${code}: ${text}`]
   })
   return texts.length === 0 ? response : { ...response, description: texts.join(" ") }
@@ -78,7 +79,7 @@ const described = (each: OpenApi.OpenAPISpecOperation, needs: ReadonlyMap<string
     summary,
     description: scope === undefined ? description : `${description} Needs the scope \`${scope}\`.`,
     parameters: each.parameters.map((parameter) => {
-      const text = textOf(parameters, `${name}.${parameter.name}`) ?? textOf(parameters, parameter.name)
+      const text = namedIn(parameters, `${name}.${parameter.name}`) ?? namedIn(parameters, parameter.name)
       return text === undefined ? parameter : { ...parameter, description: text }
     }),
     responses: Record.map(each.responses, (response) => asLines(explained(response)))
@@ -94,9 +95,9 @@ const explain = (schema: unknown, place: string): void => {
   if (!Predicate.isRecord(properties)) return
   for (const [name, field] of Object.entries(properties)) {
     if (!Predicate.isRecord(field)) continue
-    const text = textOf(fields, `${place}.${name}`) ?? textOf(fields, name)
+    const text = textOf(place, name)
     if (text !== undefined) field["description"] = text
-    explain(field, name)
+    explain(field, placeIn(place, name))
   }
 }
 
@@ -105,8 +106,9 @@ const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
   for (const [name, schema] of Object.entries(components.schemas)) explain(schema, name)
   for (const { operationId, requestBody, responses } of Object.values(paths).flatMap((item) => Object.values(item))) {
     const name = operationId.split(".").at(-1) ?? operationId
-    for (const { content } of [...(requestBody === undefined ? [] : [requestBody]), ...Object.values(responses)]) {
-      for (const { schema } of Object.values(content ?? {})) explain(schema, name)
+    for (const { schema } of Object.values(requestBody?.content ?? {})) explain(schema, name)
+    for (const { content } of Object.values(responses)) {
+      for (const { schema } of Object.values(content ?? {})) explain(schema, placeOfAnswer(name))
     }
     for (const media of Object.values(requestBody?.content ?? {})) {
       if (Object.hasOwn(examples, name)) Object.assign(media, { example: examples[name] })
@@ -118,10 +120,10 @@ const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
 export const openApi = (): OpenApi.OpenAPISpec => {
   // `fromApi` caches its result, which is changed below.
   const derived = structuredClone(OpenApi.fromApi(Api))
-  explainFields(derived)
   const { schemas, securitySchemes } = derived.components
-  const named = { ...schemas }
-  const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: named, defsPath: "#/components/schemas/" })
+  const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: schemas, defsPath: "#/components/schemas/" })
+  schemas["Frame"] = frame
+  explainFields(derived)
   const needs = needed()
   return {
     ...derived,
@@ -129,8 +131,8 @@ export const openApi = (): OpenApi.OpenAPISpec => {
       Object.fromEntries(Object.entries(item).map(([method, each]) => [method, described(each, needs)]))
     ),
     components: {
-      schemas: Record.map({ ...named, Frame: frame }, (schema, name) => {
-        const text = textOf(errors, name)
+      schemas: Record.map(schemas, (schema, name) => {
+        const text = namedIn(errors, name)
         return text === undefined ? schema : { ...schema, description: text }
       }),
       securitySchemes: Record.map(securitySchemes, (scheme) => ({

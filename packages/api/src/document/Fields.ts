@@ -1,206 +1,42 @@
-/**
- * What the fields of bodies and answers mean. A key is the name of a field, or `PLACE.FIELD` where it means something else: the place
- * is the field around it, else the schema by its name, else the endpoint. A new field of a body needs a text here. Pure.
- */
-export const fields: Readonly<Record<string, string>> = {
-  // What many bodies and answers have.
-  sessionID: "The id of the session.",
-  messageID: "The id of a message.",
-  id: "The id.",
-  message: "A sentence for people.",
-  title: "The title, for people. Titles need not be unique.",
-  agent: "The name of the agent.",
-  model: "The model.",
-  "model.providerID": "The provider of the model, as in `daybook models`.",
-  "model.id": "The model's id with its provider.",
-  "model.variant": "A named set of settings of the model. Default: `default`.",
-  "switchModel.providerID": "The provider of the model, as in `daybook models`.",
-  "switchModel.id": "The model's id with its provider.",
-  "switchModel.variant": "A named set of settings of the model. Default: `default`.",
-  location: "Where the session works.",
-  directory: "A folder of the server's machine, as an absolute path.",
-  workspaceID: "A workspace that has the folder. Absent: the server's machine.",
-  cursor: "Where to continue: give it back as it is. Absent: there is no more.",
-  items: "The items of the page.",
-  "messages.total": "How many there are on all pages.",
-  "tree.total": "How many there are on all pages.",
-  hasMore: "Whether there are more now.",
-  "history.events": "Events in the order of their numbers.",
-  type: "The kind of thing that this is: it says which other fields there are.",
+/** What every field of the document means, from the tables beside it. Pure. Spec: HT-2 in specs/http.md. */
+import { answerFields } from "./AnswerFields.ts"
+import { bodyFields } from "./BodyFields.ts"
+import { errorFields } from "./ErrorFields.ts"
+import { eventFields } from "./EventFields.ts"
+import { messageFields } from "./MessageFields.ts"
 
-  // Sessions.
-  "create.id": "The id: `ses_` and 1 to 96 letters, digits, dots, underscores or hyphens. Default: a new one.",
-  "create.agent": "The name of the agent. Default: `build`.",
-  "create.model": "The model that answers. Default: that of the agent, else of the server.",
-  "named.agent": "The name of the agent. Default: `build`.",
-  "named.model": "The model that answers. Default: that of the agent, else of the server.",
-  parentID: "The session that started this one, whose budget it shares.",
-  source: "What began the session. Default: `interactive`, or `cron` with a `cronJobID`.",
-  cronJobID: "The scheduled job that began the session.",
-  instructions: "Instructions of this session alone, at most 100,000 characters: the model gets them as a system text.",
-  provisional:
-    "True: the title is the beginning of the first prompt, and a better one replaces it after the first turn.",
-  placement: "An address. If a session has it, that session is returned unchanged, unless another `id` is given.",
-  address: "Where clients find the session besides its id.",
-  root: "The folder that its agent sees as `/`: an absolute real path.",
-  "address.scope": "`private`: of one user. `shared`: of a shared space. `temp`: as long as its process.",
-  "address.uid": "The number of the user on the server's machine.",
-  "address.shared": "The name of the shared space.",
-  "address.kind": "Whether the session is one of an agent or of a model.",
-  "address.name": "The name of the agent or the model.",
-  "address.session": "The name of the session among those of its agent or model.",
-  "setBudget.cost": "The most that the session and its children may spend, in US dollars. Absent: no limit.",
-  "setBudget.tokens": "The most tokens that the session and its children may use. Absent: no limit.",
-  "budget.cost": "The most that the session and its children may spend, in US dollars. Absent: no limit.",
-  "budget.tokens": "The most tokens that the session and its children may use. Absent: no limit.",
-  "label.label": "One line of at most 100 characters. Absent: the message's label is removed.",
+/** The tables. No key is in two of them. */
+export const tables: ReadonlyArray<Readonly<Record<string, string>>> = [
+  bodyFields,
+  answerFields,
+  messageFields,
+  eventFields,
+  errorFields
+]
 
-  // Prompts.
-  prompt: "The prompt: a text and what it refers to.",
-  "prompt.id": "The id of the message, made up by the caller: the same prompt with it again is not a second one.",
-  "ask.id": "The id of the message, made up by the caller: the same request with it again joins the work.",
-  delivery:
-    "`steer`: the running activity gets it before its next turn. `queue`: an activity of its own. Default: `steer`.",
-  "prompt.resume": "False: the prompt is stored, and nothing runs it now. Default: true.",
-  expand: "False: the text is taken literally, without mentions and templates. Default: true.",
-  "prompt.text": "What the person or the program says.",
-  "prompt.files": "Files that the prompt shows the model.",
-  "files.uri": "A `data:` or `file:` address of the file.",
-  "files.mime": "The media type of the file, such as `image/png`.",
-  "files.name": "The name of the file, for model and people.",
-  "files.description": "What the file is, for the model.",
-  "files.source": "Where the prompt's text mentions the file.",
-  "prompt.agents": "Agents that the prompt mentions.",
-  "agents.name": "The name of the agent.",
-  "agents.source": "Where the prompt's text mentions the agent.",
-  "prompt.references": "References of the configuration that the prompt mentions.",
-  "references.name": "The name of the reference.",
-  "references.source": "Where the prompt's text mentions the reference.",
-  "source.start": "Where the mention begins, in UTF-16 units.",
-  "source.end": "Where it ends, exclusive.",
-  "source.text": "The text of the mention.",
-  "prompt.system": "A privileged text, which the model gets directly before this prompt.",
-  "prompt.tools":
-    "Tools that are on or off, by patterns of names in which `*` matches anything; the last match decides.",
-  "prompt.output": "The form that the answer must have: JSON of this schema.",
-  "output.schema": "A JSON Schema whose root is an object.",
-  "output.description": "What the answer is for, for the model.",
-  "prompt.client": "The request of a client of the socket that the prompt came from.",
-  "client.id": "The client's id of its request.",
-  "client.cwd": "The folder that the client named.",
+const texts: ReadonlyMap<string, string> = new Map(tables.flatMap((table) => Object.entries(table)))
 
-  // Work.
-  activityID: "The activity to stop. Absent: all work of the session.",
-  "branch.messageID": "The message after which history continues; for a prompt, the one before it.",
-  "branch.summary": "True: the model summarizes the branch that is left, for the one that begins.",
-  "fork.messageID": "The last message of the copy; for a prompt, the one before it. Default: the latest one.",
-  "fork.id": "The id of the new session. Default: a new one.",
-  "fork.title": "The title of the new session. Default: that of the source.",
-  force: "True: files that changed since are restored too; what that replaces is kept. Default: false.",
-  dryRun: "True: it says what would happen, and changes nothing. Default: false.",
-  answers: "One text for each question, in their order.",
-  "decide.decision":
-    "`once` or `session`: allowed now, or in this session. `always`: by a rule that is kept. `correct`: refused with a message. " +
-    "`decline`: the run stops.",
-  "decide.resources": "Patterns that the rule permits in place of those that the permission offers.",
-  "decide.message": "What the model should do instead.",
+/** The schemas that stand in others without their name, by the field that has them. */
+const inlined: ReadonlyMap<string, string> = new Map([
+  ["session", "Session"],
+  ["message", "Message"]
+])
 
-  // Answers.
-  "usage.own": "What the session spent itself.",
-  "usage.total": "What it and its descendants spent.",
-  "usage.estimated": "The part of the total that providers did not count.",
-  "CursorAhead.cursor": "The position that was asked for.",
-  "CursorExpired.cursor": "The position that was asked for.",
-  "ForeignCursor.cursor": "What was given as a cursor.",
-  settled: "False: the work goes on. Send the same request again.",
-  pending: "The work goes on. Send the same request again.",
-  session: "The session now.",
-  isNew: "Whether the request created the session.",
-  moved: "False: history continued there already, and nothing was stored.",
-  leafID: "The message after which history continues. Absent: before the first one.",
-  summaryID: "The message with the summary of the branch that was left.",
-  "head.seq": "The number of the session's latest event.",
-  "health.status": "`draining`: the server ends; connect again later.",
-  version: "The version of the form.",
-  "health.version": "The version of the server.",
-
-  "Session.id": "The id of the session.",
-  "Session.location": "Where the session works.",
-  "Session.title": "The title; absent until it has one.",
-  "Session.agent": "The agent; absent: `build`.",
-  "Session.model": "The model; absent: that of the agent, else of the server.",
-  "Session.origin": "What began the session. Absent: a person or a program.",
-  "Session.forked": "The session and message that this one was copied from.",
-  "Session.imported": "The log of another tool that the session was imported from.",
-  "Session.parentID": "The session that started this one.",
-  "Session.budget": "What the session and its children may spend.",
-  "Session.cost": "What its turns cost, in US dollars.",
-  "Session.tokens": "The tokens that its turns used.",
-  "Session.createdAt": "When it was created, in milliseconds since 1970.",
-  "Session.updatedAt": "When its latest event was stored, in milliseconds since 1970.",
-  "Session.activity": "The latest activity, and whether it runs or how it ended; absent before the first.",
-  "Session.compaction": "A compaction that was requested or runs.",
-  "Session.path": "The ranges of numbers of the events that belong to the history, if it left messages.",
-  "Session.prunedSeq": "Results of tools up to this number are left out of requests.",
-  "Session.frame": "Names the tools, settings and system texts of the latest request.",
-  "tokens.input": "Tokens sent to the model, with those of the cache.",
-  "tokens.output": "Tokens of the model's answers.",
-  "tokens.reasoning": "Those of the output that are reasoning.",
-  "tokens.cache": "Those of the input that the provider's cache had.",
-  "cache.read": "Tokens read from the cache.",
-  "cache.write": "Tokens written to the cache.",
-  "activity.state": "`running`, or how it ended: `completed`, `failed` or `interrupted`.",
-  "activity.id": "The id of the activity.",
-  "activity.error": "Why it failed.",
-
-  "Input.id": "The id of the message that the prompt becomes.",
-  "Input.prompt": "The prompt as it was admitted.",
-  "Input.admittedSeq": "The number of the event that admitted it.",
-  "Input.promotedSeq": "The number of the event that gave it to the model; absent while it waits.",
-  "Input.withdrawnSeq": "The number of the event that withdrew it, if it was.",
-  "Input.createdAt": "When it was admitted, in milliseconds since 1970.",
-
-  "Snapshot.session": "The state of the session. Absent: no event was removed; begin with the first one.",
-  "Snapshot.cursor": "Where events continue: give it back as `after`.",
-
-  "OpenPermission.ask": "Names the permission in the decision.",
-  "OpenPermission.sessionTitle": "The title of the session.",
-  "OpenPermission.callID": "The call of the tool that waits.",
-  "OpenPermission.tool": "The tool.",
-  "OpenPermission.agent": "The agent that calls it.",
-  "OpenPermission.permission": "The action: `edit`, `bash`, `external_directory` and so on.",
-  "OpenPermission.resources": "What the action is about: paths, commands or addresses.",
-  "OpenPermission.title": "The action in a line.",
-  "OpenPermission.subject": "The action completely.",
-  "OpenPermission.notes": "What a person should know besides.",
-  "OpenPermission.always": "The patterns that `session` and `always` keep. None: it can be allowed once only.",
-
-  "OpenShell.session_id": "The session of the shell.",
-  "OpenShell.transport": "How its machine is reached.",
-  "OpenShell.cwd": "The folder after its latest command.",
-  "OpenShell.idle_secs": "Seconds since its latest command ended; 0 while one runs.",
-  "OpenShell.busy": "Commands that run or wait."
+/** The keys that a field may have in a table: the most exact one first. */
+export const keysOf = (place: string, field: string): ReadonlyArray<string> => {
+  const whole = inlined.get(place)
+  return [`${place}.${field}`, ...(whole === undefined ? [] : [`${whole}.${field}`]), field]
 }
 
-/** A body for each endpoint that has one: it fits the endpoint's schema. */
-export const examples: Readonly<Record<string, unknown>> = {
-  create: { location: { directory: "/home/user/project" }, title: "Fix the totals" },
-  named: { location: { directory: "/home/user/project" }, title: "Fix the totals" },
-  addressed: { address: { scope: "private", uid: 1000, kind: "agent", name: "build", session: "default" } },
-  rename: { title: "Fix the totals of invoices" },
-  switchAgent: { agent: "plan" },
-  switchModel: { providerID: "anthropic", id: "claude-sonnet-4-5" },
-  move: { directory: "/home/user/other" },
-  place: { address: { scope: "private", uid: 1000, kind: "agent", name: "build", session: "totals" } },
-  setBudget: { cost: 2.5, tokens: 1_000_000 },
-  label: { label: "before the change" },
-  prompt: { id: "msg_client-1", prompt: { text: "Why do the totals differ by a cent?" }, delivery: "steer" },
-  ask: { id: "msg_client-2", prompt: { text: "Which file rounds the totals?" } },
-  interrupt: {},
-  branch: { messageID: "msg_client-1", summary: false },
-  fork: { messageID: "msg_client-1", title: "Another way" },
-  undo: { dryRun: true },
-  redo: { dryRun: true },
-  answer: { answers: ["the second one"] },
-  decide: { decision: "once" }
-}
+/** What the field of a place means, if a table has it. */
+export const textOf = (place: string, field: string): string | undefined =>
+  keysOf(place, field)
+    .map((key) => texts.get(key))
+    .find((text) => text !== undefined)
+
+/** The place of what a field holds: its name, or for the data of an event the event's type without `session.next.`. */
+export const placeIn = (place: string, field: string): string =>
+  field === "data" && place.startsWith("session.") ? place.replace(/^session\.(?:next\.)?/, "") : field
+
+/** The place of an endpoint's answer: `create` has fields of its own in its body. */
+export const placeOfAnswer = (endpoint: string): string => (endpoint === "create" ? "Session" : endpoint)

@@ -1,0 +1,108 @@
+/**
+ * What the fields of bodies mean, and those that bodies share with answers. A key is the name of a field, or `PLACE.FIELD` where it
+ * means something else: the place is the field around it, else the schema by its name, else the endpoint. Each field of the
+ * document has a text here or in the tables beside it. Pure.
+ */
+export const bodyFields: Readonly<Record<string, string>> = {
+  // What many bodies and answers have.
+  sessionID: "The id of the session.",
+  messageID: "The id of a message.",
+  id: "The id.",
+  message: "A sentence for people.",
+  title: "The title, for people. Titles need not be unique.",
+  agent: "The name of the agent.",
+  model: "The model.",
+  "model.providerID": "The provider of the model, as in `daybook models`.",
+  "model.id": "The model's id with its provider.",
+  "model.variant": "A named set of settings of the model. Default: `default`.",
+  "switchModel.providerID": "The provider of the model, as in `daybook models`.",
+  "switchModel.id": "The model's id with its provider.",
+  "switchModel.variant": "A named set of settings of the model. Default: `default`.",
+  location: "Where the session works.",
+  directory: "A folder of the server's machine, as an absolute path.",
+  workspaceID: "A workspace that has the folder. Absent: the server's machine.",
+  cursor: "Where to continue: give it back as it is. Absent: there is no more.",
+  items: "The items of the page.",
+  "messages.total": "How many there are on all pages.",
+  "tree.total": "How many there are on all pages.",
+  hasMore: "Whether there are more now.",
+  "history.events": "Events in the order of their numbers.",
+  type: "The kind of thing that this is: it says which other fields there are.",
+
+  // Sessions.
+  "create.id": "The id: `ses_` and 1 to 96 letters, digits, dots, underscores or hyphens. Default: a new one.",
+  "create.agent": "The name of the agent. Default: `build`.",
+  "create.model": "The model that answers. Default: that of the agent, else of the server.",
+  "named.agent": "The name of the agent. Default: `build`.",
+  "named.model": "The model that answers. Default: that of the agent, else of the server.",
+  parentID: "The session that started this one, whose budget it shares.",
+  source: "What began the session. Default: `interactive`, or `cron` with a `cronJobID`.",
+  cronJobID: "The scheduled job that began the session.",
+  instructions: "Instructions of this session alone, at most 100,000 characters: the model gets them as a system text.",
+  provisional:
+    "True: the title is the beginning of the first prompt, and a better one replaces it after the first turn.",
+  placement: "An address. If a session has it, that session is returned unchanged, unless another `id` is given.",
+  address: "Where clients find the session besides its id.",
+  root: "The folder that its agent sees as `/`: an absolute real path.",
+  "address.scope": "`private`: of one user. `shared`: of a shared space. `temp`: as long as its process.",
+  "address.uid": "The number of the user on the server's machine.",
+  "address.shared": "The name of the shared space.",
+  "address.kind": "Whether the session is one of an agent or of a model.",
+  "address.name": "The name of the agent or the model.",
+  "address.session": "The name of the session among those of its agent or model.",
+  "setBudget.cost": "The most that the session and its children may spend, in US dollars. Absent: no limit.",
+  "setBudget.tokens": "The most tokens that the session and its children may use. Absent: no limit.",
+  "budget.cost": "The most that the session and its children may spend, in US dollars. Absent: no limit.",
+  "budget.tokens": "The most tokens that the session and its children may use. Absent: no limit.",
+  "label.label": "One line of at most 100 characters. Absent: the message's label is removed.",
+
+  // Prompts.
+  prompt: "The prompt: a text and what it refers to.",
+  "prompt.id": "The id of the message, made up by the caller: the same prompt with it again is not a second one.",
+  "ask.id": "The id of the message, made up by the caller: the same request with it again joins the work.",
+  delivery:
+    "`steer`: the running activity gets it before its next turn. `queue`: an activity of its own. Default: `steer`.",
+  "prompt.resume": "False: the prompt is stored, and nothing runs it now. Default: true.",
+  expand: "False: the text is taken literally, without mentions and templates. Default: true.",
+  "prompt.text": "What the person or the program says.",
+  "prompt.files": "Files that the prompt shows the model.",
+  "files.uri": "A `data:` or `file:` address of the file.",
+  "files.mime": "The media type of the file, such as `image/png`.",
+  "files.name": "The name of the file, for model and people.",
+  "files.description": "What the file is, for the model.",
+  "files.source": "Where the prompt's text mentions the file.",
+  "prompt.agents": "Agents that the prompt mentions.",
+  "agents.name": "The name of the agent.",
+  "agents.source": "Where the prompt's text mentions the agent.",
+  "prompt.references": "References of the configuration that the prompt mentions.",
+  "references.name": "The name of the reference.",
+  "references.source": "Where the prompt's text mentions the reference.",
+  "source.start": "Where the mention begins, in UTF-16 units.",
+  "source.end": "Where it ends, exclusive.",
+  "source.text": "The text of the mention.",
+  "prompt.system": "A privileged text, which the model gets directly before this prompt.",
+  "prompt.tools":
+    "Tools that are on or off, by patterns of names in which `*` matches anything; the last match decides.",
+  "prompt.output": "The form that the answer must have: JSON of this schema.",
+  "output.schema": "A JSON Schema whose root is an object.",
+  "output.description": "What the answer is for, for the model.",
+  "prompt.client": "The request of a client of the socket that the prompt came from.",
+  "client.id": "The client's id of its request.",
+  "client.cwd": "The folder that the client named.",
+
+  // Work.
+  activityID: "The activity to stop. Absent: all work of the session.",
+  "branch.messageID": "The message after which history continues; for a prompt, the one before it.",
+  "branch.summary": "True: the model summarizes the branch that is left, for the one that begins.",
+  "fork.messageID": "The last message of the copy; for a prompt, the one before it. Default: the latest one.",
+  "fork.id": "The id of the new session. Default: a new one.",
+  "fork.title": "The title of the new session. Default: that of the source.",
+  force: "True: files that changed since are restored too; what that replaces is kept. Default: false.",
+  dryRun: "True: it says what would happen, and changes nothing. Default: false.",
+  answers: "One text for each question, in their order.",
+  "decide.decision":
+    "`once` or `session`: allowed now, or in this session. `always`: by a rule that is kept. `correct`: refused with a message. " +
+    "`decline`: the run stops.",
+  "decide.resources": "Patterns that the rule permits in place of those that the permission offers.",
+  "decide.message": "What the model should do instead."
+}
