@@ -11,6 +11,7 @@ import { naming } from "../session/contract/Named.ts"
 import { origin } from "../session/contract/Origin.ts"
 import { paging } from "../session/contract/Paging.ts"
 import { promptBounds } from "../session/contract/PromptBounds.ts"
+import { removal } from "../session/contract/Removed.ts"
 import { switching } from "../session/contract/Switch.ts"
 import { withdrawal } from "../session/contract/Withdraw.ts"
 import * as OverTcp from "./support/OverTcp.ts"
@@ -27,5 +28,6 @@ promptBounds(OverTcp)
 withdrawal(OverTcp)
 asking(OverTcp)
 misuse(OverTcp)
+removal(OverTcp)
 branching(OverTcp)
 forking(OverTcp)
