@@ -22,7 +22,11 @@ export const sessions = (corpus: Corpus, seed: number) => {
     return text
   }
   let made = 0
-  const identifier = (prefix: string) => `${prefix}_${String(made++).padStart(26, "0")}`
+  /** Grows as a ULID does, with as many random digits. */
+  const identifier = (prefix: string) => {
+    const digits = Array.from({ length: 16 }, () => one([..."0123456789ABCDEFGHJKMNPQRSTVWXYZ"])).join("")
+    return `${prefix}_${String(made++).padStart(10, "0")}${digits}`
+  }
 
   const content = (text: string) => [{ type: "text" as const, text }]
 

@@ -133,7 +133,8 @@ const contentBytes = Effect.fnUntraced(function* (count: number) {
       JOIN event_sequence h ON h.session = c.session WHERE h.session_id = ${id}`
     for (const { packed } of blocks) {
       stored += packed.length
-      for (const { data } of Either.getOrThrow(yield* ContentBlock.unpack(packed))) plain += Buffer.byteLength(data)
+      for (const { data } of Either.getOrThrow(yield* ContentBlock.unpack(packed)).events())
+        plain += Buffer.byteLength(data)
     }
   }
   return { plain, stored }

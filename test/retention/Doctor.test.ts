@@ -9,6 +9,7 @@ import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../packages/log/src/retention/Restore.ts"
+import type { KeptEvent } from "../../packages/log/src/store/BlockColumns.ts"
 import * as ContentBlock from "../../packages/log/src/store/ContentBlock.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
@@ -44,20 +45,17 @@ interface Place {
 }
 
 /** Replaces the lines of the session's blocks. */
-const rewritten = (
-  id: SessionID,
-  change: (events: ReadonlyArray<ContentBlock.KeptEvent>) => ReadonlyArray<ContentBlock.KeptEvent | undefined>
-) =>
+const rewritten = (id: SessionID, change: (events: ReadonlyArray<KeptEvent>) => ReadonlyArray<KeptEvent | undefined>) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const blocks = yield* sql<{ readonly rowid: number; readonly packed: Uint8Array }>`SELECT rowid, packed FROM content
       WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`
     for (const { packed, rowid } of blocks) {
-      const events = change(Either.getOrThrow(yield* ContentBlock.unpack(packed))).filter(
-        (event) => event !== undefined
-      )
+      const block = Either.getOrThrow(yield* ContentBlock.unpack(packed))
+      const events = change(block.events()).filter((event) => event !== undefined)
       if (!Arr.isNonEmptyReadonlyArray(events)) continue
-      yield* sql`UPDATE content SET packed = ${(yield* ContentBlock.pack(events)).packed} WHERE rowid = ${rowid}`
+      const changed = yield* ContentBlock.pack({ events, parts: block.parts() })
+      yield* sql`UPDATE content SET packed = ${changed.packed} WHERE rowid = ${rowid}`
     }
   })
 

@@ -8,6 +8,7 @@ import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { admitted, call, created, message, session, step } from "../support/Logs.ts"
+import * as Pruning from "../support/Pruning.ts"
 import { found, memorySearch, places, roles, searchAt } from "./support/Searching.ts"
 
 const answered = (messageID = message()) =>
@@ -62,6 +63,18 @@ it.effect("SE-11: answers, calls and results are found by the names of their mod
     // The event of a result does not name its tool.
     assert.deepStrictEqual(yield* roles("setTimeout tool:bash"), ["tool"])
     assert.deepStrictEqual(yield* roles("login tool:edit"), [])
+  }).pipe(Effect.provide(memorySearch))
+)
+
+it.effect("SE-11: an index that is built after a prune has the models and tools of answers and results in blocks", () =>
+  Effect.gen(function* () {
+    const id = session()
+    yield* Pruning.begun(id, 2, 1)
+    yield* Pruning.pruned(id)
+    yield* (yield* Search).rebuild()
+    assert.deepStrictEqual(yield* roles("output tool:bash"), ["tool"])
+    assert.deepStrictEqual(yield* roles("output tool:edit"), [])
+    assert.deepStrictEqual(yield* roles("answer model:p/m"), ["assistant", "assistant"])
   }).pipe(Effect.provide(memorySearch))
 )
 

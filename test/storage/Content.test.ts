@@ -6,8 +6,10 @@ import { Effect, Either, FastCheck as fc, Layer } from "effect"
 import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as PrunedParts from "../../packages/log/src/retention/PrunedParts.ts"
 import { insertBlocks, selectReferenced } from "../../packages/log/src/store/Content.ts"
-import { blockBytes, bytesOf, divide, type KeptEvent, pack, unpack } from "../../packages/log/src/store/ContentBlock.ts"
+import { type KeptEvent, type KeptPart, referencesOf } from "../../packages/log/src/store/BlockColumns.ts"
+import { blockBytes, bytesOf, makeDivider, pack, unpack } from "../../packages/log/src/store/ContentBlock.ts"
 import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
@@ -21,7 +23,7 @@ const texts = fc.oneof(
   { weight: 8, arbitrary: fc.string() },
   { weight: 8, arbitrary: fc.string({ unit: "binary" }).map((text) => text.replace(/\p{Surrogate}/gu, "\uFFFD")) },
   { weight: 8, arbitrary: fc.lorem({ maxCount: 3000 }) },
-  { weight: 1, arbitrary: fc.integer({ min: 100_000, max: 1_200_000 }).map((length) => "é".repeat(length >> 1)) }
+  { weight: 1, arbitrary: fc.integer({ min: 400_000, max: 4_800_000 }).map((length) => "é".repeat(length >> 1)) }
 )
 
 const keptEvents: fc.Arbitrary<ReadonlyArray<KeptEvent>> = fc
@@ -44,21 +46,67 @@ const keptEvents: fc.Arbitrary<ReadonlyArray<KeptEvent>> = fc
     })
   })
 
+const reference = fc.option(fc.nat(1000))
+
+/** Parts of some messages, each of which one of these events opened. */
+const partsOf = (events: ReadonlyArray<KeptEvent>): fc.Arbitrary<ReadonlyArray<KeptPart>> => {
+  const part = fc.record({
+    kind: fc.constantFrom("text", "tool", "shell"),
+    key: fc.string(),
+    after: fc.nat(50),
+    name: fc.option(fc.string()),
+    status: fc.string(),
+    opened: reference,
+    raw: reference,
+    called: reference,
+    progress: reference,
+    settled: reference,
+    time_created: fc.maxSafeNat()
+  })
+  return fc
+    .tuple(...events.map(() => fc.array(part, { maxLength: 3 })))
+    .map((some) =>
+      events.flatMap(({ seq }, index) =>
+        (some[index] ?? []).map(({ after, ...rest }) => ({ ...rest, message: seq, seq: seq + after }))
+      )
+    )
+}
+
+const kept = keptEvents.chain((events) => fc.record({ events: fc.constant(events), parts: partsOf(events) }))
+
+/** The contents of blocks, if the events and their parts come in two pages. */
+const divide = (events: ReadonlyArray<KeptEvent>, parts: ReadonlyArray<KeptPart> = []) => {
+  const divider = makeDivider()
+  const half = events.length >> 1
+  const isLate = ({ message }: KeptPart) => message >= (events[half]?.seq ?? 0)
+  const [early, late] = [parts.filter((part) => !isLate(part)), parts.filter(isLate)]
+  return [...divider.add(events.slice(0, half), early), ...divider.add(events.slice(half), late), ...divider.rest()]
+}
+
 it.effect.prop(
-  "ST-33: events come out of their blocks as they went in, in blocks that follow each other and are bounded",
-  [keptEvents],
-  ([events]) =>
+  "ST-33: events and parts come out of their blocks as they went in, in blocks that follow each other and are bounded",
+  [kept],
+  ([{ events, parts }]) =>
     Effect.gen(function* () {
-      const divided = divide(events)
+      const divided = divide(events, parts)
       const blocks = yield* Effect.forEach(divided, pack)
       const unpacked = yield* Effect.forEach(blocks, ({ packed }) => Effect.orDie(Effect.flatten(unpack(packed))))
-      assert.deepStrictEqual(unpacked.flat(), events)
-      for (const [index, held] of divided.entries()) {
+      assert.deepStrictEqual(
+        unpacked.flatMap((block) => block.events()),
+        events
+      )
+      assert.deepStrictEqual(
+        unpacked.flatMap((block) => block.parts()),
+        parts
+      )
+      for (const [index, { events: held, parts: own }] of divided.entries()) {
+        const opened = new Set(held.map(({ seq }) => seq))
+        assert.isTrue(own.every(({ message }) => opened.has(message)))
         assert.deepStrictEqual([blocks[index]?.first, blocks[index]?.last], [held[0].seq, held.at(-1)?.seq])
         const bytes = held.reduce((total, event) => total + bytesOf(event), 0)
         assert.isTrue(bytes <= blockBytes || held.length === 1)
         // Two neighbours would not fit into one block.
-        const next = divided[index + 1]?.[0]
+        const next = divided[index + 1]?.events[0]
         if (next !== undefined) assert.isAbove(bytes + bytesOf(next), blockBytes)
       }
     }),
@@ -66,17 +114,21 @@ it.effect.prop(
 )
 
 it.effect.prop(
-  "ST-36: of a block only the events that are asked for are made",
-  [keptEvents, fc.nat(40_000)],
-  ([events, bound]) =>
+  "ST-36: of a block only the events and parts that are asked for are made",
+  [kept, fc.nat(40_000)],
+  ([{ events, parts }, bound]) =>
     Effect.gen(function* () {
       const isWanted = (seq: number) => seq % 3 === 0 || seq > bound
-      for (const held of divide(events)) {
+      for (const held of divide(events, parts)) {
         const { packed } = yield* pack(held)
-        const found = yield* Effect.flatten(unpack(packed, isWanted))
+        const block = yield* Effect.flatten(unpack(packed))
         assert.deepStrictEqual(
-          found,
-          held.filter(({ seq }) => isWanted(seq))
+          block.events(isWanted),
+          held.events.filter(({ seq }) => isWanted(seq))
+        )
+        assert.deepStrictEqual(
+          block.parts(isWanted),
+          held.parts.filter(({ message }) => isWanted(message))
         )
       }
     }),
@@ -93,16 +145,16 @@ const atOnce = async <A>(effect: Effect.Effect<A>) => {
 
 it("ST-36: blocks are compressed and decompressed off the event loop", async () => {
   const event = { seq: 1, position: 1, type: "t", created: 0, id: null, checksum: 1, data: "{}" }
-  const [packedAtOnce, { packed }] = await atOnce(pack([event]))
-  const [unpackedAtOnce, events] = await atOnce(Effect.orDie(Effect.flatten(unpack(packed))))
-  assert.deepStrictEqual(events, [event])
+  const [packedAtOnce, { packed }] = await atOnce(pack({ events: [event], parts: [] }))
+  const [unpackedAtOnce, block] = await atOnce(Effect.orDie(Effect.flatten(unpack(packed))))
+  assert.deepStrictEqual(block.events(), [event])
   assert.deepStrictEqual([packedAtOnce, unpackedAtOnce], [false, false])
 })
 
 it.effect("ST-33: a damaged block has a reason, never other events", () =>
   Effect.gen(function* () {
     const event = { seq: 1, position: 1, type: "t", created: 0, id: null, checksum: 1, data: "x".repeat(500) }
-    const { packed } = yield* pack([event])
+    const { packed } = yield* pack({ events: [event], parts: [] })
     for (let at = 0; at < packed.length; at++) {
       const damaged = Uint8Array.from(packed)
       damaged[at] = (damaged[at] ?? 0) ^ 4
@@ -116,7 +168,7 @@ it.effect("ST-33: a damaged block has a reason, never other events", () =>
 
 it.effect("ST-33: a block of another form has a reason, also if its checksum is right", () =>
   Effect.gen(function* () {
-    const columns = {
+    const events = {
       types: ["t"],
       type: [0],
       seq: [1],
@@ -126,6 +178,21 @@ it.effect("ST-33: a block of another form has a reason, also if its checksum is 
       checksum: [1],
       bytes: [2]
     }
+    const parts = {
+      message: [1],
+      kind: ["text"],
+      key: ["0"],
+      seq: [1],
+      name: [null],
+      status: ["completed"],
+      opened: [null],
+      raw: [null],
+      called: [null],
+      progress: [null],
+      settled: [2],
+      time_created: [0]
+    }
+    const columns = { events, parts }
     const block = (text: string) => {
       const compressed = brotliCompressSync(text)
       const checksum = Buffer.alloc(4)
@@ -139,9 +206,8 @@ it.effect("ST-33: a block of another form has a reason, also if its checksum is 
       JSON.stringify(columns),
       `${JSON.stringify(columns)}\n{`,
       `${JSON.stringify(columns)}\n{}{}`,
-      ...["types", "type", "seq", "position", "created", "id", "checksum"].map(
-        (column) => `${JSON.stringify({ ...columns, [column]: [] })}\n{}`
-      )
+      ...Object.keys(events).map((column) => `${JSON.stringify({ parts, events: { ...events, [column]: [] } })}\n{}`),
+      ...Object.keys(parts).map((column) => `${JSON.stringify({ events, parts: { ...parts, [column]: [] } })}\n{}`)
     ]
     for (const text of texts) assert.isTrue(Either.isLeft(yield* block(text)), text)
   })
@@ -153,7 +219,11 @@ const pruneTo = Effect.fnUntraced(function* (sessionID: SessionID, floor: number
   const [head] = yield* sql<{ readonly session: number; readonly floor: number }>`
     SELECT session, floor FROM event_sequence WHERE session_id = ${sessionID}`
   const from = head?.floor ?? -1
-  const referenced = yield* selectReferenced(sql, sessionID, { from, through: floor })
+  const all = { from: -1, through: floor }
+  const parts = (yield* PrunedParts.select(sql, sessionID, all)).flatMap(referencesOf)
+  const referenced = [...(yield* selectReferenced(sql, sessionID, all)), ...parts].filter(
+    (seq) => seq > from && seq <= floor
+  )
   const events = yield* sql<KeptEvent>`SELECT e.seq, e.position, t.name AS type, e.created, e.id, e.checksum, e.data
     FROM event e JOIN event_type t ON t.type = e.type
     WHERE e.session = ${head?.session ?? 0} AND e.seq IN (SELECT value FROM json_each(${JSON.stringify(referenced)}))

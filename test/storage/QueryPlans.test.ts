@@ -254,7 +254,10 @@ it.scopedLive(
         "INTO content",
         "DELETE FROM event AS e",
         "DELETE FROM content",
-        "WITH part AS",
+        "UNION SELECT settled FROM session_message",
+        "CROSS JOIN session_part",
+        "LEFT JOIN session_part p ON p.session = s.session",
+        "DELETE FROM session_part WHERE session",
         "last <=",
         "FROM kept_decision",
         "SELECT ?, s.session",
@@ -278,6 +281,12 @@ it.scopedLive(
         ["SELECT seq, message_id FROM session_leaf", "SEARCH session_leaf USING PRIMARY KEY (session=? AND seq<?)"],
         ["INDEXED BY session_message_compaction", "session_message_compaction (session=? AND seq<?)"],
         ["INDEXED BY session_message_system", "session_message_system (session=? AND seq>? AND seq<?)"],
+        ["CROSS JOIN session_part", "SEARCH p USING PRIMARY KEY (session=? AND message_id=?)"],
+        [
+          "LEFT JOIN session_part p ON p.session = s.session",
+          "SEARCH p USING PRIMARY KEY (session=? AND message_id=?)"
+        ],
+        ["DELETE FROM session_part WHERE session", "USING PRIMARY KEY (session=? AND message_id=?)"],
         ["CROSS JOIN session_input", "session_input_3 (session=? AND promoted_seq=?)"],
         [
           "promoted_seq IS NOT NULL AND +admitted_seq",

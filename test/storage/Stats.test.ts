@@ -75,8 +75,8 @@ it.scopedLive(
       // A block of compressed events below each floor, of different sizes.
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* sql`INSERT INTO content (session, first, last, packed, prompts)
-        SELECT session, 0, 1, zeroblob(iif(session_id = ${one}, 70, 500)), 'text' FROM event_sequence`
+        yield* sql`INSERT INTO content (session, first, last, prompts, packed)
+        SELECT session, 0, 1, zeroblob(4), zeroblob(iif(session_id = ${one}, 70, 500)) FROM event_sequence`
       }).pipe(Effect.provide(logAt(database)))
       assert.strictEqual((yield* Stats.stats({ database })).contentBytes, 70 + 500 + 2 * 4)
       const found = yield* Stats.stats({ database, sessionID: one })

@@ -6,6 +6,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import type { Readable } from "node:stream"
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Deferred, Effect, type Scope, Stream } from "effect"
 import { ToolFailure } from "../domain/ToolError.ts"
@@ -83,13 +84,11 @@ export const pause = (millis: number) =>
     return Effect.sync(() => clearTimeout(timer))
   })
 
-const turnOfLoop = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
-
 /**
  * Waits for output that is still in the pipe. A busy event loop runs timers before it reads pipes, so it gets some
  * turns after the pause: one to read the output, the others to consume it.
  */
-export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(turnOfLoop, 3))
+export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(EventLoop.turn, 3))
 
 const endGroup = Effect.fnUntraced(function* (pid: number) {
   if (!signalGroup(pid, "SIGTERM")) return

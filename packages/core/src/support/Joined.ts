@@ -1,14 +1,9 @@
 /** Joins chunks that arrive together. Spec: EX-110. */
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import { Chunk, Effect, Exit, Fiber, type Option, type Scope } from "effect"
 
 /** The next chunk; fails with nothing at the end. */
 export type Pull<A, E> = Effect.Effect<Chunk.Chunk<A>, Option.Option<E>>
-
-/** Completes when the event loop has run once. */
-const loopTurn = Effect.async<void>((resume) => {
-  const immediate = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(immediate))
-})
 
 /**
  * Appends to a chunk whose last element `awaits` more the chunks that arrive within one turn of the event loop. Other
@@ -31,7 +26,7 @@ export const joined = <A, E>(
       if (Chunk.isNonEmpty(chunk) && !awaits(Chunk.lastNonEmpty(chunk))) return Effect.succeed(chunk)
       return Effect.flatMap(Effect.forkIn(pull, scope), (fiber) =>
         Effect.zipRight(
-          loopTurn,
+          EventLoop.turn,
           Effect.suspend(() => {
             const exit = fiber.unsafePoll()
             if (exit !== null && Exit.isSuccess(exit)) return grow(Chunk.appendAll(chunk, exit.value))

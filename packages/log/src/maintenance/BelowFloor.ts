@@ -1,6 +1,6 @@
 /**
- * Verifies what a pruned session still has of its removed events: the state at its floor, the blocks of kept events, and
- * that every event that a row refers to is in a block. Spec: RT-17.
+ * Verifies what a pruned session still has of its removed events: the state at its floor, the blocks of kept events and
+ * parts, and that every event that a row or such a part refers to is in a block. Spec: RT-17.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -9,6 +9,8 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { toEvent } from "../log/EventRow.ts"
 import type { SessionBase } from "../projection/SessionBase.ts"
 import { selectBase } from "../retention/Prune.ts"
+import * as PrunedParts from "../retention/PrunedParts.ts"
+import { referencesOf } from "../store/BlockColumns.ts"
 import * as Content from "../store/Content.ts"
 
 type Sql = SqlClient.SqlClient
@@ -33,12 +35,14 @@ const enough = 20
 const range = 0x1_0000
 
 /** The problems of one block's events: wrong places, checksums and payloads. */
-const checkBlock = ({ first, last, rows }: Content.StoredBlock, previous: Position): ReadonlyArray<string> => {
-  const found = Either.all(rows)
-  if (Either.isLeft(found)) return [`the kept events ${first} to ${last} cannot be read: ${found.left}`]
+const checkEvents = (
+  { first, last }: Pick<Content.StoredBlock, "first" | "last">,
+  rows: ReadonlyArray<Content.KeptRow>,
+  previous: Position
+): ReadonlyArray<string> => {
   const problems: Array<string> = []
   let before = previous
-  for (const row of found.right) {
+  for (const row of rows) {
     if (row.seq <= before.seq || row.position <= before.position) {
       problems.push(`the kept event ${row.seq} follows event ${before.seq}, or has a position before it`)
     }
@@ -48,52 +52,64 @@ const checkBlock = ({ first, last, rows }: Content.StoredBlock, previous: Positi
       problems.push(`the kept event ${row.seq} (${row.type}) cannot be read: ${event.value.left.details}`)
     }
   }
-  if (found.right[0]?.seq !== first || before.seq !== last) {
+  if (rows[0]?.seq !== first || before.seq !== last) {
     problems.push(`the block of the kept events ${first} to ${last} begins or ends with another event`)
   }
   return problems
 }
 
-/** Reads every block. Marks the events that blocks hold, or that a damaged block may hold: a byte per removed event. */
+/** What is known of a removed event. */
+const [held, needed] = [1, 2]
+
+/**
+ * Reads every block. Marks the events that blocks hold, or that a damaged block may hold, and those that the blocks' parts
+ * refer to: a byte per removed event.
+ */
 const checkBlocks = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
   const problems: Array<string> = []
   const kept = new Uint8Array(floor + 1)
+  const mark = (seq: number, as: number) => void (kept[seq] = (kept[seq] ?? 0) | as)
+  const blocks = Content.makeBlocks(sql, sessionID)
   let before: Position = { seq: -1, position: 0 }
   while (problems.length < enough) {
-    const block = yield* Content.selectBlockAfter(sql, sessionID, { from: before.seq, through: floor })
+    const block = yield* blocks.next({ from: before.seq, through: floor })
     if (block === undefined) break
-    const found = checkBlock(block, before)
+    const { content, first, last } = block
+    const rows = Either.match(content, { onLeft: () => [], onRight: (opened) => opened.rows() })
+    const found = Either.match(content, {
+      onLeft: (reason) => [`the kept events ${first} to ${last} cannot be read: ${reason}`],
+      onRight: () => checkEvents(block, rows, before)
+    })
     problems.push(...found)
-    const rows = Arr.getRights(block.rows)
-    if (found.length > 0) kept.fill(1, Math.max(0, block.first), block.last + 1)
-    else for (const { seq } of rows) kept[seq] = 1
-    before = { seq: block.last, position: Arr.last(rows).pipe(Option.getOrElse(() => before)).position }
+    if (found.length > 0) for (let seq = Math.max(0, first); seq <= last; seq++) mark(seq, held)
+    for (const { seq } of rows) mark(seq, held)
+    const parts = Either.match(content, { onLeft: () => [], onRight: (opened) => opened.parts() })
+    for (const part of parts) for (const seq of referencesOf(part)) mark(seq, needed)
+    before = { seq: last, position: Arr.last(rows).pipe(Option.getOrElse(() => before)).position }
   }
   // After enough problems the other blocks are not read.
-  if (problems.length >= enough) kept.fill(1, before.seq + 1)
+  if (problems.length >= enough) kept.fill(held, before.seq + 1)
   return { problems, kept, last: before }
 })
 
-/** The events in a range that must be in a block: rows refer to them, or the list of decisions. */
-const selectNeeded = (
-  sql: Sql,
-  sessionID: SessionID,
-  { from, through }: { readonly from: number; readonly through: number }
-): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> =>
-  Effect.zipWith(
-    Content.selectReferenced(sql, sessionID, { from, through }),
-    sql<{ readonly seq: number }>`SELECT seq FROM kept_decision
-      WHERE session_id = ${sessionID} AND seq > ${from} AND seq <= ${through}`,
-    (referenced, decisions) => Arr.dedupe([...referenced, ...decisions.map(({ seq }) => seq)])
-  )
+/** The events that must be in a block: rows made in a range refer to them, or the list of decisions has them. */
+const selectNeeded = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, range: Content.Range) {
+  const referenced = yield* Content.selectReferenced(sql, sessionID, range)
+  const parts = yield* PrunedParts.select(sql, sessionID, range)
+  const decisions = yield* sql<{ readonly seq: number }>`SELECT seq FROM kept_decision
+    WHERE session_id = ${sessionID} AND seq > ${range.from} AND seq <= ${range.through}`
+  return [...referenced, ...parts.flatMap(referencesOf), ...decisions.map(({ seq }) => seq)]
+})
 
 const checkReferences = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, kept: Uint8Array) {
   const problems: Array<string> = []
   const floor = kept.length - 1
-  for (let from = -1; from < floor && problems.length < enough; from += range) {
-    const needed = yield* selectNeeded(sql, sessionID, { from, through: Math.min(floor, from + range) })
-    const missing = needed.filter((seq) => kept[seq] === 0).slice(0, enough)
-    problems.push(...missing.map((seq) => `the removed event ${seq}, to which its rows refer, is in no block`))
+  for (let from = -1; from < floor; from += range) {
+    const referred = yield* selectNeeded(sql, sessionID, { from, through: Math.min(floor, from + range) })
+    for (const seq of referred) kept[seq] = (kept[seq] ?? 0) | needed
+  }
+  for (let seq = 0; seq <= floor && problems.length < enough; seq++) {
+    if (kept[seq] === needed) problems.push(`the removed event ${seq}, to which its rows refer, is in no block`)
   }
   return problems
 })
@@ -102,11 +118,12 @@ const checkReferences = Effect.fnUntraced(function* (sql: Sql, sessionID: Sessio
 const checkBase = ({ position, row }: NonNullable<Below["base"]>, kept: Uint8Array, last: Position) => {
   const floor = kept.length - 1
   const problems: Array<string> = []
-  if (kept[floor] === 0) problems.push(`the event ${floor} at its floor is in no block`)
+  const isHeld = (seq: number) => ((kept[seq] ?? 0) & held) !== 0
+  if (!isHeld(floor)) problems.push(`the event ${floor} at its floor is in no block`)
   else if (last.position !== position) {
     problems.push(`its floor is at position ${position}, the event there at ${last.position}`)
   }
-  if (row.epoch !== null && kept[row.epoch] === 0) problems.push(`the event ${row.epoch} of its epoch is in no block`)
+  if (row.epoch !== null && !isHeld(row.epoch)) problems.push(`the event ${row.epoch} of its epoch is in no block`)
   return problems
 }
 

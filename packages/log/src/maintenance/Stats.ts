@@ -9,6 +9,7 @@ import type Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import type { Stats } from "../domain/StoreStats.ts"
 import { SessionNotFound } from "../log/EventLog.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import { attempt, type BackupFailed, snapshotOf } from "./Copy.ts"
 
 export { DayStats, SessionStats, Stats, TableStats, TypeStats } from "../domain/StoreStats.ts"
@@ -99,11 +100,6 @@ const dayMs = 24 * 60 * 60 * 1000
 /** How long rows are read before the event loop runs: a server measures beside its clients. */
 const turnMs = 8
 
-const eventLoop = Effect.async<void>((resume) => {
-  const next = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(next))
-})
-
 /** Takes rows for a turn; true at their end. */
 const turn = (rows: Iterator<unknown>, take: (row: unknown) => void): boolean => {
   const end = performance.now() + turnMs
@@ -123,7 +119,7 @@ const eachRow = (path: string, query: () => IterableIterator<unknown>, take: (ro
       Effect.repeat(
         Effect.zipLeft(
           attempt(path, () => turn(rows, take)),
-          eventLoop
+          EventLoop.turn
         ),
         { until: (done) => done }
       ),

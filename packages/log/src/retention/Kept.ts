@@ -3,6 +3,7 @@
  * list of decisions are read from them. Events that rows refer to are kept too; the rest is dropped. Pure. Spec: RT-7.
  */
 import type { DurableType } from "../events/SessionEvents.ts"
+import { questionTool } from "../store/QuestionStore.ts"
 
 /** The types whose events are always kept. */
 const kept: ReadonlySet<string> = new Set([
@@ -24,3 +25,6 @@ export const isKept = (type: DurableType): boolean => kept.has(type)
 
 /** The events that `permissions audit` lists, over all sessions. */
 export const isDecision = (type: DurableType): boolean => type.startsWith("session.next.permission.")
+
+/** The tools whose calls are selected by their names: their parts keep their rows (ST-37). */
+export const toolsWithRows: ReadonlyArray<string> = ["todo", questionTool]

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { ofSession, pageSize, sessionKey } from "../log/EventRow.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import * as Boundary from "./Boundary.ts"
 
 /** What may go. Without a bound, everything up to the last safe boundary. */
@@ -153,7 +154,8 @@ export const cutOf = Effect.fn("Retention.cutOf")(function* (
       }
       scan = scanned(scan, row, held)
     }
-    yield* Effect.yieldNow()
+    // A server plans beside its clients.
+    yield* EventLoop.turn
   }
   const { free, safe } = scan
   const holding = safe.to > free.to ? holders.filter(({ after }) => after < safe.to) : []

@@ -1,11 +1,11 @@
 /**
  * Prunes one session up to a safe boundary, in steps that each hold the write lock briefly:
  *
- *   claim -> copy what rows refer to into blocks, archive -> raise the floor -> delete the events below it
+ *   claim -> copy what rows refer to and rows of parts into blocks, archive -> raise the floor -> delete both below it
  *
  * Readers see the old floor until one transaction raises it. A process that dies before leaves blocks above the floor,
- * one that dies after leaves events below it: both are invisible, and the next prune of the session removes them.
- * Spec: RT-6..RT-11.
+ * one that dies after leaves events and parts below it: both are invisible, and the next prune of the session removes
+ * them. Spec: RT-6..RT-11.
  */
 import { randomUUID } from "node:crypto"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -21,6 +21,8 @@ import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Pace, paced } from "./Pace.ts"
 import type { Cut, Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
+import * as PrunedParts from "./PrunedParts.ts"
+import { type KeptEvent, referencesOf } from "../store/BlockColumns.ts"
 import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
 import * as EventIds from "../log/EventIds.ts"
@@ -133,32 +135,37 @@ const missing = (sessionID: SessionID, seq: number) =>
 
 /** What the copying of a session carries from page to page. */
 interface Copying {
-  readonly referenced: ReadonlySet<number>
+  /** Events whose content the rows of the copied pages need, and that no page had yet. */
+  readonly referenced: Set<number>
   readonly idAt: ReturnType<typeof EventIds.make>
-  /** Kept events that do not fill a block yet. */
-  pending: ReadonlyArray<ContentBlock.KeptEvent>
+  /** Holds what does not fill a block yet. */
+  readonly divider: ContentBlock.Divider
   base: SessionBase.SessionBase | undefined
   position: number
 }
 
 /** Copies the kept events of a page into blocks; the last block waits for more events unless the page is the last. */
 const keep = Effect.fnUntraced(function* (
-  sql: Sql,
+  [sql, read]: readonly [Sql, Sql],
   claimed: Claimed,
-  copying: Copying,
+  { divider, idAt, referenced }: Copying,
   { events, stored }: Effect.Effect.Success<ReturnType<typeof selectPage>>,
   last: boolean
 ) {
-  const kept = stored.flatMap((row, index): ReadonlyArray<ContentBlock.KeptEvent> => {
-    const event = events[index]
-    if (event === undefined || !(isKept(event.type) || copying.referenced.has(row.seq))) return []
-    return [{ ...row, id: row.id === copying.idAt(row.created, row.position) ? null : row.id }]
-  })
-  const divided = ContentBlock.divide([...copying.pending, ...kept])
-  copying.pending = last ? [] : (divided.at(-1) ?? [])
-  const blocks = yield* Effect.forEach(last ? divided : divided.slice(0, -1), ContentBlock.pack)
-  const decisions = events.filter(({ type }) => isDecision(type))
   const { sessionID } = claimed.subject
+  const range = { from: (events[0]?.seq ?? 0) - 1, through: events.at(-1)?.seq ?? -1 }
+  const parts = yield* PrunedParts.select(read, sessionID, range)
+  const made = yield* Content.selectReferenced(read, sessionID, range)
+  for (const seq of [...made, ...parts.flatMap(referencesOf)]) referenced.add(seq)
+  const kept = stored.flatMap((row, index): ReadonlyArray<KeptEvent> => {
+    const event = events[index]
+    const isReferenced = referenced.delete(row.seq)
+    if (event === undefined || !(isKept(event.type) || isReferenced)) return []
+    return [{ ...row, id: row.id === idAt(row.created, row.position) ? null : row.id }]
+  })
+  const full = divider.add(kept, parts)
+  const blocks = yield* Effect.forEach(last ? [...full, ...divider.rest()] : full, ContentBlock.pack)
+  const decisions = events.filter(({ type }) => isDecision(type))
   if (blocks.length === 0 && decisions.length === 0) return
   yield* asClaimed(
     sql,
@@ -187,9 +194,9 @@ const copy = Effect.fnUntraced(function* (
   const database = yield* selectIdentity(read)
   const written = archive === undefined ? undefined : yield* ArchiveFile.begin(archive, headerOf(database, cut, from))
   const copying: Copying = {
-    referenced: new Set(yield* Content.selectReferenced(read, cut.sessionID, { from: cut.floor, through: cut.to })),
+    referenced: new Set(),
     idAt: EventIds.make(database),
-    pending: [],
+    divider: ContentBlock.makeDivider(),
     base: from,
     position: from?.position ?? 0
   }
@@ -198,7 +205,7 @@ const copy = Effect.fnUntraced(function* (
     const { events, stored } = page
     const through = cursor + events.length
     if (written !== undefined) yield* written.add(stored)
-    yield* keep(sql, claimed, copying, page, through === cut.to)
+    yield* keep([sql, read], claimed, copying, page, through === cut.to)
     for (const event of events) copying.base = SessionBase.after(copying.base, event)
     copying.position = events.at(-1)?.position ?? copying.position
     return through
@@ -281,9 +288,28 @@ const deleteAbove = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID,
   return rows.length
 })
 
-/** Deletes what no reader sees: the events at or below the floor, and blocks above it. */
-const sweep = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number, options: PruneOptions) {
+/** Deletes the rows of parts that blocks hold, of messages after `from` up to the floor. */
+const deleteParts = (
+  sql: Sql,
+  sessionID: SessionID,
+  { floor, from }: { readonly from: number; readonly floor: number },
+  { pace }: PruneOptions
+) =>
+  Effect.iterate(from, {
+    while: (last) => last < floor,
+    body: (last) => paced(pace)(retryBusy(immediately(sql)(PrunedParts.deleteStep(sql, sessionID, last, floor))))
+  })
+
+/** Deletes what no reader sees: events and parts after `from` up to the floor, and blocks above it. */
+const sweep = Effect.fnUntraced(function* (
+  sql: Sql,
+  sessionID: SessionID,
+  range: { readonly from: number; readonly floor: number },
+  options: PruneOptions
+) {
+  const { floor } = range
   yield* inSteps(sql, options, deleteBelow(sql, sessionID, floor))
+  yield* deleteParts(sql, sessionID, range, options)
   yield* inSteps(sql, { ...options, progress: ignore }, deleteAbove(sql, sessionID, floor))
   yield* retryBusy(sql`DELETE FROM kept_decision WHERE session_id = ${sessionID} AND seq > ${floor}`)
   yield* retryBusy(sql`UPDATE session_floor SET claim = NULL WHERE session_id = ${sessionID}`)
@@ -301,8 +327,11 @@ export const typed = <A, E, R>(effect: Effect.Effect<A, E | SqlError.SqlError, R
 /** Finishes what a process that died left of a session's prune. */
 export const finish = Effect.fn("Retention.finish")(function* (sessionID: SessionID, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly floor: number }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`
-  if (row !== undefined) yield* sweep(sql, sessionID, row.floor, options)
+  const [row] = yield* sql<{ readonly floor: number; readonly claim: string | null }>`SELECT s.floor, f.claim
+    FROM event_sequence s LEFT JOIN session_floor f ON f.session_id = s.session_id WHERE s.session_id = ${sessionID}`
+  if (row === undefined) return
+  // Without a claim no process died between the floor and the parts: the walk over all messages would find none.
+  yield* sweep(sql, sessionID, { from: row.claim === null ? row.floor : -1, floor: row.floor }, options)
 }, typed)
 
 /**
@@ -316,6 +345,6 @@ export const prune = Effect.fn("Retention.prune")(function* (cut: Cut, options: 
   const claimed = yield* claim(sql, cut)
   const { base, path, position } = yield* Effect.scoped(copy([sql, read], claimed, cut, options))
   yield* asClaimed(sql, claimed)(raise(sql, cut, base, position))
-  yield* sweep(sql, cut.sessionID, cut.to, options)
+  yield* sweep(sql, cut.sessionID, { from: cut.floor, floor: cut.to }, options)
   return path
 }, typed)

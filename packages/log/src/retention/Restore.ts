@@ -11,6 +11,7 @@ import { type Header, ArchiveUnusable, type StoredEvent } from "./Archive.ts"
 import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Claimed, asClaimed, claim, finish, type PruneOptions, typed } from "./Prune.ts"
 import { paced } from "./Pace.ts"
+import * as PrunedParts from "./PrunedParts.ts"
 import { type Subject, selectSubject } from "./Plan.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 
@@ -83,6 +84,10 @@ const putBack = Effect.fnUntraced(function* (
       paced(pace)(asClaimed(sql, claimed)(insert(sql, header, page))),
       progress({ copied: page.length, deleted: 0 })
     )
+  )
+  const { from, sessionID, to } = header
+  yield* PrunedParts.putBack(sql, sessionID, { from, through: to }, (step) =>
+    paced(pace)(asClaimed(sql, claimed)(step))
   )
   yield* asClaimed(sql, claimed)(lower(sql, header))
 })

@@ -12,8 +12,7 @@ import * as Connection from "../storage/Connection.ts"
 import { directly, immediately, retryBusy } from "../storage/Database.ts"
 import { erase } from "../storage/SearchErasure.ts"
 import { reset } from "../storage/SearchFile.ts"
-import { selectReferenced } from "../store/Content.ts"
-import { selectBySeq } from "../store/EventsBySeq.ts"
+import { makeBlocks } from "../store/Content.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { documentOf, Role, storedNames } from "./Document.ts"
 import { type Named, withNames } from "./Names.ts"
@@ -217,13 +216,23 @@ const selectFloors = (log: SqlClient.SqlClient, position: number) =>
 
 /** Indexes what is left of a session's pruned events. */
 const indexKept = Effect.fnUntraced(function* (places: Places, { floor, session_id }: Floor, position: number) {
-  const seqs = yield* selectReferenced(places.log, session_id, { from: -1, through: floor })
-  for (const some of Arr.chunksOf(seqs, 64)) {
-    const events = [...(yield* selectBySeq(places.log, session_id, some)).values()]
-    const documents = Arr.filterMap(events, (event) =>
-      Option.filter(Option.flatMap(Either.getRight(event), documentOf), (document) => document.position > position)
-    )
-    if (documents.length > 0) yield* store(places, yield* withNames(places.log, documents), undefined)
+  const blocks = makeBlocks(places.log, session_id)
+  for (let after = -1; after < floor;) {
+    const block = yield* blocks.next({ from: after, through: floor })
+    if (block === undefined) return
+    after = block.last
+    const rows = Either.match(block.content, { onLeft: () => [], onRight: (content) => content.rows() })
+    for (const some of Arr.chunksOf(rows, 64)) {
+      const documents = Arr.filterMap(some, (row) =>
+        toEvent(row).pipe(
+          Option.flatMap(Either.getRight),
+          Option.flatMap(documentOf),
+          Option.filter((document) => document.position > position)
+        )
+      )
+      if (documents.length === 0) continue
+      yield* store(places, yield* withNames(places.log, documents, () => blocks), undefined)
+    }
   }
 })
 

@@ -4,6 +4,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Option } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { selectEvents, toEvent } from "../log/EventRow.ts"
+import { type Blocks, makeBlocks, selectKeptParts } from "../store/Content.ts"
 import { selectBySeq } from "../store/EventsBySeq.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { Document } from "./Document.ts"
@@ -34,13 +35,17 @@ const selectRows = (sql: SqlClient.SqlClient, documents: ReadonlyArray<Document>
 const modelOf = (event: SessionEvent): string =>
   event.type === "session.next.step.started" ? `${event.data.model.providerID}/${event.data.model.id}` : ""
 
-/** The models of messages, by message. */
-const selectModels = Effect.fnUntraced(function* (
+/** The blocks of a session. */
+type BlocksOf = (sessionID: SessionID) => Blocks
+
+/** The models of messages, by message, and the tools of calls whose rows are in blocks, by message and call. */
+const selectNames = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   documents: ReadonlyArray<Document>,
-  rows: ReadonlyArray<Row>
+  rows: ReadonlyArray<Row>,
+  blocksOf: BlocksOf
 ) {
-  const models = new Map<string, string>()
+  const [models, tools] = [new Map<string, string>(), new Map<string, string>()]
   const add = (event: Either.Either<SessionEvent, unknown>) => {
     if (Either.isLeft(event) || event.right.type !== "session.next.step.started") return
     models.set(event.right.data.assistantMessageID, modelOf(event.right))
@@ -56,31 +61,37 @@ const selectModels = Effect.fnUntraced(function* (
       if (Option.isSome(event)) add(event.value)
     }
   }
-  const pruned = new Map<string, Array<number>>()
-  rows.forEach(({ position, seq }, at) => {
+  const pruned = new Map<string, Map<number, string>>()
+  rows.forEach(({ messageID, position, seq }, at) => {
     const id = documents[at]?.sessionID
-    if (id !== undefined && position === null && seq !== null) pruned.set(id, [...(pruned.get(id) ?? []), seq])
+    if (id === undefined || position !== null || seq === null || messageID === null) return
+    pruned.set(id, (pruned.get(id) ?? new Map<number, string>()).set(seq, messageID))
   })
-  for (const [id, seqs] of pruned) {
-    const kept = yield* selectBySeq(sql, SessionID.make(id, { disableValidation: true }), seqs)
-    for (const event of kept.values()) add(event)
+  for (const [id, messages] of pruned) {
+    const sessionID = SessionID.make(id, { disableValidation: true })
+    const blocks = blocksOf(sessionID)
+    for (const event of (yield* selectBySeq(sql, sessionID, messages.keys(), blocks)).values()) add(event)
+    for (const { key, message, name } of yield* selectKeptParts(blocks, [...messages.keys()])) {
+      if (name !== null) tools.set(`${messages.get(message)} ${key}`, name)
+    }
   }
-  return models
+  return { models, tools }
 })
 
 /** The documents with the names of their tools and models. */
 export const withNames = (
   sql: SqlClient.SqlClient,
-  documents: ReadonlyArray<Document>
+  documents: ReadonlyArray<Document>,
+  blocksOf: BlocksOf = (sessionID) => makeBlocks(sql, sessionID)
 ): Effect.Effect<ReadonlyArray<Named>, SqlError.SqlError> =>
   documents.length === 0
     ? Effect.succeed([])
     : Effect.gen(function* () {
         const rows = yield* selectRows(sql, documents)
-        const models = yield* selectModels(sql, documents, rows)
+        const { models, tools } = yield* selectNames(sql, documents, rows, blocksOf)
         return documents.map((document, at) => ({
           ...document,
-          tool: document.tool ?? rows[at]?.tool ?? "",
+          tool: document.tool ?? rows[at]?.tool ?? tools.get(`${document.messageID} ${document.callID}`) ?? "",
           model: models.get(document.messageID ?? "") ?? ""
         }))
       })

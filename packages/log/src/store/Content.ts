@@ -1,7 +1,8 @@
 /**
- * Keeps events that retention removed from `event` while rows or requests still need their content, in blocks
- * (`ContentBlock.ts`). A block is never changed. Events keep position, id and checksum, so that a read verifies them and a
- * restore puts them back exactly. `EventsBySeq.ts` reads both places. Spec: ST-33..ST-35.
+ * Keeps events that retention removed from `event` while rows or requests still need their content, and the rows of the
+ * parts of messages up to the floor, in blocks (`ContentBlock.ts`). A block is never changed. Events keep position, id and
+ * checksum, so that a read verifies them and a restore puts them back exactly. `EventsBySeq.ts` reads both places. Spec:
+ * ST-33..ST-37.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -9,7 +10,8 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as EventIds from "../log/EventIds.ts"
 import { sessionKey } from "../log/EventRow.ts"
-import { type Block, type KeptEvent, unpack } from "./ContentBlock.ts"
+import type { KeptEvent, KeptPart } from "./BlockColumns.ts"
+import { type Block, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
 export const insertBlocks = (
@@ -20,13 +22,14 @@ export const insertBlocks = (
   Effect.forEach(
     blocks,
     ({ first, last, packed, prompts }) =>
-      sql`INSERT INTO content (session, first, last, packed, prompts)
-        VALUES (${sessionKey(sql, sessionID)}, ${first}, ${last}, ${packed}, ${prompts})`,
+      sql`INSERT INTO content (session, first, last, prompts, packed)
+        VALUES (${sessionKey(sql, sessionID)}, ${first}, ${last}, ${prompts}, ${packed})`,
     { discard: true }
   )
 
 interface BlockRow {
   readonly identity: string
+  readonly first: number
   readonly last: number
   readonly packed: Uint8Array
 }
@@ -37,104 +40,151 @@ export type KeptRow = Omit<KeptEvent, "id"> & { readonly id: string; readonly se
 /** Rows of kept events by sequence number; the reason if an event's block is damaged. */
 export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptRow, string>>
 
-/** The rows of a block, or those that are wanted; one reason if it is damaged. */
-const rowsIn = (
-  block: BlockRow,
-  sessionID: SessionID,
-  isWanted?: (seq: number) => boolean
-): Effect.Effect<ReadonlyArray<Either.Either<KeptRow, string>>> => {
-  const idAt = EventIds.make(block.identity)
-  return Effect.map(
-    unpack(block.packed, isWanted),
-    Either.match({
-      onLeft: (reason) => [Either.left(`the block is damaged: ${reason}`)],
-      onRight: (events) =>
-        events.map((event) =>
-          Either.right({ ...event, id: event.id ?? idAt(event.created, event.position), session_id: sessionID })
-        )
-    })
-  )
+/** The contents of an open block, those that are wanted. */
+interface OpenContent {
+  readonly rows: (isWanted?: (seq: number) => boolean) => ReadonlyArray<KeptRow>
+  readonly parts: OpenBlock["parts"]
 }
 
-/** Reads these events of a session from its blocks, each block once. Events without a block are absent. */
-export const selectContent = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  seqs: ReadonlyArray<number>
-): Effect.Effect<KeptBySeq, SqlError.SqlError> =>
-  Effect.gen(function* () {
-    const found = new Map<number, Either.Either<KeptRow, string>>()
-    let last = -1
-    for (const seq of seqs.toSorted((a, b) => a - b)) {
-      if (seq <= last) continue
-      const [block] = yield* sql<BlockRow>`SELECT identity, last, packed FROM content JOIN log_identity ON one = 1
-        WHERE session = ${sessionKey(sql, sessionID)} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
-      if (block === undefined) continue
-      last = block.last
-      const wanted = new Set(seqs.filter((each) => each >= seq && each <= block.last))
-      for (const row of yield* rowsIn(block, sessionID, (each) => wanted.has(each))) {
-        if (Either.isLeft(row)) wanted.forEach((each) => found.set(each, row))
-        else found.set(row.right.seq, row)
-      }
-    }
-    return found
-  })
+/** A block of a session that was opened; the reason if it is damaged. */
+export interface StoredBlock {
+  readonly first: number
+  readonly last: number
+  readonly content: Either.Either<OpenContent, string>
+}
 
-/** The rows of a session's last block with events before `before`; empty if there is none. */
+const openBlock = (sessionID: SessionID, { first, identity, last, packed }: BlockRow): Effect.Effect<StoredBlock> => {
+  const idAt = EventIds.make(identity)
+  return Effect.map(unpack(packed), (opened) => ({
+    first,
+    last,
+    content: Either.mapBoth(opened, {
+      onLeft: (reason) => `the block is damaged: ${reason}`,
+      onRight: ({ events, parts }): OpenContent => ({
+        parts,
+        rows: (isWanted) =>
+          events(isWanted).map((event) => ({
+            ...event,
+            id: event.id ?? idAt(event.created, event.position),
+            session_id: sessionID
+          }))
+      })
+    })
+  }))
+}
+
+/** Events after `from`, up to `through`. */
+export interface Range {
+  readonly from: number
+  readonly through: number
+}
+
+/** The blocks of a session, for one read. */
+export interface Blocks {
+  /** The block whose range has this event; undefined if there is none. */
+  readonly holding: (seq: number) => Effect.Effect<StoredBlock | undefined, SqlError.SqlError>
+  /** The first block that ends in this range of events. */
+  readonly next: (range: Range) => Effect.Effect<StoredBlock | undefined, SqlError.SqlError>
+}
+
+/** Open blocks that a read keeps: a page of messages asks one block for its parts, and again for their events. */
+const keptOpen = 2
+
+export const makeBlocks = (sql: SqlClient.SqlClient, sessionID: SessionID): Blocks => {
+  let open: ReadonlyArray<StoredBlock> = []
+  const holding = Effect.fnUntraced(function* (seq: number) {
+    const known = open.find(({ first, last }) => first <= seq && seq <= last)
+    if (known !== undefined) return known
+    const [row] = yield* sql<BlockRow>`SELECT identity, first, last, packed FROM content JOIN log_identity ON one = 1
+      WHERE session = ${sessionKey(sql, sessionID)} AND last >= ${seq} AND first <= ${seq} ORDER BY last LIMIT 1`
+    if (row === undefined) return undefined
+    const block = yield* openBlock(sessionID, row)
+    open = [block, ...open].slice(0, keptOpen)
+    return block
+  })
+  return {
+    holding,
+    next: ({ from, through }) =>
+      Effect.flatMap(
+        sql<{ readonly last: number }>`SELECT last FROM content
+          WHERE session = ${sessionKey(sql, sessionID)} AND last > ${from} AND last <= ${through} ORDER BY last LIMIT 1`,
+        ([row]) => (row === undefined ? Effect.succeed(undefined) : holding(row.last))
+      )
+  }
+}
+
+/** Visits the blocks that hold these sequence numbers, in order, each once, with the numbers in its range. */
+const forBlocks = Effect.fnUntraced(function* (
+  blocks: Blocks,
+  seqs: ReadonlyArray<number>,
+  visit: (content: StoredBlock["content"], inRange: ReadonlyArray<number>) => void
+) {
+  let last = -1
+  for (const seq of seqs.toSorted((a, b) => a - b)) {
+    if (seq <= last) continue
+    const block = yield* blocks.holding(seq)
+    if (block === undefined) continue
+    last = block.last
+    visit(
+      block.content,
+      seqs.filter((each) => each >= seq && each <= block.last)
+    )
+  }
+})
+
+/** Reads these events of a session from its blocks. Events without a block are absent. */
+export const selectContent = (
+  blocks: Blocks,
+  seqs: ReadonlyArray<number>
+): Effect.Effect<KeptBySeq, SqlError.SqlError> => {
+  const found = new Map<number, Either.Either<KeptRow, string>>()
+  const add = (content: StoredBlock["content"], inRange: ReadonlyArray<number>) => {
+    const wanted = new Set(inRange)
+    if (Either.isLeft(content)) wanted.forEach((seq) => found.set(seq, Either.left(content.left)))
+    else for (const row of content.right.rows((seq) => wanted.has(seq))) found.set(row.seq, Either.right(row))
+  }
+  return Effect.as(forBlocks(blocks, seqs, add), found)
+}
+
+/** Reads the parts of the messages that these events opened. Those of a damaged block are absent. */
+export const selectKeptParts = (
+  blocks: Blocks,
+  messages: ReadonlyArray<number>
+): Effect.Effect<ReadonlyArray<KeptPart>, SqlError.SqlError> => {
+  const found: Array<KeptPart> = []
+  const add = (content: StoredBlock["content"], inRange: ReadonlyArray<number>) => {
+    const wanted = new Set(inRange)
+    if (Either.isRight(content)) found.push(...content.right.parts((message) => wanted.has(message)))
+  }
+  return Effect.as(forBlocks(blocks, messages, add), found)
+}
+
+/** The session's last block with events before `before`; undefined if there is none. */
 export const selectBlockBefore = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   before: number
-): Effect.Effect<ReadonlyArray<Either.Either<KeptRow, string>>, SqlError.SqlError> =>
-  Effect.flatMap(
-    sql<BlockRow>`SELECT identity, last, packed FROM content JOIN log_identity ON one = 1
-      WHERE session = ${sessionKey(sql, sessionID)} AND first < ${before} ORDER BY last DESC LIMIT 1`,
-    ([block]) => (block === undefined ? Effect.succeed([]) : rowsIn(block, sessionID, (seq) => seq < before))
-  )
-
-/** One block as stored, and its rows; one reason in place of them if it is damaged. */
-export interface StoredBlock {
-  readonly first: number
-  readonly last: number
-  readonly rows: ReadonlyArray<Either.Either<KeptRow, string>>
-}
-
-/** The first block of a session that ends after `from`, at or before `through`. */
-export const selectBlockAfter = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  { from, through }: { readonly from: number; readonly through: number }
 ): Effect.Effect<StoredBlock | undefined, SqlError.SqlError> =>
   Effect.flatMap(
-    sql<
-      BlockRow & { readonly first: number }
-    >`SELECT identity, first, last, packed FROM content JOIN log_identity ON one = 1
-      WHERE session = ${sessionKey(sql, sessionID)} AND last > ${from} AND last <= ${through} ORDER BY last LIMIT 1`,
-    ([block]) =>
-      block === undefined
-        ? Effect.succeed(undefined)
-        : Effect.map(rowsIn(block, sessionID), (rows) => ({ first: block.first, last: block.last, rows }))
+    sql<BlockRow>`SELECT identity, first, last, packed FROM content JOIN log_identity ON one = 1
+      WHERE session = ${sessionKey(sql, sessionID)} AND first < ${before} ORDER BY last DESC LIMIT 1`,
+    ([block]) => (block === undefined ? Effect.succeed(undefined) : openBlock(sessionID, block))
   )
 
-/** The events after `from`, up to `through`, that hold the content of the session's rows, in order. */
+/** The events that hold the content of the rows made in a range, without that of parts (`PrunedParts.ts`). */
 export const selectReferenced = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  { from, through }: { readonly from: number; readonly through: number }
-): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> =>
-  Effect.map(
-    sql<{
-      readonly seq: number
-    }>`WITH part AS (SELECT * FROM session_part WHERE session = ${sessionKey(sql, sessionID)}),
-      referred (seq) AS (
-        SELECT seq FROM session_message WHERE session = ${sessionKey(sql, sessionID)} AND type <> 'user'
-        UNION SELECT settled FROM session_message WHERE session = ${sessionKey(sql, sessionID)}
-        UNION SELECT admitted_seq FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
-        UNION SELECT seq FROM session_instruction WHERE session = ${sessionKey(sql, sessionID)}
-        UNION SELECT seq FROM session_leaf WHERE session = ${sessionKey(sql, sessionID)}
-        UNION SELECT opened FROM part UNION SELECT raw FROM part UNION SELECT called FROM part
-        UNION SELECT progress FROM part UNION SELECT settled FROM part
-      )
-      SELECT seq FROM referred WHERE seq > ${from} AND seq <= ${through} ORDER BY seq`,
+  { from, through }: Range
+): Effect.Effect<ReadonlyArray<number>, SqlError.SqlError> => {
+  const made = (column: string) =>
+    sql`session = ${sessionKey(sql, sessionID)} AND ${sql(column)} > ${from} AND ${sql(column)} <= ${through}`
+  return Effect.map(
+    sql<{ readonly seq: number }>`SELECT seq FROM session_message WHERE ${made("seq")} AND type <> 'user'
+      UNION SELECT settled FROM session_message WHERE ${made("seq")} AND settled IS NOT NULL
+      UNION SELECT admitted_seq FROM session_input WHERE ${made("admitted_seq")}
+      UNION SELECT seq FROM session_instruction WHERE ${made("seq")}
+      UNION SELECT seq FROM session_leaf WHERE ${made("seq")}`,
     (rows) => rows.map(({ seq }) => seq)
   )
+}

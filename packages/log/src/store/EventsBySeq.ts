@@ -9,7 +9,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, toEvent } from "../log/EventRow.ts"
-import { selectContent } from "./Content.ts"
+import { makeBlocks, selectContent } from "./Content.ts"
 
 /** Events of one session by sequence number. Events that are missing, or of an unknown type, are absent. */
 export type EventsBySeq = ReadonlyMap<number, Either.Either<SessionEvent, EventUnreadable>>
@@ -18,7 +18,8 @@ export type EventsBySeq = ReadonlyMap<number, Either.Either<SessionEvent, EventU
 export const selectBySeq = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  seqs: Iterable<number>
+  seqs: Iterable<number>,
+  blocks = makeBlocks(sql, sessionID)
 ): Effect.Effect<EventsBySeq, SqlError.SqlError> => {
   const wanted = [...new Set(seqs)]
   if (wanted.length === 0) return Effect.succeed(new Map())
@@ -38,7 +39,7 @@ export const selectBySeq = (
       if (rows.length === wanted.length) return Effect.succeed(events)
       const stored = new Set(rows.map((row) => row["seq"]))
       const missing = wanted.filter((seq) => !stored.has(seq))
-      return Effect.map(selectContent(sql, sessionID, missing), (kept) => {
+      return Effect.map(selectContent(blocks, missing), (kept) => {
         for (const [seq, found] of kept) {
           if (Either.isRight(found)) add(found.right)
           else

@@ -18,7 +18,7 @@ import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { eventsOf, partOwner } from "./Assemble.ts"
-import { selectBlockBefore } from "./Content.ts"
+import { type Blocks, makeBlocks, selectBlockBefore, selectKeptParts } from "./Content.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { selectMessagesIn, selectPathBefore, within } from "./PathRows.ts"
 
@@ -120,15 +120,17 @@ const selectKeptOfTypes = (
     const names = new Set(types.map(({ type, version }) => `${type}.${version}`))
     const found: Array<SessionEvent> = []
     for (let start = before; found.length < limit;) {
-      const rows = yield* selectBlockBefore(sql, sessionID, start)
-      if (rows.length === 0) break
-      for (const row of rows.toReversed()) {
-        if (Either.isLeft(row)) {
-          return yield* new EventUnreadable({ sessionID, seq: start - 1, type: "unknown", details: row.left })
-        }
-        start = row.right.seq
-        if (!names.has(row.right.type)) continue
-        const { events, stopped } = toEvents([row.right])
+      const block = yield* selectBlockBefore(sql, sessionID, start)
+      if (block === undefined) break
+      if (Either.isLeft(block.content)) {
+        const details = block.content.left
+        return yield* new EventUnreadable({ sessionID, seq: start - 1, type: "unknown", details })
+      }
+      const before = start
+      for (const row of block.content.right.rows((seq) => seq < before).toReversed()) {
+        start = row.seq
+        if (!names.has(row.type)) continue
+        const { events, stopped } = toEvents([row])
         if (stopped !== undefined) return yield* stopped
         found.push(...events)
       }
@@ -237,18 +239,48 @@ export const selectFramedStep = (
     return { row, events, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
+type StoredPart = PartRow & { readonly floor: number }
+
+/** The parts of messages up to the floor, from their blocks (ST-37). */
+const selectPrunedParts = (
+  sessionID: SessionID,
+  messages: ReadonlyArray<MessageRow>,
+  blocks: Blocks
+): Found<ReadonlyArray<PartRow>> => {
+  const owners = new Map(messages.map((row) => [row.seq, partOwner(row)]))
+  return Effect.map(selectKeptParts(blocks, [...owners.keys()]), (parts) =>
+    parts.flatMap(({ message, ...part }) => {
+      const message_id = owners.get(message)
+      return message_id === undefined ? [] : [{ ...part, message_id, session_id: sessionID }]
+    })
+  )
+}
+
+const keyOf = ({ key, kind, message_id }: PartRow) => `${message_id} ${kind} ${key}`
+
 /** The parts of these messages. A part's sequence number is always greater than its message's. */
 export const selectParts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
-  messages: ReadonlyArray<MessageRow>
-): Effect.Effect<ReadonlyArray<PartRow>, SqlError.SqlError> => {
-  const owners = messages.filter(({ type }) => type === "assistant" || type === "shell").map(partOwner)
-  return owners.length === 0
-    ? Effect.succeed([])
-    : sql<PartRow>`SELECT *, ${sessionID} AS session_id FROM session_part WHERE session = ${sessionKey(sql, sessionID)}
-        AND message_id IN (SELECT value FROM json_each(${JSON.stringify(owners)})) ORDER BY seq`
-}
+  messages: ReadonlyArray<MessageRow>,
+  blocks = makeBlocks(sql, sessionID)
+): Found<ReadonlyArray<PartRow>> =>
+  Effect.gen(function* () {
+    const owners = messages.filter(({ type }) => type === "assistant" || type === "shell")
+    if (owners.length === 0) return []
+    const found = yield* sql<StoredPart>`SELECT p.*, ${sessionID} AS session_id, s.floor FROM event_sequence s
+      LEFT JOIN session_part p ON p.session = s.session
+        AND p.message_id IN (SELECT value FROM json_each(${JSON.stringify(owners.map(partOwner))}))
+      WHERE s.session_id = ${sessionID} ORDER BY p.seq`
+    const floor = found[0]?.floor ?? -1
+    // Without a part, the join returns the floor alone.
+    const stored = found.filter(({ message_id }) => message_id !== null)
+    const below = owners.filter(({ seq }) => seq <= floor)
+    if (below.length === 0) return stored
+    const known = new Set(stored.map(keyOf))
+    const pruned = yield* selectPrunedParts(sessionID, below, blocks)
+    return [...pruned.filter((part) => !known.has(keyOf(part))), ...stored].toSorted((a, b) => a.seq - b.seq)
+  })
 
 /** The inputs of these messages' prompts. */
 export const selectPrompts = (
@@ -324,7 +356,8 @@ export const selectContextStart = (
     const after = Math.max(from - 1, base)
     const shown = HistoryPath.between(path, from, Math.min(base, before - 1))
     const settled = (yield* selectMessagesIn(sql, sessionID, shown)).map(messageBefore(before))
-    const parts = (yield* selectParts(sql, sessionID, [...kept, ...settled])).flatMap(partBefore(before))
+    const blocks = makeBlocks(sql, sessionID)
+    const parts = (yield* selectParts(sql, sessionID, [...kept, ...settled], blocks)).flatMap(partBefore(before))
     const prompts = yield* selectPrompts(sql, sessionID, [...kept, ...settled])
     const promoted =
       yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}
@@ -332,6 +365,6 @@ export const selectContextStart = (
     const waiting = promoted.map((row): InputRow => ({ ...row, promoted_seq: null, withdrawn_seq: null }))
     const inputs = [...prompts, ...waiting]
     const messages = [...told, ...kept, ...settled]
-    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages, parts, inputs }))
+    const events = yield* selectBySeq(sql, sessionID, eventsOf({ messages, parts, inputs }), blocks)
     return { after, from, settled, parts, told, kept, inputs, events }
   })

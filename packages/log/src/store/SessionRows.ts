@@ -12,7 +12,8 @@ import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf, tokensOf } from "./Assemble.ts"
 import { marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
 import type { ListOptions } from "./Pages.ts"
-import { reading } from "./Reading.ts"
+import { matchingPrompts } from "./PromptSearch.ts"
+import { reading, readingTogether } from "./Reading.ts"
 
 /** Maximum number of sessions listed for one title. */
 const sameTitle = 10
@@ -104,16 +105,6 @@ const inHouse = (sql: SqlClient.SqlClient, house: House) => {
     : addressed
 }
 
-/** Part of the title or of a prompt's text. LIKE ignores the case of the letters A to Z. */
-const matching = (sql: SqlClient.SqlClient, search: string) => {
-  const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
-  return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM event_sequence q
-    JOIN session_input i ON i.session = q.session JOIN event e ON e.session = i.session AND e.seq = i.admitted_seq
-    WHERE q.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
-    OR EXISTS (SELECT 1 FROM event_sequence q JOIN content c ON c.session = q.session JOIN json_each(c.prompts) p
-      WHERE q.session_id = s.id AND c.prompts IS NOT NULL AND p.value LIKE ${pattern} ESCAPE '\\'))`
-}
-
 const cursorOf = (cursor: string) =>
   Effect.mapError(
     Schema.decodeUnknown(ListCursor)(Buffer.from(cursor, "base64url").toString()),
@@ -127,14 +118,17 @@ export const list = (sql: SqlClient.SqlClient) =>
     if (search !== undefined && search.length > searchLimit) {
       return yield* new InvalidInput({ field: "search", details: `use ${searchLimit} characters at most` })
     }
-    const rows = yield* reading(
-      sql<SessionRow>`SELECT * FROM session s WHERE ${sql.and([
-        "TRUE",
-        ...(directory === undefined ? [] : [sql`directory = ${directory}`]),
-        ...(house === undefined ? [] : [inHouse(sql, house)]),
-        ...(after === undefined ? [] : [sql`(time_updated, id) < (${after[0]}, ${after[1]})`]),
-        ...(search === undefined ? [] : [matching(sql, search)])
-      ])} ORDER BY time_updated DESC, id DESC LIMIT ${limit + 1}`
+    const rows = yield* readingTogether(sql)(
+      Effect.gen(function* () {
+        const matching = search === undefined ? [] : [yield* matchingPrompts(sql, search)]
+        return yield* sql<SessionRow>`SELECT * FROM session s WHERE ${sql.and([
+          "TRUE",
+          ...(directory === undefined ? [] : [sql`directory = ${directory}`]),
+          ...(house === undefined ? [] : [inHouse(sql, house)]),
+          ...(after === undefined ? [] : [sql`(time_updated, id) < (${after[0]}, ${after[1]})`]),
+          ...matching
+        ])} ORDER BY time_updated DESC, id DESC LIMIT ${limit + 1}`
+      })
     )
     const items = yield* sessionsOf(rows.slice(0, limit))
     const last = items.at(-1)

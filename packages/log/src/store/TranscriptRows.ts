@@ -7,6 +7,7 @@ import type { MessageID, SessionID } from "../domain/Identifiers.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { InputRow, MessageRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
+import { makeBlocks } from "./Content.ts"
 import { assemble, eventsOf, type MessageRows } from "./Assemble.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
 import type { MessagesOptions } from "./Pages.ts"
@@ -22,10 +23,11 @@ export const withParts = (
   waiting: ReadonlyArray<InputRow> = []
 ): Effect.Effect<MessageRows, SqlError.SqlError> =>
   Effect.gen(function* () {
-    const parts = yield* selectParts(sql, sessionID, messages)
+    const blocks = makeBlocks(sql, sessionID)
+    const parts = yield* selectParts(sql, sessionID, messages, blocks)
     const inputs = [...(yield* selectPrompts(sql, sessionID, messages)), ...waiting]
     const rows = { messages, parts, inputs }
-    return { ...rows, events: yield* selectBySeq(sql, sessionID, eventsOf(rows)) }
+    return { ...rows, events: yield* selectBySeq(sql, sessionID, eventsOf(rows), blocks) }
   })
 
 export const message = (sql: SqlClient.SqlClient) =>

@@ -192,13 +192,14 @@ export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
         label TEXT,
         PRIMARY KEY (session, seq)
       ) STRICT, WITHOUT ROWID`,
-      // Blocks of events that retention removed and that rows still refer to. Not WITHOUT ROWID: blocks are long.
+      // Blocks of events that retention removed and that rows still refer to. Not WITHOUT ROWID: blocks are long. The
+      // prompts stand first: to read what stands behind a long value, SQLite reads all of its pages.
       sql`CREATE TABLE content (
         session INTEGER NOT NULL REFERENCES event_sequence (session) ON DELETE CASCADE,
         first INTEGER NOT NULL,
         last INTEGER NOT NULL,
+        prompts BLOB,
         packed BLOB NOT NULL,
-        prompts TEXT,
         PRIMARY KEY (session, last)
       ) STRICT`,
       // For people with a shell. A text that is only in a block is null.
