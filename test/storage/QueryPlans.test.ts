@@ -257,7 +257,7 @@ it.scopedLive(
         "UNION SELECT settled FROM session_message",
         "CROSS JOIN session_part",
         "LEFT JOIN session_part p ON p.session = s.session",
-        "DELETE FROM session_part WHERE session",
+        "coalesce(name, '') NOT IN",
         "last <=",
         "FROM kept_decision",
         "SELECT ?, s.session",
@@ -286,7 +286,7 @@ it.scopedLive(
           "LEFT JOIN session_part p ON p.session = s.session",
           "SEARCH p USING PRIMARY KEY (session=? AND message_id=?)"
         ],
-        ["DELETE FROM session_part WHERE session", "USING PRIMARY KEY (session=? AND message_id=?)"],
+        ["coalesce(name, '') NOT IN", "USING PRIMARY KEY (session=? AND message_id=?)"],
         ["CROSS JOIN session_input", "session_input_3 (session=? AND promoted_seq=?)"],
         [
           "promoted_seq IS NOT NULL AND +admitted_seq",

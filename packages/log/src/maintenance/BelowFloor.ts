@@ -10,7 +10,7 @@ import { toEvent } from "../log/EventRow.ts"
 import type { SessionBase } from "../projection/SessionBase.ts"
 import { selectBase } from "../retention/Prune.ts"
 import * as PrunedParts from "../retention/PrunedParts.ts"
-import { referencesOf } from "../store/BlockColumns.ts"
+import { referencesOf, sumOf } from "../store/BlockColumns.ts"
 import * as Content from "../store/Content.ts"
 
 type Sql = SqlClient.SqlClient
@@ -34,9 +34,9 @@ const enough = 20
 /** Sequence numbers per query of references. */
 const range = 0x1_0000
 
-/** The problems of one block's events: wrong places, checksums and payloads. */
+/** The problems of one block's events: wrong places and payloads, and checksums other than those that the rows had. */
 const checkEvents = (
-  { first, last }: Pick<Content.StoredBlock, "first" | "last">,
+  { first, last, sum }: { readonly first: number; readonly last: number; readonly sum: number },
   rows: ReadonlyArray<Content.KeptRow>,
   previous: Position
 ): ReadonlyArray<string> => {
@@ -51,6 +51,9 @@ const checkEvents = (
     if (Option.isSome(event) && Either.isLeft(event.value)) {
       problems.push(`the kept event ${row.seq} (${row.type}) cannot be read: ${event.value.left.details}`)
     }
+  }
+  if (sumOf(rows.map(({ checksum }) => checksum)) !== sum) {
+    problems.push(`the kept events ${first} to ${last} differ from what was written`)
   }
   if (rows[0]?.seq !== first || before.seq !== last) {
     problems.push(`the block of the kept events ${first} to ${last} begins or ends with another event`)
@@ -78,7 +81,7 @@ const checkBlocks = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID,
     const rows = Either.match(content, { onLeft: () => [], onRight: (opened) => opened.rows() })
     const found = Either.match(content, {
       onLeft: (reason) => [`the kept events ${first} to ${last} cannot be read: ${reason}`],
-      onRight: () => checkEvents(block, rows, before)
+      onRight: ({ sum }) => checkEvents({ first, last, sum }, rows, before)
     })
     problems.push(...found)
     if (found.length > 0) for (let seq = Math.max(0, first); seq <= last; seq++) mark(seq, held)

@@ -22,7 +22,7 @@ import { type Pace, paced } from "./Pace.ts"
 import type { Cut, Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
-import { type KeptEvent, referencesOf } from "../store/BlockColumns.ts"
+import { type CheckedEvent, referencesOf } from "../store/BlockColumns.ts"
 import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
 import * as EventIds from "../log/EventIds.ts"
@@ -157,7 +157,7 @@ const keep = Effect.fnUntraced(function* (
   const parts = yield* PrunedParts.select(read, sessionID, range)
   const made = yield* Content.selectReferenced(read, sessionID, range)
   for (const seq of [...made, ...parts.flatMap(referencesOf)]) referenced.add(seq)
-  const kept = stored.flatMap((row, index): ReadonlyArray<KeptEvent> => {
+  const kept = stored.flatMap((row, index): ReadonlyArray<CheckedEvent> => {
     const event = events[index]
     const isReferenced = referenced.delete(row.seq)
     if (event === undefined || !(isKept(event.type) || isReferenced)) return []

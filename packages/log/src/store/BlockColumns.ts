@@ -2,11 +2,12 @@
  * The columns of a block: one array for each field of its events and of its parts' rows, so that alike values stand
  * together. Numbers that grow are differences, which compress better. Pure. Spec: ST-33.
  */
+import { crc32 } from "node:zlib"
 import { Array as Arr, Schema } from "effect"
 import type { PartRow } from "../projection/Tables.ts"
 import { compile } from "../support/Conforms.ts"
 
-/** An event's row without its session. */
+/** An event's row without its session and its checksum, which the other columns give. */
 export interface KeptEvent {
   readonly seq: number
   readonly position: number
@@ -15,8 +16,12 @@ export interface KeptEvent {
   readonly created: number
   /** Null if the position gives the event its id. */
   readonly id: string | null
-  readonly checksum: number
   readonly data: string
+}
+
+/** A kept event with the checksum that its row had. */
+export interface CheckedEvent extends KeptEvent {
+  readonly checksum: number
 }
 
 /** A part's row without its session. It names its message by the sequence number. */
@@ -37,7 +42,6 @@ const EventColumns = Schema.Struct({
   position: Numbers,
   created: Numbers,
   id: OptionalStrings,
-  checksum: Numbers,
   /** Of the payloads. */
   bytes: Numbers
 })
@@ -60,7 +64,12 @@ const PartColumns = Schema.Struct({
 })
 type PartColumns = typeof PartColumns.Type
 
-const Columns = Schema.Struct({ events: EventColumns, parts: PartColumns })
+const Columns = Schema.Struct({
+  events: EventColumns,
+  parts: PartColumns,
+  /** Of the events' checksums (`sumOf`). */
+  sum: Schema.Number
+})
 export type Columns = typeof Columns.Type
 
 const conforms = compile(Columns.ast)
@@ -80,7 +89,6 @@ const eventColumns = (events: ReadonlyArray<KeptEvent>): EventColumns => {
     position: differences(events.map(({ position }) => position)),
     created: differences(events.map(({ created }) => created)),
     id: events.map(({ id }) => id),
-    checksum: events.map(({ checksum }) => checksum),
     bytes: events.map(({ data }) => Buffer.byteLength(data))
   }
 }
@@ -111,10 +119,14 @@ const partColumns = (parts: ReadonlyArray<KeptPart>): PartColumns => {
   }
 }
 
+/** One checksum of many. Ten digits for each event would be a twentieth of a block: they do not compress. */
+export const sumOf = (checksums: Iterable<number>): number => crc32(new Uint8Array(Uint32Array.from(checksums).buffer))
+
 /** The columns of events and parts, both in order. */
-export const columnsOf = (events: ReadonlyArray<KeptEvent>, parts: ReadonlyArray<KeptPart>): Columns => ({
+export const columnsOf = (events: ReadonlyArray<CheckedEvent>, parts: ReadonlyArray<KeptPart>): Columns => ({
   events: eventColumns(events),
-  parts: partColumns(parts)
+  parts: partColumns(parts),
+  sum: sumOf(events.map(({ checksum }) => checksum))
 })
 
 /** Throws unless all columns are as long as the first one. */
@@ -143,8 +155,7 @@ export const eventsIn = (
     created += at(columns.created, index)
     if (isWanted(seq)) {
       const type = at(types, at(columns.type, index))
-      const [id, checksum] = [at(columns.id, index), at(columns.checksum, index)]
-      events.push({ seq, position, type, created, id, checksum, data: payload(start, start + length) })
+      events.push({ seq, position, type, created, id: at(columns.id, index), data: payload(start, start + length) })
     }
     start += length
   }

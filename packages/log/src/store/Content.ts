@@ -1,7 +1,7 @@
 /**
  * Keeps events that retention removed from `event` while rows or requests still need their content, and the rows of the
- * parts of messages up to the floor, in blocks (`ContentBlock.ts`). A block is never changed. Events keep position, id and
- * checksum, so that a read verifies them and a restore puts them back exactly. `EventsBySeq.ts` reads both places. Spec:
+ * parts of messages up to the floor, in blocks (`ContentBlock.ts`). A block is never changed. Events keep position and
+ * id, and a block a sum of their checksums. `EventsBySeq.ts` reads both places. Spec:
  * ST-33..ST-37.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
@@ -10,7 +10,8 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as EventIds from "../log/EventIds.ts"
 import { sessionKey } from "../log/EventRow.ts"
-import type { KeptEvent, KeptPart } from "./BlockColumns.ts"
+import { checksumOf } from "../log/Checksum.ts"
+import type { CheckedEvent, KeptPart } from "./BlockColumns.ts"
 import { type Block, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
@@ -35,15 +36,14 @@ interface BlockRow {
 }
 
 /** A kept event's row as `toEvent` reads it. */
-export type KeptRow = Omit<KeptEvent, "id"> & { readonly id: string; readonly session_id: string }
+export type KeptRow = Omit<CheckedEvent, "id"> & { readonly id: string; readonly session_id: string }
 
 /** Rows of kept events by sequence number; the reason if an event's block is damaged. */
 export type KeptBySeq = ReadonlyMap<number, Either.Either<KeptRow, string>>
 
 /** The contents of an open block, those that are wanted. */
-interface OpenContent {
+interface OpenContent extends Pick<OpenBlock, "parts" | "sum"> {
   readonly rows: (isWanted?: (seq: number) => boolean) => ReadonlyArray<KeptRow>
-  readonly parts: OpenBlock["parts"]
 }
 
 /** A block of a session that was opened; the reason if it is damaged. */
@@ -60,14 +60,14 @@ const openBlock = (sessionID: SessionID, { first, identity, last, packed }: Bloc
     last,
     content: Either.mapBoth(opened, {
       onLeft: (reason) => `the block is damaged: ${reason}`,
-      onRight: ({ events, parts }): OpenContent => ({
+      onRight: ({ events, parts, sum }): OpenContent => ({
+        sum,
         parts,
         rows: (isWanted) =>
-          events(isWanted).map((event) => ({
-            ...event,
-            id: event.id ?? idAt(event.created, event.position),
-            session_id: sessionID
-          }))
+          events(isWanted).map((event) => {
+            const row = { ...event, id: event.id ?? idAt(event.created, event.position), session_id: sessionID }
+            return { ...row, checksum: checksumOf(row) }
+          })
       })
     })
   }))

@@ -6,7 +6,16 @@
 import { promisify } from "node:util"
 import { brotliCompress, brotliDecompress, constants, crc32 } from "node:zlib"
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
-import { check, columnsOf, eventsIn, isColumns, type KeptEvent, type KeptPart, partsIn } from "./BlockColumns.ts"
+import {
+  check,
+  type CheckedEvent,
+  columnsOf,
+  eventsIn,
+  isColumns,
+  type KeptEvent,
+  type KeptPart,
+  partsIn
+} from "./BlockColumns.ts"
 
 /** Events `first` to `last` of one session; not all of them need to be in it. */
 export interface Block {
@@ -31,20 +40,20 @@ export const bytesOf = ({ data }: KeptEvent): number => Buffer.byteLength(data) 
 
 /** What one block holds, in order: events, and the parts of the messages that they open. */
 export interface Contents {
-  readonly events: Arr.NonEmptyReadonlyArray<KeptEvent>
+  readonly events: Arr.NonEmptyReadonlyArray<CheckedEvent>
   readonly parts: ReadonlyArray<KeptPart>
 }
 
 /** Divides events, which come in the order of their sequence numbers, into the contents of blocks. */
 export interface Divider {
   /** Adds events, and the parts of messages that they open. Returns the contents of the blocks that are full. */
-  readonly add: (events: ReadonlyArray<KeptEvent>, parts: ReadonlyArray<KeptPart>) => ReadonlyArray<Contents>
+  readonly add: (events: ReadonlyArray<CheckedEvent>, parts: ReadonlyArray<KeptPart>) => ReadonlyArray<Contents>
   /** The contents of the last block. */
   readonly rest: () => ReadonlyArray<Contents>
 }
 
 export const makeDivider = (): Divider => {
-  let [events, parts, bytes]: [Array<KeptEvent>, ReadonlyArray<KeptPart>, number] = [[], [], 0]
+  let [events, parts, bytes]: [Array<CheckedEvent>, ReadonlyArray<KeptPart>, number] = [[], [], 0]
   const take = (): ReadonlyArray<Contents> => {
     const taken = events
     if (!Arr.isNonEmptyArray(taken)) return []
@@ -78,8 +87,8 @@ const promptOf = ({ data, type }: KeptEvent): Option.Option<string> =>
 
 const [compressing, decompressing] = [promisify(brotliCompress), promisify(brotliDecompress)]
 
-/** Above it, a percent of size costs a third of the speed. */
-const quality = 6
+/** The next one takes a third longer for a percent. */
+const quality = 7
 
 const checksumBytes = 4
 
@@ -126,6 +135,8 @@ export const pack = (contents: Contents): Effect.Effect<Block> => {
 
 /** An open block: it makes the events and parts that are asked for. */
 export interface OpenBlock {
+  /** Of the checksums that its events had. */
+  readonly sum: number
   readonly events: (isWanted?: (seq: number) => boolean) => ReadonlyArray<KeptEvent>
   readonly parts: (isWanted?: (message: number) => boolean) => ReadonlyArray<KeptPart>
 }
@@ -141,6 +152,7 @@ const blockOf = (text: Buffer): OpenBlock => {
   check(columns, text.length - start)
   const payload = (from: number, to: number) => text.toString("utf8", start + from, start + to)
   return {
+    sum: columns.sum,
     events: (isWanted = all) => eventsIn(columns.events, payload, isWanted),
     parts: (isWanted = all) => partsIn(columns.parts, isWanted)
   }
