@@ -2,7 +2,7 @@
 import { brotliCompressSync, crc32 } from "node:zlib"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect, Either, FastCheck as fc, Layer } from "effect"
+import { Effect, Either, FastCheck as fc, Layer, Struct } from "effect"
 import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -81,7 +81,7 @@ const partsOf = (events: ReadonlyArray<KeptEvent>): fc.Arbitrary<ReadonlyArray<K
 const kept = keptEvents.chain((events) => fc.record({ events: fc.constant(events), parts: partsOf(events) }))
 
 const withoutChecksums = (events: ReadonlyArray<CheckedEvent>): ReadonlyArray<KeptEvent> =>
-  events.map(({ checksum: _, ...event }) => event)
+  events.map((event) => Struct.omit(event, "checksum"))
 
 /** The contents of blocks, if the events and their parts come in two pages. */
 const divide = (events: ReadonlyArray<CheckedEvent>, parts: ReadonlyArray<KeptPart> = []) => {
