@@ -6,6 +6,7 @@
 import { promisify } from "node:util"
 import { brotliCompress, brotliDecompress, constants, crc32 } from "node:zlib"
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
+import * as EventLoop from "../support/EventLoop.ts"
 import {
   check,
   type CheckedEvent,
@@ -109,29 +110,37 @@ const unsealed = async (stored: Uint8Array): Promise<Buffer> => {
   return decompressing(bytes)
 }
 
-/** The text of a block before compression. Written piece by piece: to join the payloads first takes twice the time. */
-const textOf = ({ events, parts }: Contents): Buffer => {
+/** Payloads that are written before the event loop runs. */
+const writtenAtOnce = 512
+
+/**
+ * The text of a block before compression. Written piece by piece: to join the payloads first takes twice the time. A
+ * whole block would keep the event loop for several milliseconds, so it runs in between.
+ */
+const textOf = Effect.fnUntraced(function* ({ events, parts }: Contents) {
   const columns = columnsOf(events, parts)
+  yield* EventLoop.turn
   const line = `${JSON.stringify(columns)}\n`
   const text = Buffer.allocUnsafe(columns.events.bytes.reduce((sum, bytes) => sum + bytes, Buffer.byteLength(line)))
   let at = text.write(line)
-  for (const { data } of events) at += text.write(data, at)
+  for (const some of Arr.chunksOf(events, writtenAtOnce)) {
+    yield* EventLoop.turn
+    for (const { data } of some) at += text.write(data, at)
+  }
   return text
-}
+})
 
 const decodePrompts = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))
 
 /** Packs a block. It is compressed off the event loop. */
-export const pack = (contents: Contents): Effect.Effect<Block> => {
+export const pack = Effect.fnUntraced(function* (contents: Contents): Effect.fn.Return<Block> {
   const { events } = contents
-  const prompts = Arr.getSomes(events.map(promptOf))
-  return Effect.promise(async () => ({
-    first: Arr.headNonEmpty(events).seq,
-    last: Arr.lastNonEmpty(events).seq,
-    packed: await sealed(textOf(contents)),
-    prompts: prompts.length === 0 ? null : await sealed(Buffer.from(JSON.stringify(prompts)))
-  }))
-}
+  const texts = Arr.getSomes(events.map(promptOf))
+  const prompts = texts.length === 0 ? null : yield* Effect.promise(() => sealed(Buffer.from(JSON.stringify(texts))))
+  const text = yield* textOf(contents)
+  const packed = yield* Effect.promise(() => sealed(text))
+  return { first: Arr.headNonEmpty(events).seq, last: Arr.lastNonEmpty(events).seq, packed, prompts }
+})
 
 /** An open block: it makes the events and parts that are asked for. */
 export interface OpenBlock {
