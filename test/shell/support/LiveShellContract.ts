@@ -59,6 +59,12 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
 const hostileToBash: ReadonlyArray<readonly [name: string, command: string]> = [
   ["disabled builtins", "enable -n printf pwd exec return export eval unset"],
   ["the disabled builtin", "enable -n builtin"],
+  ["one disabled builtin after the other", "enable -n printf; enable -n return; enable -n unset; enable -n export"],
+  ["disabled builtins, and a prompt that exits", "enable -n unset return; PROMPT_COMMAND='exit 3'"],
+  ["a list of prompts that exit", "PROMPT_COMMAND=([1]='exit 3')"],
+  ["functions named builtin, unset and enable", "builtin() { echo no; }; unset() { echo no; }; enable() { echo no; }"],
+  ["a function named builtin in POSIX mode", "set -o posix; builtin() { echo no; }"],
+  ["errexit with variables that cannot be unset", "readonly TMOUT=100 PROMPT_COMMAND; set -eE; trap 'exit 3' ERR"],
   ["a restricted shell", "set -r"],
   ["traps that are inherited", "set -ET; trap 'false' DEBUG ERR RETURN"],
   ["extended debugging", "shopt -s extdebug; trap 'true' DEBUG"]
@@ -183,6 +189,15 @@ export const liveShellContract = ({
   )
 
   if (stopsLists) {
+    live("SL-14: a function named builtin gets no token", ({ run }) =>
+      Effect.gen(function* () {
+        yield* run('builtin() { seen="$seen $*"; }')
+        const { stdout } = yield* run('echo "$seen"')
+        expect(stdout).toMatch(/\S/)
+        expect(stdout).not.toMatch(/[\w.]{22}/)
+      })
+    )
+
     live("SL-16: a stopped list does not go on, and the shell keeps its state", ({ run, stop }) =>
       Effect.gen(function* () {
         yield* run("cd /tmp; export A=kept")

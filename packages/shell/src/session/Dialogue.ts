@@ -7,13 +7,17 @@ import { Effect } from "effect"
 import type { StreamName } from "../transport/Program.ts"
 import * as StreamCutter from "./StreamCutter.ts"
 
-let pool = Buffer.alloc(0)
+let pool = ""
 
-/** 128 random bits. Many are drawn at once: a call of the random source costs more than a token. */
+/** Characters of a token: six bits each, and few, because bash reads a line character by character. */
+const tokenLength = 22
+
+/** At least 128 random bits. Many are drawn at once: a call of the random source costs more than a token. */
 export const makeToken = (): string => {
-  if (pool.length === 0) pool = randomBytes(4_096)
-  const token = pool.toString("hex", 0, 16)
-  pool = pool.subarray(16)
+  // The first character is no dash: a token begins formats and arguments.
+  if (pool.length < tokenLength) pool = randomBytes(4_096).toString("base64url").replaceAll("-", ".")
+  const token = pool.slice(0, tokenLength)
+  pool = pool.slice(tokenLength)
   return token
 }
 

@@ -60,67 +60,97 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
   ].join("\n")
 
 /**
- * Removes a function named `builtin`, which would not return here, enables the builtins of the frame, and unsets variables that end an
- * interactive shell. Only POSIX mode finds `unset` before a function of that name.
+ * The functions of a bash. What precedes the report delays each answer, and bash copies the body of a function at each call: rare
+ * work has a function of its own, and the report comes before what repairs the shell for the next command. In all of them, $1 is
+ * the token.
  */
-const bashHeal = [
-  "_db_h(){",
-  String.raw`\builtin return 0`,
-  String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
-  String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
-  String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
-  String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
-  "}"
-]
-
-/** Prints the code and the folder, in one piece, so that no job's output comes into it. */
-const reports = (dialect: Dialect): ReadonlyArray<string> => {
-  const report = (run: string, folder: string) =>
-    `${run} printf '${StreamCutter.markOf.end("%s")}%s %s\\0' "$1" "$2" ${folder} >&${parked[dialect].stdout}`
-  const command = String.raw`\command`
-  return dialect === "bash"
-    ? [report(String.raw`\builtin`, '"$DIRSTACK"')]
-    : // A POSIX shell needs another process to name the folder, and may have none left.
-      [`${command} eval ${quoted(report(command, `"$(${command} pwd)"`))} || ${report(command, '""')}`]
-}
-
-const functions = (dialect: Dialect, mark: string): string => {
-  const { stderr, stdout } = parked[dialect]
-  const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
+const bashFunctions = (mark: string): ReadonlyArray<string> => {
   const { begin, end, note } = StreamCutter.markOf
+  const { stderr, stdout } = parked.bash
+  const print = (text: string, to: number, more = "") => String.raw`\builtin printf "${text}"${more} >&${to}`
+  // In one piece, so that no job's output comes into it.
+  const report = `${print(String.raw`${end("$1")}\0`, stderr)}&&${print(String.raw`${end("$1")}$2 %s\0`, stdout, ' "$DIRSTACK"')}`
   return [
-    ...(dialect === "bash" ? bashHeal : []),
-    // $1: the token. $2: number of the command. $3: exit code of the command before, which the command finds in $?.
-    `_db_b(){`,
-    `${run} export ${callVariable}=${mark}.$2`,
-    `${run} printf '${begin("%s")}' "$1" >&${stdout}`,
-    `${run} printf '${begin("%s")}' "$1" >&${stderr}`,
-    `${run} return "$3"`,
+    // $2: number of the command.
+    "_db_b(){",
+    String.raw`\builtin export ${callVariable}=${mark}.$2`,
+    print(begin("$1"), stdout),
+    print(begin("$1"), stderr),
     "}",
-    // $1: the token. No variable holds the exit code, because a command can make any variable read-only.
+    // $3: exit code of the command before, which the command finds in $?.
+    "_db_c(){",
+    String.raw`\_db_b "$1" "$2"`,
+    String.raw`\builtin return "$3"`,
+    "}",
+    // $2: the exit code. No variable holds it, because a command can make any variable read-only.
+    "_db_f(){",
+    String.raw`\_db_h`,
+    String.raw`${report}||\_db_r "$1" "$2"||\builtin return`,
+    String.raw`\builtin enable eval export`,
+    "if [[ ${PROMPT_COMMAND[*]+x}${TMOUT+x} ]]; then \\_db_u||\\builtin return 0; fi",
+    "}",
+    // A command disabled the builtins that report.
+    "_db_r(){",
+    String.raw`\_db_u`,
+    report,
+    "}",
     String.raw`_db_e(){ \_db_f "$1" "$?"`,
     "}",
-    // $1: the token. $2: the exit code.
-    "_db_f(){",
-    ...(dialect === "bash"
-      ? [
-          String.raw`\_db_h`,
-          String.raw`\builtin enable enable eval exec export kill printf pwd return unset`,
-          String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`
-        ]
-      : [
-          String.raw`\unset -f command`,
-          // A command's `exec` can keep the shell from restoring its streams.
-          `${run} exec <&${parkedInput} >/dev/null 2>&1`
-        ]),
-    `${run} printf '${end("%s")}\\0' "$1" >&${stderr}`,
-    ...reports(dialect),
-    "}",
-    // $1: the token.
     "_db_i(){",
-    `${run} printf '${note("%s")}%s\\0' "$1" "$?" >&${stdout}`,
+    print(String.raw`${note("$1")}$?\0`, stdout),
+    "}",
+    // Enables all builtins of the frame, and unsets variables that end an interactive shell.
+    "_db_u(){",
+    String.raw`\builtin enable eval export kill printf return unset`,
+    String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`,
+    "}",
+    // Returns, unless a command disabled `return` or named a function `builtin`.
+    "_db_h(){",
+    String.raw`\builtin return 0`,
+    String.raw`\_db_g`,
+    "}",
+    // Removes the function. Only POSIX mode finds `unset` before a function of that name.
+    "_db_g(){",
+    String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
+    String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
+    String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
+    String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
+    String.raw`\_db_u`,
+    "}",
+    "readonly -f _db_b _db_c _db_e _db_f _db_g _db_h _db_i _db_r _db_u"
+  ]
+}
+
+/** The same for a POSIX shell. */
+const shFunctions = (mark: string): ReadonlyArray<string> => {
+  const { begin, end, note } = StreamCutter.markOf
+  const { stderr, stdout } = parked.sh
+  const print = (text: string, to: number, more = "") => String.raw`\command printf '${text}' "$1"${more} >&${to}`
+  const report = (folder: string) => print(String.raw`${end("%s")}%s %s\0`, stdout, ` "$2" ${folder}`)
+  return [
+    "_db_b(){",
+    String.raw`\command export ${callVariable}=${mark}.$2`,
+    print(begin("%s"), stdout),
+    print(begin("%s"), stderr),
+    "}",
+    "_db_c(){",
+    String.raw`\_db_b "$1" "$2"`,
+    String.raw`\command return "$3"`,
+    "}",
+    "_db_f(){",
+    String.raw`\unset -f command`,
+    // A command's `exec` can keep the shell from restoring its streams.
+    String.raw`\command exec <&${parkedInput} >/dev/null 2>&1`,
+    print(String.raw`${end("%s")}\0`, stderr),
+    // It needs another process to name the folder, and may have none left.
+    String.raw`\command eval ${quoted(report(String.raw`"$(\command pwd)"`))} || ${report('""')}`,
+    "}",
+    String.raw`_db_e(){ \_db_f "$1" "$?"`,
+    "}",
+    "_db_i(){",
+    print(String.raw`${note("%s")}%s\0`, stdout, ' "$?"'),
     "}"
-  ].join("\n")
+  ]
 }
 
 /** What a fresh shell is sent first. `mark` names the shell's processes. */
@@ -135,13 +165,12 @@ export const setup = (dialect: Dialect, mark: string): string => {
           park,
           "set +m +o history +H",
           `trap '\\builtin kill -INT $$' ${abortSignal}`,
-          functions(dialect, mark),
-          "readonly -f _db_b _db_e _db_f _db_h _db_i",
+          ...bashFunctions(mark),
           // No assignment changes it.
           "readonly DIRSTACK"
         ]
       : // BusyBox takes a signal that comes while it waits for a line for the end of its input.
-        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", functions(dialect, mark)]
+        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", ...shFunctions(mark)]
   return `${lines.join("\n")}\n:\n`
 }
 
@@ -163,7 +192,7 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
   const { stderr, stdout } = parked[dialect]
   const run = dialect === "bash" ? String.raw`\builtin` : String.raw`\command`
   // After ||, the code neither ends a shell with `set -e` nor runs a trap of ERR.
-  const begin = `\\_db_b ${token} ${number} ${before}${before === 0 ? ";" : "||"}`
+  const begin = before === 0 ? `\\_db_b ${token} ${number};` : `\\_db_c ${token} ${number} ${before}||`
   const streams =
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${dialect === "bash" ? "" : `${parkedInput}<&- `}${stdout}>&- ${stderr}>&-`
