@@ -57,9 +57,9 @@ const beside = Effect.fnUntraced(function* (
   const id = yield* shells.create({ target })
   const found = { raw: new Array<number>(), live: new Array<number>(), result: new Array<number>() }
   for (let round = 0; round < rounds; round++) {
-    found.raw.push(yield* times(500, raw))
-    found.live.push(yield* times(500, shell.run({ text: "echo hi" }, sinks)))
-    found.result.push(yield* times(500, shells.exec(id, "echo hi")))
+    found.raw.push(yield* times(2_000, raw))
+    found.live.push(yield* times(2_000, shell.run({ text: "echo hi" }, sinks)))
+    found.result.push(yield* times(2_000, shells.exec(id, "echo hi")))
   }
   return { raw: median(found.raw), live: median(found.live), result: median(found.result) } satisfies Result
 })

@@ -59,8 +59,8 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
 const hostileToBash: ReadonlyArray<readonly [name: string, command: string]> = [
   ["disabled builtins", "enable -n printf pwd exec return export eval unset"],
   ["the disabled builtin", "enable -n builtin"],
-  ["one disabled builtin after the other", "enable -n printf; enable -n return; enable -n unset; enable -n export"],
-  ["disabled builtins, and a prompt that exits", "enable -n unset return; PROMPT_COMMAND='exit 3'"],
+  ...["eval", "export", "printf", "return"].map((name) => [`the disabled ${name}`, `enable -n ${name}`] as const),
+  ["the disabled unset, and a prompt that exits", "enable -n unset; PROMPT_COMMAND='exit 3'"],
   ["a list of prompts that exit", "PROMPT_COMMAND=([1]='exit 3')"],
   ["functions named builtin, unset and enable", "builtin() { echo no; }; unset() { echo no; }; enable() { echo no; }"],
   ["a function named builtin in POSIX mode", "set -o posix; builtin() { echo no; }"],
@@ -195,6 +195,19 @@ export const liveShellContract = ({
         const { stdout } = yield* run('echo "$seen"')
         expect(stdout).toMatch(/\S/)
         expect(stdout).not.toMatch(/[\w.]{22}/)
+      })
+    )
+
+    live("SL-16: each command names its processes anew, also after one that disabled export", ({ run }) =>
+      Effect.gen(function* () {
+        const print = "sh -c 'echo $DAYBOOK_CALL'"
+        const names = [
+          yield* run(print),
+          yield* run(`enable -n export; ${print}`),
+          yield* run(print),
+          yield* run(print)
+        ]
+        expect(new Set(names.map(({ stdout }) => stdout)).size).toBe(4)
       })
     )
 
