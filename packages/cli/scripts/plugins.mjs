@@ -84,6 +84,72 @@ const lightDeferred = edited(
   "const _deferred = {\n    __proto__: CommitPrototype,"
 )
 
+/**
+ * Effect makes a class with static fields for each schema: 18 to 25 µs and 3.2 KB, for a structure 5.8. A start makes 4,000.
+ * Here a schema is a function with the same fields: 1 to 4 µs and 0.2 KB, for a structure 0.7.
+ */
+const lightSchema = {
+  name: "light-schema",
+  setup: (build) =>
+    build.onLoad({ filter: /effect[\\/]dist[\\/]esm[\\/]Schema\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, "utf8")
+      const derived = /return class \w+ extends make\(ast\) \{\n([\s\S]*?)\n {2}\};/g
+      if (source.split(schemaClass).length !== 2 || Array.from(source.matchAll(derived)).length !== 8) {
+        throw new Error(`${path} makes its schemas in another way`)
+      }
+      const contents = source
+        .replace(schemaClass, schemaFunction)
+        .replace(derived, (_, body) => `const schema = make(ast);\n${assigned(body)}\n    return schema;`)
+      return { contents }
+    })
+}
+const schemaClass = `  return class SchemaClass {
+    [TypeId] = variance;
+    static ast = ast;
+    static annotations(annotations) {
+      return make(mergeSchemaAnnotations(this.ast, annotations));
+    }
+    static pipe() {
+      return pipeArguments(this, arguments);
+    }
+    static toString() {
+      return String(ast);
+    }
+    static Type;
+    static Encoded;
+    static Context;
+    static [TypeId] = variance;
+  };
+}`
+const schemaFunction = `  function SchemaClass() {
+    this[TypeId] = variance;
+  }
+  SchemaClass.ast = ast;
+  return Object.setPrototypeOf(SchemaClass, ofSchemas);
+}
+const ofSchemas = {
+  __proto__: Function.prototype,
+  annotations(annotations) {
+    return make(mergeSchemaAnnotations(this.ast, annotations));
+  },
+  pipe() {
+    return pipeArguments(this, arguments);
+  },
+  toString() {
+    return String(this.ast);
+  },
+  get [TypeId]() {
+    return variance;
+  }
+};`
+/** The static fields of a class as assignments. The value of one may be an arrow function, whose `this` is the class. */
+const assigned = (body) =>
+  body
+    .replace(/^ {4}static (\w+)\((.*)\) \{$/gm, "    schema.$1 = function ($2) {")
+    .replace(/^ {4}static (?=\[)/gm, "    schema")
+    .replace(/^ {4}static (?=\w+ = )/gm, "    schema.")
+    .replace(/validateSync\(this\)/g, "validateSync(schema)")
+
 /** Schemas can generate test data; the command never does, so the generators are left out. */
 const noGenerators = {
   name: "no-generators",
@@ -116,4 +182,4 @@ const ofModule = (name) => {
 const makesValue =
   /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
 
-export const plugins = [undici, ulid, noProbe, noHelp, lightDeferred, lazyUnicode, noGenerators, shakeable]
+export const plugins = [undici, ulid, noProbe, noHelp, lightDeferred, lightSchema, lazyUnicode, noGenerators, shakeable]
