@@ -67,7 +67,7 @@ export interface Outcome {
 }
 
 /** The share of removed payload bytes that a prune frees, for estimates: the rest are compressed blocks of kept events. */
-const freedShare = 0.7
+const freedShare = 0.85
 
 /** The estimated bytes that a cut frees. */
 export const estimatedBytes = ({ bytes }: Pick<Cut, "bytes">): number => Math.round(bytes * freedShare)

@@ -239,7 +239,10 @@ export const selectFramedStep = (
     return { row, events, framed, prunedSeq: yield* selectPruned(sql, sessionID, row.seq) }
   })
 
-type StoredPart = PartRow & { readonly floor: number }
+/** A part, or the lack of one, beside the session's floor. */
+type JoinedPart = { readonly floor: number } & (PartRow | { readonly message_id: null })
+
+const isPart = (row: JoinedPart): row is JoinedPart & PartRow => row.message_id !== null
 
 /** The parts of messages up to the floor, from their blocks (ST-37). */
 const selectPrunedParts = (
@@ -268,13 +271,12 @@ export const selectParts = (
   Effect.gen(function* () {
     const owners = messages.filter(({ type }) => type === "assistant" || type === "shell")
     if (owners.length === 0) return []
-    const found = yield* sql<StoredPart>`SELECT p.*, ${sessionID} AS session_id, s.floor FROM event_sequence s
+    const found = yield* sql<JoinedPart>`SELECT p.*, ${sessionID} AS session_id, s.floor FROM event_sequence s
       LEFT JOIN session_part p ON p.session = s.session
         AND p.message_id IN (SELECT value FROM json_each(${JSON.stringify(owners.map(partOwner))}))
       WHERE s.session_id = ${sessionID} ORDER BY p.seq`
     const floor = found[0]?.floor ?? -1
-    // Without a part, the join returns the floor alone.
-    const stored = found.filter(({ message_id }) => message_id !== null)
+    const stored = found.filter(isPart)
     const below = owners.filter(({ seq }) => seq <= floor)
     if (below.length === 0) return stored
     const known = new Set(stored.map(keyOf))
