@@ -16,52 +16,54 @@ import type { TransportSettings } from "../packages/shell/src/transport/Transpor
 import * as Transports from "../packages/shell/src/transport/Transports.ts"
 import * as Dockerd from "../test/shell/support/Dockerd.ts"
 import * as Sshd from "../test/shell/support/Sshd.ts"
+import * as BareShell from "./BareShell.ts"
 import { median } from "./Figures.ts"
 import { times } from "./Shell.ts"
 
 /** Milliseconds of one `echo hi`, medians. */
 export interface Result {
   readonly raw: number
+  /** The shortest frame with an exit code. */
+  readonly shortest: number
   /** A live shell's bytes and exit code. */
   readonly live: number
   /** Its result. */
   readonly result: number
 }
 
-interface Channel {
-  readonly stdout: NodeJS.ReadableStream
-  readonly stdin: NodeJS.WritableStream
-}
-
 const bash = "exec bash --noprofile --norc"
-
-const echo = ({ stdin, stdout }: Channel) =>
-  Effect.promise(() => {
-    const answer = once(stdout, "data")
-    stdin.write("echo hi\n")
-    return answer
-  })
 
 const sinks = { stdout: () => undefined, stderr: () => undefined }
 
 const beside = Effect.fnUntraced(function* (
-  channel: Effect.Effect<Channel, never, Scope.Scope>,
+  channel: Effect.Effect<BareShell.Channel, never, Scope.Scope>,
   target: Target,
   settings: TransportSettings,
   rounds: number
 ) {
-  const raw = echo(yield* channel)
+  const bare = yield* channel
   const transport = yield* Transports.make(target, settings, {})
   const shell = yield* LiveShell.open(transport, { cwd: "/tmp", late: () => undefined })
   const shells = yield* Shells.Shells
   const id = yield* shells.create({ target })
-  const found = { raw: new Array<number>(), live: new Array<number>(), result: new Array<number>() }
+  const found = {
+    raw: new Array<number>(),
+    shortest: new Array<number>(),
+    live: new Array<number>(),
+    result: new Array<number>()
+  }
   for (let round = 0; round < rounds; round++) {
-    found.raw.push(yield* times(2_000, raw))
+    found.raw.push(yield* times(2_000, BareShell.raw(bare)))
+    found.shortest.push(yield* times(2_000, BareShell.framed(bare)))
     found.live.push(yield* times(2_000, shell.run({ text: "echo hi" }, sinks)))
     found.result.push(yield* times(2_000, shells.exec(id, "echo hi")))
   }
-  return { raw: median(found.raw), live: median(found.live), result: median(found.result) } satisfies Result
+  return {
+    raw: median(found.raw),
+    shortest: median(found.shortest),
+    live: median(found.live),
+    result: median(found.result)
+  } satisfies Result
 })
 
 const sshChannel = ({ folder, port, user }: Sshd.SshServer) =>
@@ -79,7 +81,7 @@ const sshChannel = ({ folder, port, user }: Sshd.SshServer) =>
       }),
       ({ client }) => Effect.sync(() => client.end())
     ),
-    ({ stream }): Channel => ({ stdout: stream, stdin: stream })
+    ({ stream }): BareShell.Channel => ({ stdout: stream, stdin: stream })
   )
 
 const dockerChannel = ({ settings }: Dockerd.Docker, container: string) =>

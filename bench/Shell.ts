@@ -1,17 +1,19 @@
 /** Measures live shells: a command against the raw pipe and against a process per command, and a large output within a budget. */
 import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { Effect, Layer } from "effect"
 import { runShell } from "../packages/core/src/child/ShellProcess.ts"
 import { none } from "../packages/shell/src/record/ShellRecord.ts"
 import * as LiveShell from "../packages/shell/src/session/LiveShell.ts"
 import * as Shells from "../packages/shell/src/Shells.ts"
 import * as LocalTransport from "../packages/shell/src/transport/LocalTransport.ts"
+import * as BareShell from "./BareShell.ts"
 import { median } from "./Figures.ts"
 
 export interface Result {
   /** Milliseconds of one `echo hi`, medians. */
   readonly raw: number
+  /** The shortest frame with an exit code. */
+  readonly shortest: number
   /** A live shell's bytes and exit code. */
   readonly live: number
   /** Its result: redacted, within a budget. */
@@ -34,18 +36,9 @@ export const times = (count: number, one: Effect.Effect<unknown, unknown>) =>
     return median(found)
   })
 
-/** Text to a bash and its answer, without a frame. */
-const rawPipe = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => spawn("bash", ["--noprofile", "--norc"], { stdio: ["pipe", "pipe", "inherit"] })),
-    (child) => Effect.sync(() => child.kill("SIGKILL"))
-  ),
-  (child) =>
-    Effect.promise(() => {
-      const answer = once(child.stdout, "data")
-      child.stdin.write("echo hi\n")
-      return answer
-    })
+const rawPipe = Effect.acquireRelease(
+  Effect.sync(() => spawn("bash", ["--noprofile", "--norc"], { stdio: ["pipe", "pipe", "inherit"] })),
+  (child) => Effect.sync(() => child.kill("SIGKILL"))
 )
 
 const oneProcess = Effect.scoped(
@@ -56,18 +49,20 @@ const sinks = { stdout: () => undefined, stderr: () => undefined }
 
 export const measure = (rounds: number, megabytes: number): Promise<Result> =>
   Effect.gen(function* () {
-    const raw = yield* rawPipe
+    const pipe = yield* rawPipe
     const shell = yield* LiveShell.open(LocalTransport.make(), { cwd: "/tmp", late: () => undefined })
     const shells = yield* Shells.Shells
     const id = yield* shells.create({ target: { transport: "local", cwd: "/tmp" } })
     const found = {
       raw: new Array<number>(),
+      shortest: new Array<number>(),
       live: new Array<number>(),
       result: new Array<number>(),
       process: new Array<number>()
     }
     for (let round = 0; round < rounds; round++) {
-      found.raw.push(yield* times(2_000, raw))
+      found.raw.push(yield* times(2_000, BareShell.raw(pipe)))
+      found.shortest.push(yield* times(2_000, BareShell.framed(pipe)))
       found.live.push(yield* times(2_000, shell.run({ text: "echo hi" }, sinks)))
       found.result.push(yield* times(2_000, shells.exec(id, "echo hi")))
       found.process.push(yield* times(50, oneProcess))
@@ -85,6 +80,7 @@ export const measure = (rounds: number, megabytes: number): Promise<Result> =>
     clearInterval(watch)
     return {
       raw: median(found.raw),
+      shortest: median(found.shortest),
       live: median(found.live),
       result: median(found.result),
       process: median(found.process),

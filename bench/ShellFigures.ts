@@ -5,8 +5,14 @@ import { atMost, type Options } from "./Options.ts"
 import * as RemoteShells from "./RemoteShells.ts"
 import * as Shell from "./Shell.ts"
 
-const echo = (place: string, bar: number, { live, raw, result }: RemoteShells.Result): ReadonlyArray<Figure> => [
+const echo = (
+  place: string,
+  bar: number,
+  { live, raw, result, shortest }: RemoteShells.Result
+): ReadonlyArray<Figure> => [
   { name: `echo hi${place}, raw`, value: raw, unit: "ms", note: "text to bash and its answer, no frame" },
+  { name: `echo hi${place}, shortest frame`, value: shortest, unit: "ms", note: "with exit code and folder" },
+  { name: `echo hi${place}, shortest frame against raw`, value: shortest / raw, unit: "x" },
   { name: `echo hi${place}, a live shell's bytes and code`, value: live, unit: "ms" },
   { name: `echo hi${place}, Shells.exec`, value: result, unit: "ms" },
   { name: `echo hi${place}, against raw`, value: result / raw, unit: "x", bar: atMost(bar) }
