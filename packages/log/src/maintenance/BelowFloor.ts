@@ -61,7 +61,7 @@ const checkEvents = (
   return problems
 }
 
-/** What is known of a removed event. */
+/** The marks of a removed event: it is in a block; something refers to it. */
 const [held, needed] = [1, 2]
 
 /**

@@ -14,7 +14,7 @@ const tokenLength = 22
 
 /** At least 128 random bits. Many are drawn at once: a call of the random source costs more than a token. */
 export const makeToken = (): string => {
-  // The first character is no dash: a token begins formats and arguments.
+  // Without dashes: a token begins formats and arguments, where a dash would begin an option.
   if (pool.length < tokenLength) pool = randomBytes(4_096).toString("base64url").replaceAll("-", ".")
   const token = pool.slice(0, tokenLength)
   pool = pool.slice(tokenLength)
