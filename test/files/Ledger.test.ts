@@ -2,12 +2,16 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { processUid } from "../../packages/files/src/disk/FileCalls.ts"
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
+import { modesOf } from "../../packages/files/src/layout/Modes.ts"
 import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import * as LedgerFile from "../../packages/files/src/record/LedgerFile.ts"
 import type * as Records from "../../packages/files/src/record/Records.ts"
+import { leaveCopies, secret } from "../log/support/Copies.ts"
+import { tracesIn } from "../log/support/Traces.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
 const open = (root: string) => Ledger.make(SafeFiles.make({ root }))
@@ -132,5 +136,18 @@ it.scoped("FI-61: a link in place of the record or of its folder is refused, and
     assert.strictEqual(refused._tag, "RootUnusable")
     assert.include(refused.message, "symbolic link")
     assert.isFalse(existsSync(join(outside, "ledger.sqlite")))
+  })
+)
+
+it.scoped("ST-39: an opened record has no copies of deleted rows in unused bytes of its pages", () =>
+  Effect.gen(function* () {
+    const root = yield* temporaryFolder
+    const { filename } = yield* Effect.scoped(LedgerFile.open(SafeFiles.make({ root }), modesOf()))
+    const db = new Sqlite(filename)
+    leaveCopies(db)
+    db.close()
+    assert.isNotEmpty(tracesIn(root, secret))
+    yield* open(root)
+    assert.deepStrictEqual(tracesIn(root, secret), {})
   })
 )

@@ -11,6 +11,7 @@ import { searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, created, message, session } from "../support/Logs.ts"
 import { begun, pruned } from "../support/Pruning.ts"
+import { leaveCopies, secret } from "../log/support/Copies.ts"
 import { plant, tracesIn } from "../log/support/Traces.ts"
 import { memorySearch, places, searchAt } from "./support/Searching.ts"
 
@@ -62,6 +63,24 @@ it.scopedLive("SE-20: a process without search erases the session too, one remov
       Effect.map(places("drummer"), ({ length }) => assert.strictEqual(length, 1)),
       searchAt(filename)
     )
+  })
+)
+
+it.scopedLive("SE-20: copies in unused bytes of the index's pages are overwritten too", () =>
+  Effect.gen(function* () {
+    const [filename, id] = [yield* temporaryDatabase, session()]
+    const folder = join(filename, "..")
+    yield* Effect.gen(function* () {
+      const [log, search] = [yield* EventLog, yield* Search]
+      yield* log.append(id, [created, admitted(message(), word)])
+      yield* search.update()
+      const index = new Sqlite(searchPath(filename))
+      leaveCopies(index)
+      index.close()
+      assert.isNotEmpty(tracesIn(folder, secret))
+      yield* log.remove(id)
+      assert.deepStrictEqual(tracesIn(folder, secret), {})
+    }).pipe(Effect.provide(searchAt(filename)))
   })
 )
 

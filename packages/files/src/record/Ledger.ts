@@ -82,6 +82,6 @@ export const make = Effect.fn("Ledger.make")(function* (
             )
           ),
     forget: (id) =>
-      Effect.asVoid(run(Effect.zipRight(immediately(sql)(Rows.forget(sql, id)), LedgerFile.truncateLog(sql))))
+      Effect.asVoid(run(Effect.zipRight(immediately(sql)(Rows.forget(sql, id)), LedgerFile.erase(sql, filename))))
   }
 })

@@ -8,6 +8,7 @@ import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
 import { immediately } from "@daybook/log/storage/Database"
+import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
@@ -55,10 +56,11 @@ class NotOurs {
 const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
-/** Empties the write-ahead log. Only this connection uses the file. */
-export const truncateLog = (sql: SqliteClient.SqliteClient) => sql`PRAGMA wal_checkpoint(TRUNCATE)`
+/** Erases what was deleted from the write-ahead log and from unused bytes of pages. Only this connection uses the file. */
+export const erase = (sql: SqliteClient.SqliteClient, filename: string) =>
+  Effect.zipRight(sql`PRAGMA wal_checkpoint(TRUNCATE)`, UnusedBytes.overwrite(sql, filename))
 
-const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
+const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient, filename: string) {
   // A second exporter fails immediately.
   yield* sql`PRAGMA busy_timeout = 0`
   yield* sql`PRAGMA locking_mode = EXCLUSIVE`
@@ -76,7 +78,7 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient) {
   // A write takes the lock.
   yield* sql`UPDATE cursor SET one = 1`
   // A process that was killed may have left a removed session in it.
-  yield* truncateLog(sql)
+  yield* erase(sql, filename)
 })
 
 /** Opens the connection and takes its lock; undefined, with the connection closed, if the file must be kept aside. */
@@ -87,7 +89,7 @@ const connect = (
   Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
     const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
-      Effect.tap(prepare),
+      Effect.tap((opened) => prepare(opened, filename)),
       // The driver throws if it cannot open a file or prepare a statement.
       Effect.catchAllDefect((defect) => Effect.fail(defect)),
       Effect.provideService(Scope.Scope, scope),

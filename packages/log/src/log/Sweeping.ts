@@ -8,6 +8,8 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Clock, Effect, type Scope } from "effect"
 import { eraseBeside } from "../storage/SearchErasure.ts"
+import { fileOf } from "../storage/SearchFile.ts"
+import * as UnusedBytes from "../storage/UnusedBytes.ts"
 import { continueRemoval } from "./Removals.ts"
 
 /** The time between two attempts while a reader is open. */
@@ -35,6 +37,8 @@ const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlE
     )
     const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
     if (checkpoint?.busy !== 0 || !erased) return false
+    const file = yield* fileOf(sql)
+    if (file !== "" && !(yield* UnusedBytes.overwriteShared(sql, file))) return false
     yield* sql`UPDATE session_removal SET swept = 1 WHERE swept = 0 AND number <= ${latest}`
     return true
   })

@@ -8,6 +8,7 @@ import { Clock, Effect, Option } from "effect"
 import { type DatabaseError, directly, immediately, retryBusy } from "./Database.ts"
 import { discard, fileOf, openExisting, searchPath } from "./SearchFile.ts"
 import { reasonOf } from "./StorageReason.ts"
+import * as UnusedBytes from "./UnusedBytes.ts"
 
 /** Documents that one transaction deletes. */
 const stepDocuments = 500
@@ -73,11 +74,10 @@ export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, inde
   yield* retryBusy(index`DELETE FROM session WHERE session IN (SELECT value FROM json_each(${JSON.stringify(gone)}))`)
 })
 
-/** Truncates the write-ahead log of the index. Returns whether no reader prevented it. */
-const truncated = (index: SqlClient.SqlClient) =>
-  Effect.map(
-    index<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`,
-    ([checkpoint]) => checkpoint?.busy === 0
+/** Truncates the write-ahead log of the index, and overwrites unused bytes. Returns whether no reader prevented it. */
+const overwritten = (index: SqlClient.SqlClient, path: string) =>
+  Effect.flatMap(index<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`, ([checkpoint]) =>
+    checkpoint?.busy === 0 ? UnusedBytes.overwriteShared(index, path) : Effect.succeed(false)
   )
 
 /**
@@ -88,12 +88,13 @@ export const eraseBeside = (log: SqlClient.SqlClient): Effect.Effect<boolean, Sq
   Effect.gen(function* () {
     const file = yield* fileOf(log)
     if (file === "") return true
-    const index = yield* openExisting(searchPath(file))
+    const path = searchPath(file)
+    const index = yield* openExisting(path)
     if (Option.isNone(index)) return true
     return yield* Effect.catchIf(
-      Effect.zipRight(erase(log, index.value), truncated(index.value)),
+      Effect.zipRight(erase(log, index.value), overwritten(index.value, path)),
       // A damaged index is deleted as a whole; the next update builds it again.
       (error) => reasonOf(error) === "corrupt",
-      () => Effect.as(discard(searchPath(file)), true)
+      () => Effect.as(discard(path), true)
     )
   }).pipe(Effect.scoped)

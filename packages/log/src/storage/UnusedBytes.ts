@@ -1,0 +1,208 @@
+/**
+ * Overwrites the unused bytes of a database's pages. `secure_delete` overwrites what a statement deletes, but not what SQLite
+ * leaves behind when it moves rows between pages: a copy can stay on the old page, between its pointers and its cells,
+ * and outlives the row. No statement reaches those bytes, and a VACUUM would block every writer. Spec: LG-64; the file
+ * format: https://sqlite.org/fileformat2.html.
+ *
+ * Readers ignore unused bytes. They are written only while this connection holds the write lock and the write-ahead log is
+ * empty: nobody else writes the page, and no newer version of it exists.
+ */
+import { fstatSync, fsync, openSync, read, readSync, statSync, writeSync } from "node:fs"
+import { isMainThread } from "node:worker_threads"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import * as SqlError from "@effect/sql/SqlError"
+import { Effect } from "effect"
+import { immediately, retryBusy } from "./Database.ts"
+
+/** How a database's file is divided into pages. */
+export interface Layout {
+  readonly pageSize: number
+  /** Bytes of a page without those that are reserved at its end. */
+  readonly usable: number
+  /** Whether some pages map the others, for `auto_vacuum`. */
+  readonly mapped: boolean
+}
+
+/** Reads the first 100 bytes of a database. */
+export const layoutOf = (header: Buffer): Layout => {
+  const size = header.readUInt16BE(16)
+  const pageSize = size === 1 ? 65_536 : size
+  return { pageSize, usable: pageSize - header.readUInt8(20), mapped: header.readUInt32BE(52) > 0 }
+}
+
+/** The place of SQLite's locks: the page there is never used. */
+const lockByte = 0x4000_0000
+
+/** Whether a page, numbered from 1, maps other pages. */
+export const isMap = (page: number, { mapped, pageSize, usable }: Layout): boolean => {
+  if (!mapped || page < 2) return false
+  const every = Math.floor(usable / 5) + 1
+  const map = Math.floor((page - 2) / every) * every + 2
+  return page === (map === lockByte / pageSize + 1 ? map + 1 : map)
+}
+
+/** The first byte of a page of a tree, with the length of the page's header. An overflow page starts with a page number. */
+const headerLengths: ReadonlyMap<number, number> = new Map([
+  [2, 12],
+  [5, 12],
+  [10, 8],
+  [13, 8]
+])
+
+/** From this page number on, the first byte of an overflow page could be that of a tree's page. */
+const mostPages = 2 ** 25
+
+/**
+ * The unused bytes of a page, as the offsets of the first one and of the one after the last. Undefined if the page is no
+ * page of a tree, or not a valid one.
+ */
+export const unusedIn = (page: Buffer, usable: number): readonly [number, number] | undefined => {
+  const header = headerLengths.get(page.readUInt8(0))
+  if (header === undefined) return undefined
+  const [free, cells, start] = [page.readUInt16BE(1), page.readUInt16BE(3), page.readUInt16BE(5) || 65_536]
+  const end = header + 2 * cells
+  if (end > start || start > usable || (free !== 0 && free < start)) return undefined
+  for (let at = header; at < end; at += 2) {
+    const cell = page.readUInt16BE(at)
+    if (cell < start || cell > usable - 4) return undefined
+  }
+  return [end, start]
+}
+
+const zeros = Buffer.alloc(65_536)
+
+/** Unused bytes of a page that are not zero. */
+const leftIn = (page: Buffer, usable: number) => {
+  const unused = unusedIn(page, usable)
+  return unused === undefined || page.compare(zeros, 0, unused[1] - unused[0], unused[0], unused[1]) === 0
+    ? undefined
+    : unused
+}
+
+type Opened = { readonly file: number; readonly identity: string }
+
+const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev}:${ino}`
+
+/**
+ * Descriptors that stay open until the process ends: to close one would release the locks that this process's connections
+ * hold on the file (POSIX).
+ */
+const opened = new Map<string, Opened>()
+
+const descriptorOf = (filename: string): number => {
+  const known = opened.get(filename)
+  if (known !== undefined && known.identity === identity(statSync(filename))) return known.file
+  const file = openSync(filename, "r+")
+  opened.set(filename, { file, identity: identity(fstatSync(file)) })
+  return file
+}
+
+const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "the pages could not be read or written" })
+
+const onDisk = (run: (done: (error: Error | null) => void) => void) =>
+  Effect.async<void, SqlError.SqlError>((resume) =>
+    run((error) => resume(error === null ? Effect.void : Effect.fail(failed(error))))
+  )
+
+/** Pages of one read. Those with something left are overwritten in one transaction. */
+const pagesAtOnce = 256
+
+interface Whole {
+  readonly layout: Layout
+  readonly pages: number
+}
+
+/** Reads some pages. Returns the numbers of those with something left in them, and the page to continue from. */
+const find = Effect.fnUntraced(function* (file: number, { layout, pages }: Whole, from: number) {
+  const { pageSize, usable } = layout
+  const bytes = Buffer.allocUnsafe(pagesAtOnce * pageSize)
+  yield* onDisk((done) => read(file, bytes, 0, bytes.length, (from - 1) * pageSize, done))
+  const found: Array<number> = []
+  const next = Math.min(from + pagesAtOnce, pages + 1)
+  for (let page = from; page < next; page++) {
+    const at = (page - from) * pageSize
+    // The first page begins with the file's header, and holds the schema.
+    if (page > 1 && !isMap(page, layout) && leftIn(bytes.subarray(at, at + pageSize), usable) !== undefined)
+      found.push(page)
+  }
+  return { found, next }
+})
+
+const isEmpty = (path: string) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+
+/** Overwrites synchronously: the process cannot lose the lock in between. */
+const overwritePages = (file: number, { pageSize, usable }: Layout, pages: ReadonlyArray<number>) => {
+  const bytes = Buffer.allocUnsafe(pageSize)
+  for (const page of pages) {
+    const at = (page - 1) * pageSize
+    const left = readSync(file, bytes, 0, pageSize, at) === pageSize ? leftIn(bytes, usable) : undefined
+    if (left !== undefined) writeSync(file, zeros, 0, left[1] - left[0], at + left[0])
+  }
+}
+
+/** Attempts to get the lock while the write-ahead log is empty: other processes may write in between. */
+const attempts = 20
+
+/** Makes all connections forget the pages that they have read: this one at once, the others because of the commit. */
+const forgetPages = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  yield* sql`PRAGMA shrink_memory`
+  const [row] = yield* sql<{ readonly user_version: number }>`PRAGMA user_version`
+  yield* sql.unsafe(`PRAGMA user_version = ${row?.user_version ?? 0}`)
+})
+
+/** Overwrites pages in one transaction. Returns whether it could: not while a reader needs the write-ahead log. */
+const overwriteStep = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  filename: string,
+  work: Effect.Effect<void, SqlError.SqlError>
+) {
+  const overwritten = Effect.suspend(() =>
+    isEmpty(`${filename}-wal`) ? Effect.as(Effect.zipRight(work, forgetPages(sql)), true) : Effect.succeed(false)
+  )
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
+    if (checkpoint?.busy !== 0) return false
+    if (yield* retryBusy(immediately(sql)(overwritten))) return true
+  }
+  return false
+})
+
+/** Opens the file beside SQLite. Undefined if it has so many pages that their kinds cannot be told apart. */
+const openWhole = Effect.fnUntraced(function* (filename: string) {
+  const file = yield* Effect.try({ try: () => descriptorOf(filename), catch: failed })
+  const header = Buffer.alloc(100)
+  yield* onDisk((done) => read(file, header, 0, header.length, 0, done))
+  const layout = layoutOf(header)
+  const pages = Math.floor(fstatSync(file).size / layout.pageSize)
+  return pages < mostPages ? { file, whole: { layout, pages } } : undefined
+})
+
+/**
+ * Overwrites the unused bytes of all pages of a client's database. It reads the whole file, beside other work, and writes
+ * in short transactions. Returns whether nothing is left; false while a reader or busy writers prevent it.
+ *
+ * Keeps a descriptor of the file. In a worker thread Node closes it when the thread ends, and the system releases the locks
+ * of the whole process on that file: no other thread may have opened it.
+ */
+export const overwrite = (sql: SqlClient.SqlClient, filename: string): Effect.Effect<boolean, SqlError.SqlError> =>
+  Effect.gen(function* () {
+    const open = yield* openWhole(filename)
+    if (open === undefined) return true
+    const { file, whole } = open
+    for (let from = 1; from <= whole.pages;) {
+      const { found, next } = yield* find(file, whole, from)
+      const step = Effect.zipRight(
+        Effect.try({ try: () => overwritePages(file, whole.layout, found), catch: failed }),
+        onDisk((done) => fsync(file, done))
+      )
+      if (found.length > 0 && !(yield* overwriteStep(sql, filename, step))) return false
+      from = next
+    }
+    return true
+  })
+
+/** The same for a database that several threads may use: a worker thread leaves it to the next process that erases. */
+export const overwriteShared = (
+  sql: SqlClient.SqlClient,
+  filename: string
+): Effect.Effect<boolean, SqlError.SqlError> => (isMainThread ? overwrite(sql, filename) : Effect.succeed(true))
