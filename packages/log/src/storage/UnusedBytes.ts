@@ -167,7 +167,7 @@ const overwriteStep = Effect.fnUntraced(function* (
   return false
 })
 
-/** Opens the file beside SQLite. Undefined if it has so many pages that their kinds cannot be told apart. */
+/** Opens the file beside SQLite. Undefined if it has too many pages for `headerLengths`. */
 const openWhole = Effect.fnUntraced(function* (filename: string) {
   const file = yield* Effect.try({ try: () => descriptorOf(filename), catch: failed })
   const header = Buffer.alloc(100)
