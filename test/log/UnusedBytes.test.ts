@@ -3,7 +3,7 @@
  * rows in its pages; every byte of the file is searched. The property fills the unused bytes instead, so that a wrong place
  * would damage rows.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
@@ -120,6 +120,20 @@ it.scoped("LG-64: nothing is overwritten while another connection holds the writ
     const before = traces()
     assert.isFalse(yield* overwrite(sql, filename))
     assert.strictEqual(traces(), before)
+  })
+)
+
+it.scoped("LG-64: a file that has replaced the database is not changed", () =>
+  Effect.gen(function* () {
+    const { filename, sql } = yield* planted
+    const another = `${filename}.another`
+    const db = new Sqlite(another)
+    leaveCopies(db)
+    db.close()
+    renameSync(another, filename)
+    const before = readFileSync(filename)
+    assert.isFalse(yield* overwrite(sql, filename))
+    assert.isTrue(readFileSync(filename).equals(before))
   })
 )
 

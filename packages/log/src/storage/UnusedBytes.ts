@@ -79,21 +79,19 @@ const leftIn = (page: Buffer, usable: number) => {
     : unused
 }
 
-type Opened = { readonly file: number; readonly identity: string }
-
 const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev}:${ino}`
 
 /**
  * Descriptors that stay open until the process ends: to close one would release the locks that this process's connections
  * hold on the file (POSIX).
  */
-const opened = new Map<string, Opened>()
+const descriptors = new Map<string, { readonly file: number; readonly identity: string }>()
 
 const descriptorOf = (filename: string): number => {
-  const known = opened.get(filename)
+  const known = descriptors.get(filename)
   if (known !== undefined && known.identity === identity(statSync(filename))) return known.file
   const file = openSync(filename, "r+")
-  opened.set(filename, { file, identity: identity(fstatSync(file)) })
+  descriptors.set(filename, { file, identity: identity(fstatSync(file)) })
   return file
 }
 
@@ -104,28 +102,29 @@ const onDisk = (run: (done: (error: Error | null) => void) => void) =>
     run((error) => resume(error === null ? Effect.void : Effect.fail(failed(error))))
   )
 
-/** Pages of one read. Those with something left are overwritten in one transaction. */
-const pagesAtOnce = 256
+/** Pages of one read, and the most that are found before they are overwritten in one transaction. */
+const [pagesAtOnce, mostFound] = [256, 512]
 
-interface Whole {
+interface Opened {
+  readonly file: number
+  readonly filename: string
   readonly layout: Layout
   readonly pages: number
 }
 
-/** Reads some pages. Returns the numbers of those with something left in them, and the page to continue from. */
-const find = Effect.fnUntraced(function* (file: number, { layout, pages }: Whole, from: number) {
+/** Reads some pages. Returns the numbers of those with something left in them. */
+const find = Effect.fnUntraced(function* ({ file, layout, pages }: Opened, from: number) {
   const { pageSize, usable } = layout
   const bytes = Buffer.allocUnsafe(pagesAtOnce * pageSize)
   yield* onDisk((done) => read(file, bytes, 0, bytes.length, (from - 1) * pageSize, done))
   const found: Array<number> = []
-  const next = Math.min(from + pagesAtOnce, pages + 1)
-  for (let page = from; page < next; page++) {
+  for (let page = from; page < from + pagesAtOnce && page <= pages; page++) {
     const at = (page - from) * pageSize
     // The first page begins with the file's header, and holds the schema.
     if (page > 1 && !isMap(page, layout) && leftIn(bytes.subarray(at, at + pageSize), usable) !== undefined)
       found.push(page)
   }
-  return { found, next }
+  return found
 })
 
 const isEmpty = (path: string) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
@@ -150,15 +149,33 @@ const forgetPages = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   yield* sql.unsafe(`PRAGMA user_version = ${row?.user_version ?? 0}`)
 })
 
+/** Whether the file at the path is still that of the connection: their numbers of pages and of changed schemas agree. */
+const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: number) {
+  const [row] = yield* sql<{ readonly pages: number; readonly free: number; readonly schema: number }>`
+    SELECT page_count AS pages, freelist_count AS free, schema_version AS schema
+    FROM pragma_page_count, pragma_freelist_count, pragma_schema_version`
+  const header = Buffer.alloc(100)
+  readSync(file, header, 0, header.length, 0)
+  return (
+    row?.pages === header.readUInt32BE(28) &&
+    row.free === header.readUInt32BE(36) &&
+    row.schema === header.readUInt32BE(40)
+  )
+})
+
 /** Overwrites pages in one transaction. Returns whether it could: not while a reader needs the write-ahead log. */
 const overwriteStep = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  filename: string,
-  work: Effect.Effect<void, SqlError.SqlError>
+  { file, filename, layout }: Opened,
+  pages: ReadonlyArray<number>
 ) {
-  const overwritten = Effect.suspend(() =>
-    isEmpty(`${filename}-wal`) ? Effect.as(Effect.zipRight(work, forgetPages(sql)), true) : Effect.succeed(false)
-  )
+  const overwritten = Effect.gen(function* () {
+    if (!isEmpty(`${filename}-wal`) || !(yield* isSame(sql, file))) return false
+    yield* Effect.try({ try: () => overwritePages(file, layout, pages), catch: failed })
+    yield* onDisk((done) => fsync(file, done))
+    yield* forgetPages(sql)
+    return true
+  })
   for (let attempt = 0; attempt < attempts; attempt++) {
     const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
     if (checkpoint?.busy !== 0) return false
@@ -168,13 +185,14 @@ const overwriteStep = Effect.fnUntraced(function* (
 })
 
 /** Opens the file beside SQLite. Undefined if it has too many pages for `headerLengths`. */
-const openWhole = Effect.fnUntraced(function* (filename: string) {
+const openBeside = Effect.fnUntraced(function* (filename: string) {
   const file = yield* Effect.try({ try: () => descriptorOf(filename), catch: failed })
   const header = Buffer.alloc(100)
   yield* onDisk((done) => read(file, header, 0, header.length, 0, done))
   const layout = layoutOf(header)
   const pages = Math.floor(fstatSync(file).size / layout.pageSize)
-  return pages < mostPages ? { file, whole: { layout, pages } } : undefined
+  const opened: Opened = { file, filename, layout, pages }
+  return pages < mostPages ? opened : undefined
 })
 
 /**
@@ -186,17 +204,15 @@ const openWhole = Effect.fnUntraced(function* (filename: string) {
  */
 export const overwrite = (sql: SqlClient.SqlClient, filename: string): Effect.Effect<boolean, SqlError.SqlError> =>
   Effect.gen(function* () {
-    const open = yield* openWhole(filename)
-    if (open === undefined) return true
-    const { file, whole } = open
-    for (let from = 1; from <= whole.pages;) {
-      const { found, next } = yield* find(file, whole, from)
-      const step = Effect.zipRight(
-        Effect.try({ try: () => overwritePages(file, whole.layout, found), catch: failed }),
-        onDisk((done) => fsync(file, done))
-      )
-      if (found.length > 0 && !(yield* overwriteStep(sql, filename, step))) return false
-      from = next
+    const opened = yield* openBeside(filename)
+    if (opened === undefined) return true
+    let found: Array<number> = []
+    for (let from = 1; from <= opened.pages; from += pagesAtOnce) {
+      found.push(...(yield* find(opened, from)))
+      const isLast = from + pagesAtOnce > opened.pages
+      if (found.length < mostFound && !(isLast && found.length > 0)) continue
+      if (!(yield* overwriteStep(sql, opened, found))) return false
+      found = []
     }
     return true
   })
