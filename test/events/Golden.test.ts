@@ -16,7 +16,7 @@ import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { tableNames } from "../../packages/log/src/projection/Tables.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
-import { directly } from "../../packages/log/src/storage/Database.ts"
+import { directly } from "../../packages/log/src/storage/Transaction.ts"
 import { memoryLog } from "../support/Database.ts"
 import { projected, readAll } from "../support/Logs.ts"
 import { readModels } from "../support/ReadModels.ts"

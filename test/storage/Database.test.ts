@@ -8,6 +8,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
+import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
@@ -56,7 +57,7 @@ it.scopedLive("ST-2: the reading connection reads while a write transaction is o
       Effect.gen(function* () {
         const [log, sql, read, id] = [yield* EventLog, yield* SqlClient.SqlClient, yield* Database.ReadSql, session()]
         yield* begin(id)
-        const seen = yield* Database.immediately(sql)(
+        const seen = yield* Transaction.immediately(sql)(
           Effect.zipRight(sql`UPDATE session SET title = 'not yet'`, Effect.exit(log.read({ sessionID: id })))
         )
         assert.isTrue(Exit.isSuccess(seen))
@@ -75,7 +76,9 @@ it.scopedLive("ST-4: a write transaction takes the write lock at its start", () 
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const other = new Sqlite(filename, { timeout: 0 })
-        const busy = yield* Database.immediately(sql)(Effect.sync(() => attempt(() => other.exec("BEGIN IMMEDIATE"))))
+        const busy = yield* Transaction.immediately(sql)(
+          Effect.sync(() => attempt(() => other.exec("BEGIN IMMEDIATE")))
+        )
         assert.strictEqual(busy, "SQLITE_BUSY")
         assert.strictEqual(
           attempt(() => other.exec("BEGIN IMMEDIATE; ROLLBACK")),

@@ -7,6 +7,7 @@ import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
+import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { fileLog, logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
@@ -16,7 +17,7 @@ import { smallDisk } from "../support/SmallDisk.ts"
 
 const faulty = Layer.unwrapScoped(Effect.map(temporaryDatabase, (filename) => faultyLog(filename)))
 
-const kinds = { immediately: Database.immediately, snapshot: Database.snapshot }
+const kinds = { immediately: Transaction.immediately, snapshot: Transaction.snapshot }
 
 it.layer(faulty)("transactions", (it) => {
   for (const [kind, transaction] of Object.entries(kinds)) {
@@ -62,11 +63,11 @@ it.layer(faulty)("transactions", (it) => {
       const [sql, id] = [yield* SqlClient.SqlClient, session()]
       yield* begin(id)
       const title = (text: string) => sql`UPDATE session SET title = ${text} WHERE id = ${id}`
-      yield* Database.immediately(sql)(
+      yield* Transaction.immediately(sql)(
         Effect.gen(function* () {
           yield* title("outer")
-          yield* Effect.ignore(Database.immediately(sql)(Effect.zipRight(title("inner"), Effect.fail("no"))))
-          yield* Database.immediately(sql)(sql`UPDATE session SET agent = 'kept' WHERE id = ${id}`)
+          yield* Effect.ignore(Transaction.immediately(sql)(Effect.zipRight(title("inner"), Effect.fail("no"))))
+          yield* Transaction.immediately(sql)(sql`UPDATE session SET agent = 'kept' WHERE id = ${id}`)
         })
       )
       assert.deepStrictEqual(yield* sql`SELECT title, agent FROM session WHERE id = ${id}`, [
@@ -80,7 +81,7 @@ it.layer(faulty)("transactions", (it) => {
       const [sql, faults, id] = [yield* SqlClient.SqlClient, yield* Faults, session()]
       yield* begin(id)
       faults.fails = (_, text) => text.startsWith("ROLLBACK TO")
-      const work = Database.immediately(sql)(
+      const work = Transaction.immediately(sql)(
         Effect.zipRight(sql`UPDATE session SET title = 'lost' WHERE id = ${id}`, Effect.fail("no" as const))
       )
       const caught = Effect.catchIf(
@@ -88,7 +89,7 @@ it.layer(faulty)("transactions", (it) => {
         (error) => error === "no",
         () => Effect.succeed([])
       )
-      const outcome = yield* Effect.flip(Database.immediately(sql)(caught))
+      const outcome = yield* Effect.flip(Transaction.immediately(sql)(caught))
       faults.fails = () => false
       assert.instanceOf(outcome, SqlError.SqlError)
       assert.deepStrictEqual(yield* sql`SELECT title FROM session WHERE id = ${id}`, [{ title: null }])

@@ -12,6 +12,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlEventLog from "../../packages/log/src/log/SqlEventLog.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
+import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
 
 export type Command =
   | { readonly do: "open" }
@@ -73,7 +74,7 @@ const obey = (command: Command) =>
       }
       case "hold": {
         const sql = yield* SqlClient.SqlClient
-        yield* Database.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
+        yield* Transaction.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
         return yield* say({ is: "released" })
       }
       case "start":

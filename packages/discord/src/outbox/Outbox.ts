@@ -5,7 +5,7 @@
  */
 import type * as SqlError from "@effect/sql/SqlError"
 import { Context, Effect, Layer, Schema } from "effect"
-import { immediately } from "@daybook/log/storage/Database"
+import { immediately } from "@daybook/log/storage/Transaction"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { threadOf } from "../domain/Names.ts"
 import { nonceOf, type PostKey } from "../post/Nonce.ts"

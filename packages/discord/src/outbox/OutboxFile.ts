@@ -7,7 +7,7 @@ import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { Effect, Predicate, Schema, type Scope } from "effect"
-import { immediately } from "@daybook/log/storage/Database"
+import { immediately } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
 
 /** The outbox cannot be read or written. */

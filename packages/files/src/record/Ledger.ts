@@ -4,7 +4,7 @@
  */
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, type Scope } from "effect"
-import { immediately } from "@daybook/log/storage/Database"
+import { immediately } from "@daybook/log/storage/Transaction"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, type RootBusy, type RootUnusable } from "../layout/Errors.ts"
 import { type Modes, modesOf } from "../layout/Modes.ts"

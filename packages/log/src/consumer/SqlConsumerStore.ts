@@ -7,7 +7,8 @@ import { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { ofSession, unavailable } from "../log/EventRow.ts"
 import { OwnTransaction } from "../log/OwnTransaction.ts"
-import { immediately, ReadSql, retryBusy } from "../storage/Database.ts"
+import { ReadSql } from "../storage/Database.ts"
+import { immediately, retryBusy } from "../storage/Transaction.ts"
 import {
   type Claim,
   type ClaimOptions,

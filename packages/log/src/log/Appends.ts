@@ -14,7 +14,7 @@ import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { directly, immediately } from "../storage/Database.ts"
+import { directly, immediately } from "../storage/Transaction.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { checksumOf } from "./Checksum.ts"
 import {

@@ -7,7 +7,7 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import { Channel, Chunk, Clock, Effect, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { retryBusy } from "../storage/Database.ts"
+import { retryBusy } from "../storage/Transaction.ts"
 import * as Metrics from "../support/Metrics.ts"
 import {
   CursorAhead,

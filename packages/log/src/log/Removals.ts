@@ -7,7 +7,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
-import { immediately, retryBusy } from "../storage/Database.ts"
+import { immediately, retryBusy } from "../storage/Transaction.ts"
 import type { LogUnavailable, Removal } from "./EventLog.ts"
 import { pageSize, unavailable } from "./EventRow.ts"
 

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { Parameters, Statements } from "../storage/Connection.ts"
-import { directly } from "../storage/Database.ts"
+import { directly } from "../storage/Transaction.ts"
 import { type CommitHook, CommitHookTypeId } from "./EventLog.ts"
 
 /** Runs on the append's transaction, with the events that the append stores. */

@@ -15,7 +15,7 @@ import { project } from "../projection/Projection.ts"
 import { write } from "../projection/SqlTables.ts"
 import { type TableName, tables } from "../projection/Tables.ts"
 import { selectBase } from "../retention/Prune.ts"
-import { directly, immediately, retryBusy } from "../storage/Database.ts"
+import { directly, immediately, retryBusy } from "../storage/Transaction.ts"
 
 /** Errors of a rebuild. The session that fails keeps its rows. */
 export type RebuildError = SessionNotFound | EventUnreadable | EventRefused | LogUnavailable

@@ -5,7 +5,7 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
-import { immediately, retryBusy } from "../storage/Database.ts"
+import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { paced, type Pace } from "./Pace.ts"
 
 /** The database's pages. */

@@ -5,7 +5,8 @@
 import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
-import { directly, open } from "../storage/Database.ts"
+import { open } from "../storage/Database.ts"
+import { directly } from "../storage/Transaction.ts"
 import { joined, separated } from "./Words.ts"
 
 /** Words of a snippet, and its most characters. */

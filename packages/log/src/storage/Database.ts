@@ -1,5 +1,5 @@
 /**
- * Opens the database: pragmas, version check, migrations, write transactions, and the second connection for reads.
+ * Opens the database: pragmas, version check, migrations, and the second connection for reads.
  * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
  */
 import { constants } from "node:fs"
@@ -16,6 +16,7 @@ import { lean } from "./LeanClient.ts"
 import * as Connection from "./Connection.ts"
 import { makePrivate } from "./PrivateFile.ts"
 import { reasonOf, StorageReason } from "./StorageReason.ts"
+import { immediately, isBusy, retryBusy, snapshot } from "./Transaction.ts"
 
 /** The database cannot be used. `reason` says why, the message what to do. Nothing was changed. */
 export class DatabaseError extends Schema.TaggedError<DatabaseError>("@daybook/log/DatabaseError")("DatabaseError", {
@@ -49,159 +50,6 @@ const migrations: Record<string, Effect.Effect<unknown, unknown, SqlClient.SqlCl
 
 /** The newest schema version that this build knows. */
 export const schemaVersion = Object.keys(migrations).length
-
-/** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
-const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
-  Schedule.union(Schedule.spaced("250 millis")),
-  Schedule.jittered,
-  Schedule.upTo("10 seconds")
-)
-
-/** Whether another connection held the lock for too long. */
-export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
-
-/**
- * Retries while the database is busy, for about ten seconds. The first retry is immediate and usually enough; the
- * others follow the schedule.
- */
-export const retryBusy = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.catchIf(effect, isBusy, () => Effect.retry(effect, { schedule: busySchedule, while: isBusy }))
-
-const failedInside = (error: SqlError.SqlError): boolean =>
-  error.cause instanceof Error && error.cause.message.includes("within a transaction")
-
-/**
- * Runs the effect between `begin` and a commit, and rolls back if it fails or is interrupted. Every database failure is
- * typed, including that of the commit: the driver's `withTransaction` turns them into defects, which no retry sees.
- */
-const bracketed =
-  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.scoped(
-        Effect.flatMap(restore(sql.reserve), (connection) => {
-          const run = (statement: string) => connection.executeRaw(statement, [])
-          // After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back.
-          const undo = Effect.ignore(Effect.retry(run("ROLLBACK"), { times: 1 }))
-          // The connection is reserved, so an open transaction is left over from a failed rollback.
-          const start = Effect.catchIf(run(begin), failedInside, () => Effect.zipRight(run("ROLLBACK"), run(begin)))
-          const inside = restore(
-            Effect.provideService(effect, SqlClient.TransactionConnection, [connection, 0] as const)
-          )
-          return Effect.zipRight(
-            start,
-            Effect.matchCauseEffect(inside, {
-              onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
-              onSuccess: (value) =>
-                Effect.as(
-                  Effect.tapErrorCause(run("COMMIT"), () => undo),
-                  value
-                )
-            })
-          )
-        })
-      )
-    )
-
-/**
- * Runs the effect in a savepoint of the current transaction: if it fails, only its own writes are rolled back. If that
- * rollback fails, the error is a `SqlError` and the transaction is lost.
- */
-const nested = <A, E, R>(
-  [connection, depth]: readonly [Effect.Effect.Success<SqlClient.SqlClient["reserve"]>, number],
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError.SqlError, R> =>
-  Effect.uninterruptibleMask((restore) => {
-    const name = `daybook_${depth + 1}`
-    const run = (statement: string) => connection.executeRaw(`${statement} ${name}`, [])
-    const undo = Effect.zipRight(run("ROLLBACK TO"), run("RELEASE"))
-    const inside = restore(
-      Effect.provideService(effect, SqlClient.TransactionConnection, [connection, depth + 1] as const)
-    )
-    return Effect.zipRight(
-      run("SAVEPOINT"),
-      Effect.matchCauseEffect(inside, {
-        onFailure: (cause) => Effect.zipRight(undo, Effect.failCause(cause)),
-        onSuccess: (value) => Effect.as(run("RELEASE"), value)
-      })
-    )
-  })
-
-const transaction =
-  (sql: SqlClient.SqlClient, begin: "BEGIN" | "BEGIN IMMEDIATE") =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
-    Effect.withFiberRuntime(({ currentContext }) => {
-      const around = Context.getOption(currentContext, SqlClient.TransactionConnection)
-      return Option.isSome(around) ? nested(around.value, effect) : bracketed(sql, begin)(effect)
-    })
-
-/**
- * Runs the effect in one write transaction that takes the write lock at its start (`BEGIN IMMEDIATE`): a deferred one
- * cannot upgrade after a second writer's commit. `sql` statements inside join it. Inside another transaction it is a
- * savepoint: if it fails, only its own writes are rolled back.
- */
-export const immediately = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN IMMEDIATE")
-
-/** Runs the reads in one transaction, so that all of them see the same commit. */
-export const snapshot = (sql: SqlClient.SqlClient) => transaction(sql, "BEGIN")
-
-type Reserved = Effect.Effect.Success<SqlClient.SqlClient["reserve"]>
-
-const runOn = <A, E>(
-  connection: Reserved,
-  work: (statements: Connection.Statements) => A,
-  isFailure: ((thrown: unknown) => thrown is E) | undefined
-): Effect.Effect<A, SqlError.SqlError | E> => {
-  const statements = Connection.statementsOf(connection)
-  if (statements === undefined) return Effect.dieMessage("this connection runs no statements directly")
-  try {
-    return Effect.succeed(work(statements))
-  } catch (thrown) {
-    return thrown instanceof SqlError.SqlError || isFailure?.(thrown) === true
-      ? Effect.fail(thrown)
-      : Effect.die(thrown)
-  }
-}
-
-/** Whether synchronous work would run at once: no transaction has reserved the client's connection. */
-export const isFree = (sql: SqlClient.SqlClient): boolean => Connection.connectionOf(sql)?.isReserved() === false
-
-/**
- * Runs synchronous work on the transaction's connection, or on the client's outside a transaction. A group commit runs
- * dozens of statements, and an effect for each costs more than the statement. A failed statement is a typed failure, and
- * so is what `isFailure` recognizes; anything else that the work throws is a defect.
- */
-export const directly = <A, E = never>(
-  sql: SqlClient.SqlClient,
-  work: (statements: Connection.Statements) => A,
-  isFailure?: (thrown: unknown) => thrown is E
-): Effect.Effect<A, SqlError.SqlError | E> =>
-  Effect.withFiberRuntime(({ currentContext }) => {
-    const transaction = Context.getOption(currentContext, SqlClient.TransactionConnection)
-    if (Option.isSome(transaction)) return runOn(transaction.value[0], work, isFailure)
-    const free = Connection.connectionOf(sql)
-    return free !== undefined && !free.isReserved()
-      ? runOn(free, work, isFailure)
-      : Effect.scoped(Effect.flatMap(sql.reserve, (connection) => runOn(connection, work, isFailure)))
-  })
-
-/**
- * Runs synchronous work now, without an effect, if no transaction has reserved the client's connection. None: it has, or a
- * statement failed; `directly` waits, and reports the failure.
- */
-export const atOnce = <A>(
-  sql: SqlClient.SqlClient,
-  work: (statements: Connection.Statements) => A
-): Option.Option<A> => {
-  const connection = Connection.connectionOf(sql)
-  if (connection === undefined || connection.isReserved()) return Option.none()
-  try {
-    return Option.some(work(connection.statements))
-  } catch (thrown) {
-    if (thrown instanceof SqlError.SqlError) return Option.none()
-    throw thrown
-  }
-}
 
 const makeWritable =
   "make it writable, or choose a writable place and copy the database there, with its -wal file if there is one"

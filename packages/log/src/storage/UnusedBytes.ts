@@ -12,7 +12,7 @@ import { isMainThread } from "node:worker_threads"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
-import { immediately, retryBusy } from "./Database.ts"
+import { immediately, retryBusy } from "./Transaction.ts"
 
 /** How a database's file is divided into pages. */
 export interface Layout {

@@ -4,7 +4,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
-import { retryBusy, snapshot } from "../storage/Database.ts"
+import { retryBusy, snapshot } from "../storage/Transaction.ts"
 
 type Read<A, E> = Effect.Effect<A, Exclude<E, SqlError.SqlError> | LogUnavailable>
 
