@@ -9,7 +9,7 @@ import { Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "@daybook/core/child/ChildEnvironment"
 import { Sandbox } from "@daybook/core/child/Sandbox"
 import { allowance } from "@daybook/core/child/SandboxWatch"
-import { type Chunk, drain } from "@daybook/core/child/ShellProcess"
+import type { Chunk } from "@daybook/core/child/ShellProcess"
 import type { Agent } from "@daybook/core/domain/Agent"
 import { literal } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
@@ -36,8 +36,6 @@ export const bashLimits = {
   progressCharacters: 2_000
 }
 
-/** How long the last output may take after the command has ended. */
-const drainMillis = 1_000
 /** Lines of late output. An output leaves room for them within the limits of a result. */
 const lateLines = 60
 
@@ -159,8 +157,8 @@ const run = Effect.fnUntraced(function* (
   const pumped = Effect.flatMap(Fiber.join(pump), () => (window.bytes() > maximum ? Effect.succeed(true) : ended))
   const excess = yield* Effect.raceFirst(ended, pumped)
   yield* running.end
-  // Output printed before the end may still be in the pipe. A process that left the group may hold the streams open.
-  yield* Effect.raceFirst(Fiber.join(pump), drain(drainMillis))
+  // Output printed before the end may still be on its way.
+  yield* Fiber.join(pump)
   const last = yield* running.exit
   const why: Why | undefined = excess ? "output" : last.stopped
   const { cwd, late = "", notices = [], signal } = last

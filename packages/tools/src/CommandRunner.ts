@@ -42,7 +42,7 @@ export interface Ended {
 
 /** A command that runs. The end of its scope ends it. */
 export interface Running {
-  /** Both streams in the order of arrival. */
+  /** Both streams in the order of arrival. After `end` it ends when everything that was printed before is read. */
   readonly output: Stream.Stream<Chunk, ToolFailure>
   /** Its end. What it started may still run. */
   readonly exit: Effect.Effect<Ended, ToolFailure>

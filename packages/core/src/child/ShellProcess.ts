@@ -5,7 +5,7 @@
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
-import type { Readable } from "node:stream"
+import { PassThrough, type Readable } from "node:stream"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Deferred, Effect, type Scope, Stream } from "effect"
@@ -38,7 +38,8 @@ export interface ShellProcess {
   /** The id of the process and of its group. */
   readonly pid: number
   /**
-   * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended.
+   * Both streams in the order of arrival. Ends when the command and every process that holds its streams have ended; after
+   * `end`, when everything that was printed before is read.
    */
   readonly output: Stream.Stream<Chunk, ToolFailure>
   /** The shell's exit; its children may still run. */
@@ -99,9 +100,41 @@ const endGroup = Effect.fnUntraced(function* (pid: number) {
   signalGroup(pid, "SIGKILL")
 })
 
+/** What the system keeps of a stream until it is read is less than this. */
+const mostKept = 1024 * 1024
+
+interface Reading {
+  readonly output: PassThrough
+  /** Ends the output when everything that was printed before is read, even if a process still holds the stream. */
+  readonly finish: Effect.Effect<void>
+}
+
+/** Reads a stream from its start: Node drops the output of a process that ends before its stream has a reader. */
+const readFrom = (source: Readable): Reading => {
+  const output = new PassThrough()
+  let bytes = 0
+  source.on("data", (chunk: Buffer) => (bytes += chunk.length))
+  source.on("error", (cause) => output.destroy(cause))
+  source.pipe(output)
+  const finish = Effect.gen(function* () {
+    const start = bytes
+    for (let before = -1; !output.writableEnded && !output.destroyed && bytes - start < mostKept;) {
+      if (before === bytes && !output.writableNeedDrain) break
+      before = bytes
+      // The loop may have polled before the last output: its second turn polls again.
+      yield* output.writableNeedDrain ? pause(lookMillis) : Effect.zipRight(EventLoop.turn, EventLoop.turn)
+    }
+    source.unpipe(output)
+    output.end()
+  })
+  return { output, finish }
+}
+
 interface Started {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
   readonly pid: number
+  readonly stdout: Reading
+  readonly stderr: Reading
 }
 
 const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Deferred<Exit>) =>
@@ -109,12 +142,13 @@ const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Defer
     try {
       const [file = shell, ...args] = [...prefix, shell, "-c", command]
       const child = spawn(file, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
+      const [stdout, stderr] = [readFrom(child.stdout), readFrom(child.stderr)]
       child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
       child.on("error", (cause) => resume(broken("started", cause)))
       child.on("spawn", () => {
         if (child.pid === undefined) return
         track(child.pid)
-        resume(Effect.succeed({ child, pid: child.pid }))
+        resume(Effect.succeed({ child, pid: child.pid, stdout, stderr }))
       })
     } catch (cause) {
       // Some failures, such as a NUL in the command, are thrown instead of emitted.
@@ -135,27 +169,29 @@ export const runShell = Effect.fn("ShellProcess.run")(function* (
         Effect.negate(Deferred.isDone(ended))
       )
     )
-  const { child, pid } = yield* Effect.acquireRelease(start(options, exit), (started) =>
+  const started = yield* Effect.acquireRelease(start(options, exit), ({ child, pid, stderr, stdout }) =>
     Effect.zipRight(
-      endOnce(started.pid),
+      endOnce(pid),
       Effect.sync(() => {
-        started.child.stdout.destroy()
-        started.child.stderr.destroy()
+        for (const stream of [child.stdout, child.stderr, stdout.output, stderr.output]) stream.destroy()
       })
     )
+  )
+  yield* Effect.forkScoped(
+    Effect.zipRight(Deferred.await(ended), Effect.all([started.stdout.finish, started.stderr.finish]))
   )
   const read = (stream: "stdout" | "stderr") =>
     Stream.map(
       NodeStream.fromReadable<ToolFailure, Uint8Array>(
-        () => child[stream],
+        () => started[stream].output,
         (cause) => broken("read", cause)
       ),
       (bytes): Chunk => ({ stream, bytes })
     )
   return {
-    pid,
+    pid: started.pid,
     output: Stream.merge(read("stdout"), read("stderr")),
     exit: Deferred.await(exit),
-    end: Effect.asVoid(endOnce(pid))
+    end: Effect.asVoid(endOnce(started.pid))
   }
 })
