@@ -39,6 +39,17 @@ export const transportContract = <E>(
       })
     )
 
+    it.scoped("SL-80: what a program printed before anyone listened arrives, although it has ended", () =>
+      Effect.gen(function* () {
+        const transport = yield* Tested
+        const program = yield* transport.run("printf made; printf failed >&2")
+        yield* program.exit
+        yield* meanwhile(transport)
+        const output = collect(program)
+        yield* output.until("both texts", () => output.text("stdout") === "made" && output.text("stderr") === "failed")
+      })
+    )
+
     it.scoped("SL-81: a program ends with its exit code", () =>
       Effect.gen(function* () {
         const transport = yield* Tested

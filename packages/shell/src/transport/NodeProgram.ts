@@ -4,7 +4,7 @@
  */
 import { Deferred, Effect, Exit as Outcome, FiberId } from "effect"
 import type { Readable, Writable } from "node:stream"
-import type { Exit, Program, StreamName } from "./Program.ts"
+import type { Exit, Listener, Program, StreamName } from "./Program.ts"
 
 export interface Parts {
   readonly input: Writable
@@ -35,6 +35,16 @@ export const make = ({ input, outputs }: Parts): Ending => {
     Deferred.unsafeDone(exit, Outcome.succeed(result))
     for (const done of waiting) done()
   }
+  let listener: Listener | undefined
+  const early: Array<readonly [StreamName, Uint8Array]> = []
+  // Read from the start: Node drops the output of a process that ends before its streams have a reader.
+  for (const [name, stream] of outputs) {
+    stream.on("data", (bytes: Uint8Array) => {
+      if (listener !== undefined) return listener(name, bytes)
+      early.push([name, bytes])
+      stream.pause()
+    })
+  }
   const takesInput = () => !over && !input.destroyed && !input.writableEnded
   const write = (bytes: string | Uint8Array) =>
     Effect.async<void>((resume) => {
@@ -47,8 +57,10 @@ export const make = ({ input, outputs }: Parts): Ending => {
       return Effect.sync(() => waiting.delete(done))
     })
   const program: Program = {
-    listen: (listener) => {
-      for (const [name, stream] of outputs) stream.on("data", (bytes: Uint8Array) => listener(name, bytes))
+    listen: (given) => {
+      listener = given
+      for (const [name, bytes] of early.splice(0)) given(name, bytes)
+      for (const [, stream] of outputs) stream.resume()
     },
     pause: () => {
       for (const [, stream] of outputs) stream.pause()
