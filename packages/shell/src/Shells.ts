@@ -9,6 +9,7 @@ import * as Redaction from "@daybook/log/support/Redaction"
 import {
   Clock,
   Context,
+  Deferred,
   Duration,
   Effect,
   Exit,
@@ -135,6 +136,8 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   // Ids begin with 1 in each process, and processes may share a folder of outputs.
   const run = randomBytes(4).toString("hex")
   const slots = yield* SubscriptionRef.make(0)
+  /** Done at the end of the layer. */
+  const ending = yield* Deferred.make<never>()
   let number = 0
 
   const writer =
@@ -148,10 +151,8 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   )
   const freeSlot = SubscriptionRef.update(slots, (taken) => taken - 1)
 
-  const start = Effect.fnUntraced(function* (options: CreateOptions, host: HostOptions, scope: Scope.CloseableScope) {
+  const connected = Effect.fnUntraced(function* (options: CreateOptions, host: HostOptions) {
     const { budget, lists, target } = options
-    const recorder = host.record ?? record
-    const write = writer(recorder)
     const compiled = yield* LineBudget.compile(budget ?? {})
     const policy = yield* Policy.make(settings.policy, lists)
     const settled = yield* checkpointSettings(target.transport === "local", options)
@@ -163,6 +164,19 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       ({ details, reason, transport: name }) =>
         new TransportFailed({ transport: name, reason, details: redacted(details, secrets) })
     )
+    return { compiled, policy, settled, secrets, late, transport, live }
+  })
+
+  /** Opens a shell that is connected. Its opening is recorded, so its close will be too. */
+  const start = Effect.fnUntraced(function* (
+    { target }: CreateOptions,
+    host: HostOptions,
+    parts: Effect.Effect.Success<ReturnType<typeof connected>>,
+    scope: Scope.CloseableScope
+  ) {
+    const { compiled, late, live, policy, secrets, settled, transport } = parts
+    const recorder = host.record ?? record
+    const write = writer(recorder)
     number += 1
     // Several processes may use a session one after the other, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
@@ -201,7 +215,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
         })
       )
     )
-    return id
+    return { id, shell }
   })
 
   const create = Effect.fn("Shells.create")((options: CreateOptions, host: HostOptions = {}) =>
@@ -209,9 +223,15 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       Effect.gen(function* () {
         yield* takeSlot
         const scope = yield* Scope.make()
-        return yield* Effect.onError(restore(Scope.extend(start(options, host, scope), scope)), () =>
-          Effect.zipRight(Scope.close(scope, Exit.void), freeSlot)
+        const connecting = restore(Effect.raceFirst(connected(options, host), Deferred.await(ending)))
+        const { id, shell } = yield* Effect.flatMap(connecting, (parts) => start(options, host, parts, scope)).pipe(
+          Scope.extend(scope),
+          Effect.onError(() => Effect.zipRight(Scope.close(scope, Exit.void), freeSlot))
         )
+        if (yield* Deferred.isDone(ending)) yield* shell.close("shutdown")
+        // After an interruption nobody learns the id.
+        yield* Effect.onInterrupt(restore(Effect.void), () => shell.close("destroyed"))
+        return id
       })
     )
   )
@@ -230,7 +250,13 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     Effect.flatMap(find(id), (shell) => shell.exec(command, options, accepted))
 
   yield* Effect.addFinalizer(() =>
-    Effect.forEach([...open.values()], (shell) => shell.close("shutdown"), { concurrency: "unbounded", discard: true })
+    Effect.gen(function* () {
+      yield* Deferred.interrupt(ending)
+      const shells = [...open.values()]
+      yield* Effect.forEach(shells, (shell) => shell.close("shutdown"), { concurrency: "unbounded", discard: true })
+      // Also those that were being opened.
+      yield* Stream.runDrain(Stream.takeUntil(slots.changes, (taken) => taken === 0))
+    })
   )
 
   return Shells.of({

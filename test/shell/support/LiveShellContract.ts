@@ -66,6 +66,8 @@ const hostileToBash: ReadonlyArray<readonly [name: string, command: string]> = [
   ["a function named builtin in POSIX mode", "set -o posix; builtin() { echo no; }"],
   ["errexit with variables that cannot be unset", "readonly TMOUT=100 PROMPT_COMMAND; set -eE; trap 'exit 3' ERR"],
   ["a restricted shell", "set -r"],
+  ["an option that ends the shell after a command", "set -t"],
+  ["a variable of the frame that takes numbers only", "declare -i DAYBOOK_CALL"],
   ["traps that are inherited", "set -ET; trap 'false' DEBUG ERR RETURN"],
   ["extended debugging", "shopt -s extdebug; trap 'true' DEBUG"]
 ]
@@ -236,7 +238,10 @@ export const liveShellContract = ({
     Effect.gen(function* () {
       const mark = uniqueSeconds()
       const copy = `(while :; do sleep ${mark}; done) &`
-      yield* stop(`setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & ${copy} echo started; sleep 30`)
+      const orphan = `(env -i setsid sleep ${mark} &)`
+      yield* stop(
+        `setsid sleep ${mark} & (trap '' INT; exec sleep ${mark}) & ${orphan}; ${copy} echo started; sleep 30`
+      )
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
     })
   )
@@ -292,14 +297,26 @@ export const liveShellContract = ({
       })
     )
 
-    it.live(`SL-28: a shell that lost its streams is closed at once, with all that it started (${name})`, () =>
+    live("SL-24: a command that a shell did not read before it ended has no result", ({ run }) =>
       Effect.gen(function* () {
-        const mark = uniqueSeconds()
-        const closeAll = 'for i in $(seq 3 255); do eval "exec $i>&-"; done'
-        const answer = yield* withShell(({ run }) => run(`sleep ${mark} & ${closeAll}`))
-        expect(answer).toMatchObject({ closed: "exited", stopped: false })
-        expect(yield* processes(`sleep ${mark}`)).toEqual([])
+        yield* run("readonly PROMPT_COMMAND='exit 3'")
+        expect((yield* run("echo hi")).code).toBeUndefined()
       })
+    )
+
+    it.live(
+      `SL-28: a shell that lost its streams or builtins is closed at once, with all that it started (${name})`,
+      () =>
+        Effect.gen(function* () {
+          const mark = uniqueSeconds()
+          const closeAll = 'for i in $(seq 3 255); do eval "exec $i>&-"; done'
+          const disableAll = "enable -n $(enable | cut -d ' ' -f 2)"
+          for (const command of [closeAll, disableAll]) {
+            const answer = yield* withShell(({ run }) => run(`sleep ${mark} & ${command}`))
+            expect(answer).toMatchObject({ closed: "exited", stopped: false })
+            expect(yield* processes(`sleep ${mark}`)).toEqual([])
+          }
+        })
     )
   }
 
@@ -332,14 +349,17 @@ export const liveShellContract = ({
     })
   )
 
-  it.live(`SL-19: the scope's end leaves no process (${name})`, () =>
+  it.live(`SL-19, SL-29: the scope's end leaves no process (${name})`, () =>
     Effect.gen(function* () {
       const mark = uniqueSeconds()
       const scope = yield* Scope.make()
       const each = yield* Scope.extend(transport, scope)
       const { run } = yield* Scope.extend(openShell(each, folder), scope)
-      yield* run(`sleep ${mark} & setsid sleep ${mark} & env -i sleep ${mark} & sleep 0.1`)
-      expect((yield* processes(`sleep ${mark}`)).length).toBe(3)
+      // The last one has neither the shell's variables nor its session, nor a parent of the shell.
+      const four = `sleep ${mark} & setsid sleep ${mark} & env -i sleep ${mark} & (env -i setsid sleep ${mark} &)`
+      const running = `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'slee[p] ${mark} ' | wc -l`
+      yield* run(`${four}; until [ "$(${running})" -eq 4 ]; do :; done`)
+      expect((yield* processes(`sleep ${mark}`)).length).toBe(4)
       yield* Scope.close(scope, Exit.void)
       expect(yield* processes(`sleep ${mark}`)).toEqual([])
     })

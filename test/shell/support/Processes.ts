@@ -2,17 +2,22 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 
-/** Running processes whose program and arguments, separated by spaces, are this text. */
-export const processes = (text: string) =>
+/** Numbers of the processes whose file has what is looked for. */
+const having = (file: "cmdline" | "environ", looked: (content: string) => boolean) =>
   Effect.sync(() =>
     readdirSync("/proc").flatMap((name) => {
       if (!/^\d+$/.test(name)) return []
       try {
-        const line = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim()
-        return line === text ? [Number(name)] : []
+        return looked(readFileSync(`/proc/${name}/${file}`, "utf8")) ? [Number(name)] : []
       } catch {
         // It has ended in between.
         return []
       }
     })
   )
+
+/** Running processes whose program and arguments, separated by spaces, are this text. */
+export const processes = (text: string) => having("cmdline", (content) => content.replaceAll("\0", " ").trim() === text)
+
+/** Running processes that were started with this variable, such as `NAME=value`. */
+export const processesOf = (variable: string) => having("environ", (content) => content.split("\0").includes(variable))

@@ -20,7 +20,8 @@ await Effect.runPromise(
     Effect.gen(function* () {
       const shell = yield* LiveShell.open(yield* transport, { cwd: "/tmp", late: sink })
       const hold = `sleep 600 >'${fifo}'`
-      yield* shell.run({ text: `${hold} & setsid ${hold} & (trap '' INT TERM HUP; ${hold}) & env -i ${hold} &` }, sinks)
+      const jobs = `${hold} & setsid ${hold} & (trap '' INT TERM HUP; ${hold}) & env -i ${hold} & (env -i setsid ${hold} &)`
+      yield* shell.run({ text: jobs }, sinks)
       const ready = Console.log("ready")
       yield* shell.run({ text: `echo; ${hold}` }, { ...sinks, stdout: () => Effect.runSync(ready) })
     })

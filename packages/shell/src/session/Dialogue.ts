@@ -51,7 +51,9 @@ export interface Dialogue {
   readonly again: () => string
   /** Expects the news that the shell reads lines again; returns its token. */
   readonly note: () => string
-  /** Whether the shell has read the command's line and runs it, or has ended. */
+  /** Whether the shell has read the command's line and runs it. */
+  readonly hasRun: () => boolean
+  /** Whether that is so, or the shell has ended. */
   readonly hasBegun: () => boolean
   /** Waits until that is so. */
   readonly begun: Effect.Effect<void>
@@ -150,6 +152,7 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
       streams.stdout.also("note", token)
       return token
     },
+    hasRun: streams.stdout.begun,
     hasBegun,
     begun: Effect.async<void>((resume) => {
       beginning = () => {

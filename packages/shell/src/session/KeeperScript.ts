@@ -1,11 +1,11 @@
 /**
  * The text of the keeper, a program that runs beside a shell, on its machine. It signals the shell's processes when it is asked,
  * and kills them all when its input ends, which also happens when the process that opened the shell is killed. A process
- * belongs to the shell by its session, by its parents, or by the inherited mark. It is stopped before it is killed, so that it
- * cannot start others in between. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure.
- * Spec: SL-16..SL-19 in specs/shell.md.
+ * belongs to the shell by its session, by its parents, or by what it inherits: a variable, and a limit that a process with a
+ * clean environment and a session of its own has too. It is stopped before it is killed, so that it cannot start others in
+ * between. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure. Spec: SL-16..SL-19 in specs/shell.md.
  */
-import { abortSignal, callVariable, type Dialect, markVariable } from "./ShellScripts.ts"
+import { abortSignal, callMark, callVariable, type Dialect, markVariable, numberOf } from "./ShellScripts.ts"
 
 /** The shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
 export interface Place {
@@ -47,20 +47,32 @@ trap '' INT TERM HUP PIPE
 root= init= group= since= time=
 printf '\\0' >&2
 add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
+# The files of this name of the processes that are searched.
+files() {
+  files=
+  for d in $scan; do files="$files $d/$1"; done
+}
 marked() {
-  for f in $(grep -lszF -- "$1" /proc/[0-9]*/environ 2>/dev/null); do
+  files environ
+  for f in $(grep -lszF -- "$1" $files 2>/dev/null); do
     f=\${f#/proc/}
     f=\${f%/environ}
     [ "$f" = "$root" ] || add "$f"
   done
+  files limits
+  limited=
+  for f in $(grep -ls "locks  *${numberOf(mark)} " $files 2>/dev/null); do
+    f=\${f#/proc/}
+    limited="$limited \${f%/limits}"
+  done
 }
-# Adds descendants of what is found and, if $1 is yes, of the shell, and the members of the shell's session. A copy of the
-# shell that executes nothing has no command's mark: it belongs to the command if it started since then.
+# Adds descendants of what is found and, if $1 is yes, of the shell, the members of the shell's session and who has its limit.
+# A copy of the shell that executes nothing has no command's mark: it belongs to the command if it started since then.
 below() {
   all=$1 call=$2 more=yes
   while [ $more = yes ]; do
     more=no
-    for d in /proc/[0-9]*; do
+    for d in $scan; do
       p=\${d#/proc/}
       case " $root $found " in *" $p "*) continue ;; esac
       IFS= read -r s 2>/dev/null <"$d/stat" || continue
@@ -68,11 +80,14 @@ below() {
       set -- \${s##*) }
       [ "$1" = Z ] && continue
       case " $found " in *" $2 "*) add "$p"; continue ;; esac
-      [ "$2" = "$root" ] || [ "$4" = "$root" ] || [ "$4" = "$group" ] || continue
+      case " $limited " in
+        *" $p "*) ;;
+        *) [ "$2" = "$root" ] || [ "$4" = "$root" ] || [ "$4" = "$group" ] || continue ;;
+      esac
       if [ "$all" = no ]; then
         [ "\${20}" -ge "$since" ] || continue
         # Another command's program. A copy can have become a program of this command since the marks were read.
-        grep -qszF -- "$call" "$d/environ" || { grep -qszF ${callVariable}= "$d/environ" && continue; }
+        grep -qszF -- "$call" "$d/environ" || { grep -qszF ${callVariable}=${callMark(mark, "")} "$d/environ" && continue; }
       fi
       add "$p"
     done
@@ -80,14 +95,22 @@ below() {
 }
 # $1: yes for the whole shell. $2: the mark of the processes.
 sweep() {
-  rounds=0
-  while [ $rounds -lt 100 ]; do
-    rounds=$((rounds + 1)) found=
+  rounds=0 quiet=0 seen=' '
+  while [ $rounds -lt 100 ] && [ $quiet -lt 10 ]; do
+    rounds=$((rounds + 1)) quiet=$((quiet + 1)) found= scan= now=' '
+    for d in /proc/[0-9]*; do
+      now="$now$d "
+      case $seen in *" $d "*) ;; *) scan="$scan $d" ;; esac
+    done
+    # A process that ended before it was read may have started another one. Nothing is left when there is no new one.
+    [ -n "$scan" ] || return
+    seen=$now
     marked "$2"
     below "$1" "$2"
-    [ -n "$found" ] || return
+    [ -n "$found" ] || continue
     for p in $found; do kill -STOP "$p" 2>/dev/null; done
     for p in $found; do kill -KILL "$p" 2>/dev/null; done
+    quiet=0 seen=' '
   done
 }
 # With the first process of a sandbox the kernel kills all others, before that process is gone.
@@ -136,7 +159,7 @@ while IFS=' ' read -r order argument first; do
       ;;
     reap)
       since=$first
-      [ -d /proc/self ] && sweep no "${callVariable}=${mark}.$argument"
+      [ -d /proc/self ] && sweep no "${callVariable}=${callMark(mark, "$argument")}"
       ;;
     finish)
       finish

@@ -214,7 +214,7 @@ const makeRunner = Effect.fnUntraced(function* (
   /** Waits for the command's end, and asks for it if the shell reads lines again and has not reported it. */
   const settled = (millis?: number): Effect.Effect<Dialogue.News> =>
     Effect.flatMap(dialogue.news(millis), (news) =>
-      news === "aborted" ? Effect.zipRight(askAgain, settled(millis)) : Effect.succeed(news)
+      news === "aborted" ? Effect.zipRight(askAgain, settled(millis ?? readMillis)) : Effect.succeed(news)
     )
   const answered = settled()
   // One timer for all commands, because to start and stop one costs more than to begin again.
@@ -254,10 +254,19 @@ const makeRunner = Effect.fnUntraced(function* (
     return asEnded(124, true)
   })
 
-  const finished = (): Effect.Effect<Ended> =>
+  /** The end of a command. Undefined if the shell exited before it read the command's line. */
+  const finished = (): Effect.Effect<Ended | undefined> =>
     ending === undefined
       ? Effect.succeed(asEnded(dialogue.code(), false))
-      : Effect.map(Deferred.await(ended), ({ exit }) => asEnded(exitCode(exit), false))
+      : Effect.map(Deferred.await(ended), ({ exit }) =>
+          ending === "exited" && !dialogue.hasRun() ? undefined : asEnded(exitCode(exit), false)
+        )
+
+  /** Closes a shell that reads lines and cannot report a command's end. */
+  const giveUp = Effect.suspend(() => {
+    read()
+    return Effect.zipRight(keeper.ask({ order: "finish" }), Deferred.await(ended))
+  })
 
   const begin = ({ input, text, timeoutMillis }: Command, sinks: Dialogue.Sinks) => {
     const before = dialogue.code()
@@ -273,8 +282,12 @@ const makeRunner = Effect.fnUntraced(function* (
   }
 
   /** The end of a command, or its stop. */
-  const settle = (news: Outcome.Exit<Dialogue.News>, onInterrupt: Command["onInterrupt"]): Effect.Effect<Ended> => {
+  const settle = (
+    news: Outcome.Exit<Dialogue.News>,
+    onInterrupt: Command["onInterrupt"]
+  ): Effect.Effect<Ended | undefined> => {
     deadline.clear()
+    if (news._tag === "Success" && news.value === "late") return Effect.flatMap(giveUp, finished)
     if (news._tag === "Success" && news.value !== "halted") {
       read()
       return finished()

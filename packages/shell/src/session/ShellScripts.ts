@@ -18,6 +18,18 @@ export const markVariable = "DAYBOOK_SHELL"
 /** Names the processes that one command started. */
 export const callVariable = "DAYBOOK_CALL"
 
+/** A number for a mark: of 15 digits at most, so that a bash can calculate with it and a command's number. */
+export const numberOf = (mark: string): number => Buffer.from(mark, "latin1").readUIntBE(0, 6)
+
+/** The value that a command's processes have. A number, because a command can make the variable one that takes nothing else. */
+export const callMark = (mark: string, command: string): string => `${numberOf(mark)}${command}`
+
+/**
+ * The limit of file locks, which no kernel enforces any more, names the shell's processes too: they inherit it also without the
+ * variable. Bash and BusyBox call it -x, dash -w.
+ */
+const limit = (mark: string): string => `ulimit -S -x ${numberOf(mark)}||ulimit -S -w ${numberOf(mark)}`
+
 /** Sent to bash before an interrupt, so that the rest of a list does not run if a child survives the interrupt. */
 export const abortSignal = 64
 
@@ -73,7 +85,7 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
   return [
     // $2: number of the command.
     "_db_b(){",
-    String.raw`\builtin export ${callVariable}=${mark}.$2`,
+    String.raw`\builtin export ${callVariable}=${callMark(mark, "$2")}`,
     print(begin("$1"), stdout),
     print(begin("$1"), stderr),
     "}",
@@ -85,9 +97,10 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
     // $2: the exit code. No variable holds it, because a command can make any variable read-only.
     "_db_f(){",
     String.raw`\_db_h`,
-    String.raw`${report}||\_db_r "$1" "$2"||\builtin return`,
+    // Without `return` the function would go on.
+    String.raw`${report}||\_db_r "$1" "$2"||{ \builtin return; \kill -KILL $$; }`,
     String.raw`\builtin enable eval export`,
-    "if [[ ${PROMPT_COMMAND[*]+x}${TMOUT+x} ]]; then \\_db_u||\\builtin return 0; fi",
+    "if [[ ${PROMPT_COMMAND[*]+x}${TMOUT+x} || $- == *t* ]]; then \\_db_u||\\builtin return 0; fi",
     "}",
     // A command disabled the builtins that report.
     "_db_r(){",
@@ -99,9 +112,10 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
     "_db_i(){",
     print(String.raw`${note("$1")}$?\0`, stdout),
     "}",
-    // Enables all builtins of the frame, and unsets variables that end an interactive shell.
+    // Enables all builtins of the frame, and unsets variables and an option that end an interactive shell.
     "_db_u(){",
-    String.raw`\builtin enable eval export kill printf return unset`,
+    String.raw`\builtin enable eval export kill printf return set unset`,
+    String.raw`\builtin set +t`,
     String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`,
     "}",
     // Returns, unless a command disabled `return` or named a function `builtin`.
@@ -129,7 +143,7 @@ const shFunctions = (mark: string): ReadonlyArray<string> => {
   const report = (folder: string) => print(String.raw`${end("%s")}%s %s\0`, stdout, ` "$2" ${folder}`)
   return [
     "_db_b(){",
-    String.raw`\command export ${callVariable}=${mark}.$2`,
+    String.raw`\command export ${callVariable}=${callMark(mark, "$2")}`,
     print(begin("%s"), stdout),
     print(begin("%s"), stderr),
     "}",
@@ -163,6 +177,7 @@ export const setup = (dialect: Dialect, mark: string): string => {
       ? [
           "PS1= PS2= PS0= PROMPT_COMMAND=",
           park,
+          limit(mark),
           "set +m +o history +H",
           `trap '\\builtin kill -INT $$' ${abortSignal}`,
           ...bashFunctions(mark),
@@ -170,7 +185,7 @@ export const setup = (dialect: Dialect, mark: string): string => {
           "readonly DIRSTACK"
         ]
       : // BusyBox takes a signal that comes while it waits for a line for the end of its input.
-        ["PS1= PS2= PS4=", park, "set +m", "command set -o ignoreeof", ...shFunctions(mark)]
+        ["PS1= PS2= PS4=", park, limit(mark), "set +m", "command set -o ignoreeof", ...shFunctions(mark)]
   return `${lines.join("\n")}\n:\n`
 }
 
