@@ -4,6 +4,7 @@
  */
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
+import { makeToken } from "../../../packages/shell/src/session/Dialogue.ts"
 import * as Keeper from "../../../packages/shell/src/session/Keeper.ts"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
 import type { Listener, Transport } from "../../../packages/shell/src/transport/Program.ts"
@@ -48,7 +49,7 @@ it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if i
             program.listen((...chunk) => (holds ? held.push(() => listener(...chunk)) : listener(...chunk)))
         }))
     }
-    const keeper = yield* Keeper.start(gated, "mark")
+    const keeper = yield* Keeper.start(gated, makeToken())
     holds = true
     const first = yield* Effect.forkDaemon(keeper.ask({ order: "interrupt", dialect: "sh" }))
     yield* Deferred.await(ordered)

@@ -357,7 +357,9 @@ export const liveShellContract = ({
       const { run } = yield* Scope.extend(openShell(each, folder), scope)
       // The last one has neither the shell's variables nor its session, nor a parent of the shell.
       const four = `sleep ${mark} & setsid sleep ${mark} & env -i sleep ${mark} & (env -i setsid sleep ${mark} &)`
-      const running = `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'slee[p] ${mark} ' | wc -l`
+      // A program that has not yet become sleep does not count, nor does the search itself.
+      const found = `grep -lszx '${mark.slice(0, -1)}[${mark.slice(-1)}]' /proc/[0-9]*/cmdline`
+      const running = `${found} | xargs grep -Lszx -e setsid -e env | wc -l`
       yield* run(`${four}; until [ "$(${running})" -eq 4 ]; do :; done`)
       expect((yield* processes(`sleep ${mark}`)).length).toBe(4)
       yield* Scope.close(scope, Exit.void)
