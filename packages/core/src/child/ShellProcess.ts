@@ -118,6 +118,7 @@ const readFrom = (source: Readable): Reading => {
   source.pipe(output)
   const finish = Effect.gen(function* () {
     const start = bytes
+    // oxlint-disable-next-line no-unmodified-loop-condition -- the listener above changes it
     for (let before = -1; !output.writableEnded && !output.destroyed && bytes - start < mostKept;) {
       if (before === bytes && !output.writableNeedDrain) break
       before = bytes
