@@ -129,12 +129,18 @@ export const shows = ({ discord }: Place, channel: Channel | undefined, expected
     () => JSON.stringify(texts(channel)) === JSON.stringify(expected)
   )
 
-/** Waits until the run of a thread has ended and everything is shown: its prompt is marked as done. */
+/**
+ * Waits until the run of a thread has ended, which marks its prompt as done, and until the thread has a message. Reactions
+ * and messages are sent beside each other.
+ */
 export const settled = ({ discord }: Place, thread: Channel | undefined) =>
-  discord.when("a prompt that is done", ({ channels }) =>
-    [...channels.values()].some(({ messages }) =>
-      messages.some(({ id, reactions }) => id === thread?.id && (reactions.get("✅")?.size ?? 0) > 0)
-    )
+  discord.when(
+    "a prompt that is done",
+    ({ channels }) =>
+      (thread?.messages.length ?? 0) > 0 &&
+      [...channels.values()].some(({ messages }) =>
+        messages.some(({ id, reactions }) => id === thread?.id && (reactions.get("✅")?.size ?? 0) > 0)
+      )
   )
 
 /** A thread whose first answer is there. */
