@@ -2,6 +2,7 @@
 import { statSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
@@ -49,6 +50,22 @@ it.scoped("RT-30: after a prune the file has no free pages, and is smaller by wh
       assert.strictEqual(statSync(filename).size, space.pages * space.pageSize)
       assert.strictEqual(all.after, statSync(filename).size)
     }).pipe(Effect.provide(logAt(filename)))
+  })
+)
+
+it.scoped("RT-33: a database that cannot give pages back keeps them free, and the prune ends", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.provide(begun(session("a"), 40, 60), logAt(filename))
+    const shell = new Sqlite(filename)
+    shell.exec("PRAGMA auto_vacuum = NONE; VACUUM")
+    shell.close()
+    const outcome = yield* Retention.run({ to: Number.MAX_SAFE_INTEGER, holders }, { pace: atOnce }).pipe(
+      Effect.zip(Effect.flatMap(SqlClient.SqlClient, Space.measure)),
+      Effect.provide(logAt(filename))
+    )
+    assert.deepInclude(outcome[0], { sessions: 1, failed: [] })
+    assert.isAbove(outcome[1].freePages, 0)
   })
 )
 

@@ -20,7 +20,7 @@ import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
 import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Pace, paced } from "./Pace.ts"
-import type { Cut, Subject } from "./Plan.ts"
+import { type Cut, selectSubject, type Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
 import { type CheckedEvent, referencesOf } from "../store/BlockColumns.ts"
@@ -60,6 +60,8 @@ type Sql = SqlClient.SqlClient
 export interface Claimed {
   readonly subject: Subject
   readonly token: string
+  /** Whether it replaced a claim: of a process that died, or that stops now. */
+  readonly replaced: boolean
 }
 
 const isUnchanged = (sql: Sql, { floor, incarnation, sessionID }: Subject) =>
@@ -74,11 +76,14 @@ export const claim = (sql: Sql, subject: Subject) => {
   const token = randomUUID()
   return retryBusy(
     immediately(sql)(
-      isUnchanged(sql, subject).pipe(
-        Effect.zipRight(sql`INSERT INTO session_floor (session_id, claim) VALUES (${subject.sessionID}, ${token})
-          ON CONFLICT (session_id) DO UPDATE SET claim = excluded.claim`),
-        Effect.as<Claimed>({ subject, token })
-      )
+      Effect.gen(function* () {
+        yield* isUnchanged(sql, subject)
+        const former = yield* sql`SELECT 1 FROM session_floor
+          WHERE session_id = ${subject.sessionID} AND claim IS NOT NULL`
+        yield* sql`INSERT INTO session_floor (session_id, claim) VALUES (${subject.sessionID}, ${token})
+          ON CONFLICT (session_id) DO UPDATE SET claim = excluded.claim`
+        return { subject, token, replaced: former.length > 0 } satisfies Claimed
+      })
     )
   )
 }
@@ -259,11 +264,16 @@ const stepEnd = (rows: ReadonlyArray<Sized>): number | undefined => {
 }
 
 /** Deletes what one step of the work selects, until nothing is left. */
-const inSteps = (sql: Sql, { pace, progress = ignore }: PruneOptions, step: Effect.Effect<number, SqlError.SqlError>) =>
+const inSteps = (
+  sql: Sql,
+  claimed: Claimed,
+  { pace, progress = ignore }: PruneOptions,
+  step: Effect.Effect<number, SqlError.SqlError>
+) =>
   Effect.iterate(1, {
     while: (deleted) => deleted > 0,
     body: () =>
-      Effect.tap(paced(pace)(retryBusy(immediately(sql)(step))), (deleted) =>
+      Effect.tap(paced(pace)(asClaimed(sql, claimed)(step)), (deleted) =>
         deleted === 0 ? Effect.void : progress({ copied: 0, deleted })
       )
   })
@@ -290,31 +300,49 @@ const deleteAbove = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID,
 })
 
 /** Deletes the rows of parts that blocks hold, of messages after `from` up to the floor. */
-const deleteParts = (
-  sql: Sql,
-  sessionID: SessionID,
-  { floor, from }: { readonly from: number; readonly floor: number },
-  { pace }: PruneOptions
-) =>
-  Effect.iterate(from, {
+const deleteParts = (sql: Sql, claimed: Claimed, from: number, { pace }: PruneOptions) => {
+  const { floor, sessionID } = claimed.subject
+  return Effect.iterate(from, {
     while: (last) => last < floor,
-    body: (last) => paced(pace)(retryBusy(immediately(sql)(PrunedParts.deleteStep(sql, sessionID, last, floor))))
+    body: (last) => paced(pace)(asClaimed(sql, claimed)(PrunedParts.deleteStep(sql, sessionID, last, floor)))
   })
+}
 
-/** Deletes what no reader sees: events and parts after `from` up to the floor, and blocks above it. */
-const sweep = Effect.fnUntraced(function* (
-  sql: Sql,
-  sessionID: SessionID,
-  range: { readonly from: number; readonly floor: number },
-  options: PruneOptions
-) {
-  const { floor } = range
-  yield* inSteps(sql, options, deleteBelow(sql, sessionID, floor))
-  yield* deleteParts(sql, sessionID, range, options)
-  yield* inSteps(sql, { ...options, progress: ignore }, deleteAbove(sql, sessionID, floor))
-  yield* retryBusy(sql`DELETE FROM kept_decision WHERE session_id = ${sessionID} AND seq > ${floor}`)
-  yield* retryBusy(sql`UPDATE session_floor SET claim = NULL WHERE session_id = ${sessionID}`)
+/** The claim is done. A session that was never pruned has no row. */
+const release = (sql: Sql, sessionID: SessionID, floor: number) =>
+  Effect.all(
+    [
+      sql`DELETE FROM kept_decision WHERE session_id = ${sessionID} AND seq > ${floor}`,
+      sql`UPDATE session_floor SET claim = NULL WHERE session_id = ${sessionID}`,
+      sql`DELETE FROM session_floor WHERE session_id = ${sessionID} AND position IS NULL`
+    ],
+    { discard: true }
+  )
+
+/**
+ * Deletes what no reader sees: events and parts after `from` up to the floor, and blocks above it. Only as claimed: a restore
+ * puts such events back, and a new session with the id has events of the same numbers.
+ */
+const sweep = Effect.fnUntraced(function* (sql: Sql, claimed: Claimed, from: number, options: PruneOptions) {
+  const { floor, sessionID } = claimed.subject
+  yield* inSteps(sql, claimed, options, deleteBelow(sql, sessionID, floor))
+  yield* deleteParts(sql, claimed, from, options)
+  yield* inSteps(sql, claimed, { ...options, progress: ignore }, deleteAbove(sql, sessionID, floor))
+  yield* asClaimed(sql, claimed)(release(sql, sessionID, floor))
 })
+
+/** Sweeps after the claim has moved the floor. A later claim of the session does the rest. */
+export const sweepMoved = (
+  sql: Sql,
+  { subject, ...claimed }: Claimed,
+  floor: number,
+  options: PruneOptions
+): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.catchTag(
+    sweep(sql, { ...claimed, subject: { ...subject, floor } }, Math.min(subject.floor, floor), options),
+    "PruneLost",
+    () => Effect.void
+  )
 
 const ignore = () => Effect.void
 
@@ -328,11 +356,11 @@ export const typed = <A, E, R>(effect: Effect.Effect<A, E | SqlError.SqlError, R
 /** Finishes what a process that died left of a session's prune. */
 export const finish = Effect.fn("Retention.finish")(function* (sessionID: SessionID, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly floor: number; readonly claim: string | null }>`SELECT s.floor, f.claim
-    FROM event_sequence s LEFT JOIN session_floor f ON f.session_id = s.session_id WHERE s.session_id = ${sessionID}`
-  if (row === undefined) return
-  // Without a claim no process died between the floor and the parts: the walk over all messages would find none.
-  yield* sweep(sql, sessionID, { from: row.claim === null ? row.floor : -1, floor: row.floor }, options)
+  const subject = yield* selectSubject(sql, sessionID)
+  if (subject === undefined) return
+  const claimed = yield* claim(sql, subject)
+  // Without another claim no process died between the floor and the parts: the walk over all messages would find none.
+  yield* sweep(sql, claimed, claimed.replaced ? -1 : subject.floor, options)
 }, typed)
 
 /**
@@ -346,6 +374,6 @@ export const prune = Effect.fn("Retention.prune")(function* (cut: Cut, options: 
   const claimed = yield* claim(sql, cut)
   const { base, path, position } = yield* Effect.scoped(copy([sql, read], claimed, cut, options))
   yield* asClaimed(sql, claimed)(raise(sql, cut, base, position))
-  yield* sweep(sql, cut.sessionID, { from: cut.floor, floor: cut.to }, options)
+  yield* sweepMoved(sql, claimed, cut.to, options)
   return path
 }, typed)

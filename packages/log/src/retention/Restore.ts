@@ -9,7 +9,7 @@ import { selectIdentity } from "../log/EventRow.ts"
 import { checksumOf } from "../log/Checksum.ts"
 import { type Header, ArchiveUnusable, type StoredEvent } from "./Archive.ts"
 import * as ArchiveFile from "./ArchiveFile.ts"
-import { type Claimed, asClaimed, claim, finish, type PruneOptions, typed } from "./Prune.ts"
+import { type Claimed, asClaimed, claim, finish, type PruneOptions, sweepMoved, typed } from "./Prune.ts"
 import { paced } from "./Pace.ts"
 import * as PrunedParts from "./PrunedParts.ts"
 import { type Subject, selectSubject } from "./Plan.ts"
@@ -62,13 +62,10 @@ const insert = (sql: Sql, { database, sessionID }: Header, page: ReadonlyArray<S
 
 /** Readers see the events from here on. */
 const lower = (sql: Sql, { base, from, sessionID }: Header) => {
-  const { position = null, ...state } = base ?? {}
+  const state = base === null ? null : SessionBase.encode(base)
   return Effect.zipRight(
     sql`UPDATE event_sequence SET floor = ${from} WHERE session_id = ${sessionID}`,
-    base === null
-      ? sql`DELETE FROM session_floor WHERE session_id = ${sessionID}`
-      : sql`UPDATE session_floor SET base = ${SessionBase.encode({ ...base, ...state })}, position = ${position}, claim = NULL
-          WHERE session_id = ${sessionID}`
+    sql`UPDATE session_floor SET base = ${state}, position = ${base?.position ?? null} WHERE session_id = ${sessionID}`
   )
 }
 
@@ -108,6 +105,6 @@ export const restore = Effect.fn("Retention.restore")(function* (file: string, o
   yield* finish(header.sessionID, options)
   const claimed = yield* claim(sql, subject)
   yield* putBack(sql, claimed, archive, options)
-  yield* finish(header.sessionID, options)
+  yield* sweepMoved(sql, claimed, header.from, options)
   return { header, events } satisfies Restored
 }, typed)

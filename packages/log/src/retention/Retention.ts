@@ -136,7 +136,12 @@ export const run = Effect.fn("Retention.run")(function* (request: Request, optio
   const [sql, read] = [yield* SqlClient.SqlClient, yield* ReadSql]
   const before = yield* Space.measure(sql)
   for (const { session_id } of yield* selectUnfinished(sql)) {
-    yield* finish(SessionID.make(session_id, { disableValidation: true }), options)
+    // Lost: a later claim finishes it.
+    yield* Effect.catchTag(
+      finish(SessionID.make(session_id, { disableValidation: true }), options),
+      "PruneLost",
+      () => Effect.void
+    )
   }
   const archives: Array<string> = []
   const failed: Array<Outcome["failed"][number]> = []

@@ -40,9 +40,10 @@ const giveBack = (sql: SqlClient.SqlClient) =>
   retryBusy(
     immediately(sql)(
       Effect.gen(function* () {
-        const free = Math.min(stepPages, yield* pragma(sql, "freelist_count"))
-        for (let page = 0; page < free; page++) yield* sql`PRAGMA incremental_vacuum(1)`.raw
-        return free
+        const free = yield* pragma(sql, "freelist_count")
+        for (let page = 0; page < Math.min(stepPages, free); page++) yield* sql`PRAGMA incremental_vacuum(1)`.raw
+        // A database whose `auto_vacuum` was changed outside Daybook keeps its free pages.
+        return free - (yield* pragma(sql, "freelist_count"))
       })
     )
   )
