@@ -39,6 +39,21 @@ it.scoped("HT-62: a refusal is the stream's error at once, with its fields", () 
   })
 )
 
+it.scoped("HT-62: an answer that is no stream of events is the stream's error at once", () =>
+  Effect.gen(function* () {
+    for (const type of ["text/html", "application/json"]) {
+      const server = yield* Rude.serve((_number, response) =>
+        response.writeHead(200, { "content-type": type }).end('{"page":"<html>"}')
+      )
+      const client = yield* clientOf(server.url)
+      const failure = yield* withoutDelays(Effect.flip(seqs(client, 1)))
+      assert.deepInclude(failure, { _tag: "UnexpectedAnswer", status: 200 })
+      assert.strictEqual(server.requests(), 1)
+      assert.deepInclude(yield* Effect.flip(client.rename(sessionID, "t")), { _tag: "UnexpectedAnswer", status: 200 })
+    }
+  })
+)
+
 it.scoped("HT-62: a server that is busy, fails, drains or cuts the stream is asked again, from the last cursor", () =>
   Effect.gen(function* () {
     const asked: Array<string | undefined> = []
@@ -90,11 +105,21 @@ it.scoped("HT-62: a connection without a byte for 45 seconds is dead", () =>
 
 it.scoped("HT-62: a stream gives up when no connection succeeded for two minutes", () =>
   Effect.gen(function* () {
-    const server = yield* Rude.serve((_number, response) => response.destroy())
-    const failing = Effect.flip(seqs(yield* clientOf(server.url), 1))
-    const failure = yield* Effect.raceFirst(failing, Effect.forever(TestClock.adjust("10 seconds")))
-    assert.strictEqual(failure._tag, "ServerUnreachable")
-    assert.isAtLeast(server.requests(), 5)
+    const conducts: ReadonlyArray<Rude.Conduct> = [
+      (_number, response) => response.destroy(),
+      // It begins each stream, and cuts it off before the first frame.
+      (_number, response) => {
+        Rude.streams(response)
+        response.end()
+      }
+    ]
+    for (const conduct of conducts) {
+      const server = yield* Rude.serve(conduct)
+      const failing = Effect.flip(seqs(yield* clientOf(server.url), 1))
+      const failure = yield* Effect.raceFirst(failing, Effect.forever(TestClock.adjust("10 seconds")))
+      assert.strictEqual(failure._tag, "ServerUnreachable")
+      assert.isAtLeast(server.requests(), 5)
+    }
   })
 )
 

@@ -29,7 +29,8 @@ export const translated = (error: Failure): InvalidInput | ServerUnreachable | U
     case "RequestError":
       return new ServerUnreachable({ details: causeOf(error) })
     case "ResponseError":
-      return error.reason === "StatusCode" || error.reason === "EmptyBody"
+      // Of a whole answer, only JSON that is none has a cause.
+      return error.cause === undefined || error.cause instanceof SyntaxError
         ? new UnexpectedAnswer({ status: error.response.status, details: error.reason })
         : new ServerUnreachable({ details: "the connection was cut" })
   }

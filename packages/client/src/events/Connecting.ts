@@ -67,6 +67,12 @@ const untilEnd = (frames: Stream.Stream<Frames.Frame, Failure>): Stream.Stream<F
     Stream.flatMap((frame) => (frame.frame === "end" ? ended(frame) : Stream.succeed(frame)))
   )
 
+const isStream = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  headers["content-type"]?.startsWith(mediaTypes.sse) === true
+
+/** Something else than a server of the API answers there. */
+const noStream = new UnexpectedAnswer({ status: 200, details: "it is no stream of events" })
+
 /** The bytes of the response, or why there are none. */
 const opened = (http: HttpClient.HttpClient, { path, query }: Request) =>
   HttpClientRequest.get(path).pipe(
@@ -75,7 +81,10 @@ const opened = (http: HttpClient.HttpClient, { path, query }: Request) =>
     http.execute,
     Effect.mapError(translated),
     Effect.timeoutFail({ duration: silence, onTimeout: () => unreachable("it did not answer for 45 seconds") }),
-    Effect.flatMap((response) => (response.status === 200 ? Effect.succeed(response.stream) : refused(response)))
+    Effect.flatMap((response) => {
+      if (response.status !== 200) return refused(response)
+      return isStream(response) ? Effect.succeed(response.stream) : Effect.fail(noStream)
+    })
   )
 
 /** Frames up to the end of the connection. A stream without a frame `end` was cut off. */
@@ -86,8 +95,7 @@ export const connect = (http: HttpClient.HttpClient, request: Request): Stream.S
         Stream.mapError(() => unreachable("the connection was cut")),
         Stream.timeoutFail(() => unreachable("the connection carried nothing for 45 seconds"), silence),
         Stream.decodeText(),
-        Frames.parsed,
-        (frames) => Stream.concat(Stream.make<[Frames.Frame]>({ frame: "open" }), frames)
+        Frames.parsed
       )
     ),
     Stream.unwrap,

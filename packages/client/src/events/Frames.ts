@@ -7,10 +7,9 @@ import * as EventFrames from "@daybook/api/wire/EventFrames"
 import { durableDefinitions, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { UnexpectedAnswer } from "../connection/ClientError.ts"
 
-/** A frame, or the start of the connection. */
+/** A frame of the connection. */
 export type Frame =
   | EventFrames.Frame
-  | { readonly frame: "open" }
   /** An event of a type that this build does not know. It only moves the cursor. */
   | { readonly frame: "unknown"; readonly cursor: string }
 
