@@ -59,6 +59,25 @@ it("HT-2: each failed response says what each of its errors means, and so does t
   assert.isAbove(named.size, 40)
 })
 
+it("HT-2, HT-10: what is refused before an endpoint is described with its endpoint", () => {
+  const refersTo = (status: number, code: string) =>
+    operations.filter(({ responses }) => {
+      const text = JSON.stringify(responses[status]?.content?.["application/json"] ?? "")
+      return text.includes(`"#/components/schemas/${code}"`)
+    })
+  const withBody = operations.filter(({ requestBody }) => requestBody !== undefined)
+  for (const [status, code, expected] of [
+    [400, "RequestAmbiguous", operations],
+    [403, "SiteRefused", operations],
+    [429, "TooManyRequests", operations],
+    [400, "BodyUnreadable", withBody],
+    [413, "BodyTooLarge", withBody]
+  ] as const) {
+    assert.deepStrictEqual(refersTo(status, code), expected, code)
+    assert.property(document.components.schemas, code)
+  }
+})
+
 it("HT-2, HT-44: streams are described in both forms, and the frames by a schema whose references resolve", () => {
   const stream = operations.find(({ operationId }) => operationId === "events.events")
   assert.hasAllKeys(stream?.responses[200]?.content ?? {}, ["text/event-stream", "application/x-ndjson"])

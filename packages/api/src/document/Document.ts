@@ -7,11 +7,11 @@
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as OpenApiJsonSchema from "@effect/platform/OpenApiJsonSchema"
-import type { JsonSchema } from "@effect/platform/OpenApiJsonSchema"
 import { Predicate, Record } from "effect"
 import { Api } from "../Api.ts"
 import { Administering, Following, Prompting, Reading, type Scope } from "../wire/Access.ts"
 import { Frame, mediaTypes } from "../wire/EventFrames.ts"
+import { addEarlier, codesOf } from "./Earlier.ts"
 import { endpoints, parameters } from "./Endpoints.ts"
 import { errors } from "./Errors.ts"
 import { examples } from "./Examples.ts"
@@ -45,12 +45,6 @@ const needed = (): ReadonlyMap<string, Scope> => {
 /** The error of a request that no schema fits, which the library defines. */
 const misfit = "HttpApiDecodeError"
 const misfitText = "An argument does not fit its schema; `issues` name the fields."
-
-/** The names of the errors of a response. */
-const codesOf = (schema: JsonSchema): ReadonlyArray<string> => {
-  if ("anyOf" in schema) return schema.anyOf.flatMap((each) => ("$ref" in each ? codesOf(each) : []))
-  return "$ref" in schema ? [schema.$ref.replace("#/components/schemas/", "")] : []
-}
 
 /** The response with the meaning of its errors. */
 const explained = (response: OpenApi.OpenApiSpecResponse): OpenApi.OpenApiSpecResponse => {
@@ -123,6 +117,7 @@ export const openApi = (): OpenApi.OpenAPISpec => {
   const { schemas, securitySchemes } = derived.components
   const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: schemas, defsPath: "#/components/schemas/" })
   schemas["Frame"] = frame
+  addEarlier(derived)
   explainFields(derived)
   const needs = needed()
   return {

@@ -19,6 +19,7 @@ export const errorFields: Readonly<Record<string, string>> = {
   "LogUnavailable.reason": "What is wrong with the database.",
   needs: "The scope that the endpoint needs.",
   part: "The header at fault.",
+  most: "The bytes that a body may have.",
   retryAfterSeconds: "Seconds to wait.",
   sessionIDs: "The sessions that have the title.",
   "SessionNotFound.removed": "True: it was removed.",
