@@ -39,11 +39,27 @@ layer(ServedApi.layer())("requests that are not what they seem", (it) => {
       for (const target of ["http://evil.example/sessions", "http://127.0.0.1/sessions", "127.0.0.1:80", "sessions"]) {
         assert.strictEqual((yield* asked(host + bearer, `GET ${target} HTTP/1.1`)).status, 400, target)
       }
+      for (const target of ["/health;x", "/health#x", "/health?a#x", "/sessions;/../health"]) {
+        const { body, status } = yield* asked(host + bearer, `GET ${target} HTTP/1.1`)
+        assert.strictEqual(status, 400, target)
+        assert.include(body, "RequestAmbiguous")
+      }
       const chunked = `${host}${bearer}content-type: application/json\r\ntransfer-encoding: chunked\r\n`
       const { url } = yield* Served
       const old = yield* Raw.raw(url, `POST /sessions HTTP/1.0\r\n${chunked}\r\n2\r\n{}\r\n0\r\n\r\n`)
       assert.strictEqual(old.status, 400)
       assert.include(old.body, "RequestAmbiguous")
+    })
+  )
+
+  it.effect("HT-15: what makes a request ambiguous is found behind any number of other headers", () =>
+    Effect.gen(function* () {
+      const others = "a:\r\n".repeat(3_000)
+      assert.strictEqual((yield* asked(host + others + bearer)).status, 200)
+      const { body, status } = yield* asked(`${host}${bearer}${others}host: evil.example\r\n`)
+      assert.strictEqual(status, 400)
+      assert.include(body, "RequestAmbiguous")
+      assert.strictEqual((yield* asked(`${host}${bearer}${others}origin: http://evil.example\r\n`)).status, 403)
     })
   )
 

@@ -36,6 +36,39 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       const { body, status } = yield* answer("/sessions/nope")
       assert.strictEqual(status, 400)
       assert.include(JSON.stringify(body), '"path":["sessionID"]')
+      // The longest id has 100 characters. A router could find no endpoint for a longer one.
+      for (const length of [97, 5_000]) {
+        const found = yield* answer(`/sessions/ses_${"a".repeat(length)}`)
+        assert.strictEqual(found.status, 400)
+        assert.include(JSON.stringify(found.body), '"path":["sessionID"]')
+      }
+    })
+  )
+
+  it.effect("HT-1: the call of a question may have a long id, as some providers make it", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const callID = `call_${"a|b".repeat(200)}`
+      const path = `/sessions/${id}/questions/msg_a/${encodeURIComponent(callID)}/answer`
+      const { body, status } = yield* post(path, { answers: [] })
+      assert.strictEqual(status, 409)
+      assert.deepInclude(body, { _tag: "QuestionClosed", callID })
+    })
+  )
+
+  it.effect("HT-10: a number that is that of no event is refused as it was given", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      for (const [at, given] of [
+        ["0.5", 0.5],
+        ["-1", -1],
+        ["NaN", "NaN"],
+        ["Infinity", "Infinity"]
+      ] as const) {
+        const { body, status } = yield* answer(`/sessions/${id}/request?at=${at}`)
+        assert.strictEqual(status, 404, at)
+        assert.deepInclude(body, { _tag: "NothingShown", at: given })
+      }
     })
   )
 
@@ -91,6 +124,22 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
         Effect.map(({ status }) => status)
       )
       assert.deepEqual(statuses, [200, 403, 403, 403, 401])
+    })
+  )
+
+  it.effect("HT-22: a token has one text: another one with the same bytes is refused", () =>
+    Effect.gen(function* () {
+      const issued = issue(token, { scope: "read" })
+      const bytes = (text: string) => Buffer.from(text.split(".")[2] ?? "", "base64url").toString("hex")
+      const signs = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"]
+      const others = [`${issued}=`, `${issued}!`, ...signs.map((sign) => issued.slice(0, -1) + sign)].filter(
+        (text) => text !== issued && bytes(text) === bytes(issued)
+      )
+      assert.isAtLeast(others.length, 3)
+      const status = (text: string) =>
+        Effect.map(answer("/sessions", { headers: { authorization: `Bearer ${text}` } }), ({ status }) => status)
+      assert.strictEqual(yield* status(issued), 200)
+      for (const other of others) assert.strictEqual(yield* status(other), 401, other)
     })
   )
 

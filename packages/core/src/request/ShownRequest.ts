@@ -1,6 +1,7 @@
 /** Defines a request to a model as it is shown to people: its frame and its messages. Spec: RQ-30, RQ-34. */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { AnyNumber } from "@daybook/log/domain/Json"
 import { JsonRecord, ModelRef } from "@daybook/log/domain/Values"
 import { ShownMessage } from "./ShownMessage.ts"
 import { Estimate } from "./TokenEstimate.ts"
@@ -43,7 +44,8 @@ export type ShownRequest = typeof ShownRequest.Type
 /** No turn had begun by then, or its request predates framed events. */
 export class NothingShown extends Schema.TaggedError<NothingShown>("@daybook/core/NothingShown")("NothingShown", {
   sessionID: SessionID,
-  at: Schema.Int
+  /** As the caller gave it. */
+  at: AnyNumber
 }) {
   override get message() {
     return `${this.sessionID} has no recorded request at or before event ${this.at}; use a later event`

@@ -28,6 +28,8 @@ export const found = ({
 }: Pick<IncomingMessage, "headers" | "httpVersion" | "rawHeaders" | "url">): string | undefined => {
   // An address as target names a host of its own.
   if (!url.startsWith("/") && url !== "*") return "the target is not a path"
+  // The router ends the path there; others read on.
+  if (/^[^?]*[;#]|#/.test(url)) return "the target has a `;` in its path, or a `#`"
   const encoding = headers["transfer-encoding"]
   // Node ignores an encoding that it does not know, and HTTP/1.0 has none.
   if (encoding !== undefined && (encoding !== "chunked" || httpVersion === "1.0")) return "the transfer encoding"

@@ -27,6 +27,7 @@ export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
 
 /** Writes a failure, and closes the connection behind it. */
 export const refuse = (response: ServerResponse, error: Failing): void => {
+  if (error._tag === "TooManyRequests") response.setHeader("retry-after", error.retryAfterSeconds)
   response.writeHead(statuses[error._tag], { "content-type": "application/json", connection: "close" })
   response.end(JSON.stringify(encode(error)))
 }

@@ -87,7 +87,9 @@ export const make = (limits: Limits, behindProxy: boolean): Clients => {
 
   return {
     addressOf,
-    request: (request) => requests(`${addressOf(request)} ${request.headers.authorization ?? ""}`),
+    // Without the word before the token, which may be written in capitals too.
+    request: (request) =>
+      requests(`${addressOf(request)} ${request.headers.authorization?.slice("bearer ".length) ?? ""}`),
     // Everyone on this machine has the same address, and so has everyone behind a proxy.
     connection: (address) => (behindProxy || isLoopback(plain(address)) ? () => {} : connections(plain(address))),
     rated: buckets.take,

@@ -6,11 +6,12 @@
  * @module @daybook/server/api/HttpServing
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { type Context, Duration, Effect, Layer, Schema } from "effect"
 import { fairly } from "@daybook/log/support/FairScheduler"
 import * as Answering from "../http/Answering.ts"
-import { type Certificate, type HttpListener, listen, type Timeouts } from "../http/HttpListener.ts"
+import { type Certificate, type HttpListener, listen, maxHeaderBytes, type Timeouts } from "../http/HttpListener.ts"
 import * as Pipelines from "../http/Pipelines.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
@@ -85,7 +86,11 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
   const context = yield* Layer.build(
     Layer.mergeAll(HttpApp.layer(options, clients), HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer)
   )
-  const app = yield* Effect.provide(HttpApiBuilder.httpApp, context)
+  // By default the router finds no endpoint for a part of a path beyond 100 characters. Headers are bounded, and so are paths.
+  const app = yield* HttpApiBuilder.httpApp.pipe(
+    Effect.provide(context),
+    HttpRouter.withRouterConfig({ maxParamLength: maxHeaderBytes })
+  )
   const handle = yield* Answering.make(
     Effect.catchAllCause(app, (cause) => unexpected(cause, mostBody)),
     mostBody

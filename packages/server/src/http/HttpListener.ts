@@ -68,6 +68,9 @@ export const unusable = (port: number, cause: unknown): PortUnusable => {
   }
 }
 
+/** Bytes of the headers of a request, with its first line. */
+export const maxHeaderBytes = 16_384
+
 const defaultTimeouts: Timeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
@@ -78,7 +81,7 @@ const defaultTimeouts: Timeouts = {
 const create = ({ certificate, timeouts }: ListenOptions): Server => {
   const { headers, request, unread } = { ...defaultTimeouts, ...timeouts }
   const bounds = {
-    maxHeaderSize: 16_384,
+    maxHeaderSize: maxHeaderBytes,
     headersTimeout: Duration.toMillis(headers),
     requestTimeout: Duration.toMillis(request),
     keepAliveTimeout: Duration.toMillis("60 seconds"),
@@ -90,7 +93,8 @@ const create = ({ certificate, timeouts }: ListenOptions): Server => {
     certificate === undefined
       ? createServer(bounds)
       : createSecureServer({ ...bounds, ...certificate, handshakeTimeout })
-  server.maxHeadersCount = 100
+  // Node would leave out further headers without a word, and with them what makes a request ambiguous. Their bytes are bounded.
+  server.maxHeadersCount = 0
   // Node waits for ever for a client that does not read. It closes a socket on which nothing moved for this time, and sets
   // another time behind the response.
   server.on("request", ({ socket }, response) => {
