@@ -3,14 +3,23 @@
  * rows in its pages; every byte of the file is searched. The property fills the unused bytes instead, so that a wrong place
  * would damage rows.
  */
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Effect, FastCheck as fc } from "effect"
+import { Effect, Exit, FastCheck as fc } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import { isMap, layoutOf, overwrite, unusedIn } from "../../packages/log/src/storage/UnusedBytes.ts"
@@ -151,6 +160,92 @@ it.scopedLive("LG-64: a removal overwrites the copies of earlier deletions in th
       assert.deepStrictEqual(tracesIn(join(filename, ".."), secret), {})
       assert.deepStrictEqual(yield* sql`PRAGMA integrity_check`, [{ integrity_check: "ok" }])
     }).pipe(Effect.provide(logAt(filename)))
+  })
+)
+
+it.scoped("LG-66: copies on a page that a vacuum moves after it was read are overwritten at its new place", () =>
+  Effect.gen(function* () {
+    const { filename, other, sql, traces } = yield* planted
+    const pages = () => other.pragma("page_count", { simple: true })
+    const before = pages()
+    let transactions = 0
+    const vacuuming = new Proxy(sql, {
+      get: (client, key) => {
+        // The second one overwrites what was found.
+        if (key === "reserve" && ++transactions === 2) other.pragma("incremental_vacuum")
+        return Reflect.get(client, key)
+      }
+    })
+    assert.isTrue(yield* overwrite(vacuuming, filename))
+    yield* sql`PRAGMA wal_checkpoint(TRUNCATE)`
+    assert.deepStrictEqual([transactions > 2, traces()], [true, 0])
+    assert.isBelow(Number(pages()), Number(before))
+  })
+)
+
+it.scoped("LG-66: after a death between the overwriting and its commit no connection writes the copies back", () =>
+  Effect.gen(function* () {
+    const { filename, other, sql, traces } = yield* planted
+    other.prepare(readAll).all()
+    yield* sql.unsafe(readAll)
+    let commits = 0
+    const dying = new Proxy(sql, {
+      get: (client, key) =>
+        // The second transaction overwrites, and does not commit.
+        key === "unsafe" && ++commits === 2 ? () => Effect.die("killed") : Reflect.get(client, key)
+    })
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(overwrite(dying, filename))))
+    assert.strictEqual(traces(), 0)
+    assert.isTrue(yield* overwrite(sql, filename))
+    other.prepare(changeAll).run()
+    yield* sql.unsafe(changeAll)
+    yield* sql`PRAGMA wal_checkpoint(TRUNCATE)`
+    assert.strictEqual(traces(), 0)
+  })
+)
+
+/** How many descriptors of this process are of files in the folder. */
+const descriptorsIn = (folder: string) =>
+  readdirSync("/proc/self/fd").filter((name) => {
+    try {
+      return readlinkSync(join("/proc/self/fd", name)).startsWith(folder)
+    } catch {
+      // The listing's own.
+      return false
+    }
+  }).length
+
+/** Whether this process has a lock on the file. */
+const isLocked = (filename: string) =>
+  readFileSync("/proc/locks", "utf8")
+    .split("\n")
+    .some((line) => line.includes(` ${process.pid} `) && line.includes(`:${statSync(filename).ino} `))
+
+const removed = Effect.gen(function* () {
+  const [log, id] = [yield* EventLog, session()]
+  yield* begin(id, 3)
+  yield* log.remove(id)
+})
+
+it.scopedLive("LG-65: a process that has closed a database keeps no descriptor of it, also after a removal", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.provide(removed, logAt(filename))
+    assert.strictEqual(descriptorsIn(join(filename, "..")), 0)
+  })
+)
+
+it.scopedLive("LG-65: while another connection is open the descriptor stays, and with it that connection's locks", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    yield* Effect.provide(removed, logAt(filename))
+    const other = yield* Effect.acquireRelease(
+      Effect.sync(() => new Sqlite(filename)),
+      (db) => Effect.sync(() => db.close())
+    )
+    other.prepare("SELECT count(*) FROM event").get()
+    yield* Effect.provide(removed, logAt(filename))
+    assert.isTrue(isLocked(filename))
   })
 )
 

@@ -8,6 +8,7 @@ import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
 import { immediately } from "@daybook/log/storage/Transaction"
+import * as FileBeside from "@daybook/log/storage/FileBeside"
 import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
@@ -88,6 +89,11 @@ const connect = (
 ): Effect.Effect<SqliteClient.SqliteClient | undefined, RootBusy | RootUnusable, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
+    // After the connection is closed.
+    yield* Scope.addFinalizer(
+      scope,
+      Effect.sync(() => FileBeside.closeUnused(filename))
+    )
     const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
       Effect.tap((opened) => prepare(opened, filename)),
       // The driver throws if it cannot open a file or prepare a statement.

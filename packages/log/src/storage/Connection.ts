@@ -11,6 +11,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import * as SqlStatement from "@effect/sql/Statement"
 import Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
+import * as FileBeside from "./FileBeside.ts"
 
 export type Parameters = ReadonlyArray<string | number | null>
 
@@ -137,7 +138,11 @@ export const open = (
   Effect.gen(function* () {
     const db = yield* Effect.acquireRelease(
       Effect.sync(() => new Sqlite(options.filename, { readonly: options.readonly ?? false })),
-      (opened) => Effect.sync(() => opened.close())
+      (opened) =>
+        Effect.sync(() => {
+          opened.close()
+          FileBeside.closeUnused(options.filename)
+        })
     )
     let reserved = false
     const connection = makeConnection(db, () => reserved)

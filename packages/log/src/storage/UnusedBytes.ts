@@ -1,18 +1,19 @@
 /**
  * Overwrites the unused bytes of a database's pages. `secure_delete` overwrites what a statement deletes, but not what SQLite
  * leaves behind when it moves rows between pages: a copy can stay on the old page, between its pointers and its cells,
- * and outlives the row. No statement reaches those bytes, and a VACUUM would block every writer. Spec: LG-64; the file
- * format: https://sqlite.org/fileformat2.html.
+ * and outlives the row. No statement reaches those bytes, and a VACUUM would block every writer. Spec: LG-64, LG-66; the
+ * file format: https://sqlite.org/fileformat2.html.
  *
  * Readers ignore unused bytes. They are written only while this connection holds the write lock and the write-ahead log is
  * empty: nobody else writes the page, and no newer version of it exists.
  */
-import { fstatSync, fsync, openSync, read, readSync, statSync, writeSync } from "node:fs"
+import { fstatSync, fsync, read, readSync, statSync, writeSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
-import { immediately, retryBusy } from "./Transaction.ts"
+import { descriptorOf } from "./FileBeside.ts"
+import { immediately, isBusy, retryBusy } from "./Transaction.ts"
 
 /** How a database's file is divided into pages. */
 export interface Layout {
@@ -79,27 +80,11 @@ const leftIn = (page: Buffer, usable: number) => {
     : unused
 }
 
-const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev}:${ino}`
-
-/**
- * Descriptors that stay open until the process ends: to close one would release the locks that this process's connections
- * hold on the file (POSIX).
- */
-const descriptors = new Map<string, { readonly file: number; readonly identity: string }>()
-
-const descriptorOf = (filename: string): number => {
-  const known = descriptors.get(filename)
-  if (known !== undefined && known.identity === identity(statSync(filename))) return known.file
-  const file = openSync(filename, "r+")
-  descriptors.set(filename, { file, identity: identity(fstatSync(file)) })
-  return file
-}
-
 const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "the pages could not be read or written" })
 
-const onDisk = (run: (done: (error: Error | null) => void) => void) =>
-  Effect.async<void, SqlError.SqlError>((resume) =>
-    run((error) => resume(error === null ? Effect.void : Effect.fail(failed(error))))
+const onDisk = <A>(run: (done: (error: Error | null, value: A) => void) => void) =>
+  Effect.async<A, SqlError.SqlError>((resume) =>
+    run((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(failed(error))))
   )
 
 /** Pages of one read, and the most that are found before they are overwritten in one transaction. */
@@ -112,13 +97,14 @@ interface Opened {
   readonly pages: number
 }
 
-/** Reads some pages. Returns the numbers of those with something left in them. */
-const find = Effect.fnUntraced(function* ({ file, layout, pages }: Opened, from: number) {
+/** Reads some pages up to one. Returns the numbers of those with something left in them. */
+const find = Effect.fnUntraced(function* ({ file, layout }: Opened, from: number, through: number) {
   const { pageSize, usable } = layout
-  const bytes = Buffer.allocUnsafe(pagesAtOnce * pageSize)
-  yield* onDisk((done) => read(file, bytes, 0, bytes.length, (from - 1) * pageSize, done))
+  const bytes = Buffer.allocUnsafe((through - from + 1) * pageSize)
+  const length = yield* onDisk<number>((done) => read(file, bytes, 0, bytes.length, (from - 1) * pageSize, done))
   const found: Array<number> = []
-  for (let page = from; page < from + pagesAtOnce && page <= pages; page++) {
+  // The file may have become shorter.
+  for (let page = from; page < from + Math.floor(length / pageSize); page++) {
     const at = (page - from) * pageSize
     // The first page begins with the file's header, and holds the schema.
     if (page > 1 && !isMap(page, layout) && leftIn(bytes.subarray(at, at + pageSize), usable) !== undefined)
@@ -129,22 +115,25 @@ const find = Effect.fnUntraced(function* ({ file, layout, pages }: Opened, from:
 
 const isEmpty = (path: string) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
 
-/** Overwrites synchronously: the process cannot lose the lock in between. */
-const overwritePages = (file: number, { pageSize, usable }: Layout, pages: ReadonlyArray<number>) => {
+/** Overwrites synchronously: the process cannot lose the lock in between. Returns the number of pages with something left. */
+const overwritePages = (file: number, { pageSize, usable }: Layout, pages: ReadonlyArray<number>): number => {
   const bytes = Buffer.allocUnsafe(pageSize)
+  let overwritten = 0
   for (const page of pages) {
     const at = (page - 1) * pageSize
     const left = readSync(file, bytes, 0, pageSize, at) === pageSize ? leftIn(bytes, usable) : undefined
-    if (left !== undefined) writeSync(file, zeros, 0, left[1] - left[0], at + left[0])
+    if (left === undefined) continue
+    writeSync(file, zeros, 0, left[1] - left[0], at + left[0])
+    overwritten += 1
   }
+  return overwritten
 }
 
-/** Attempts to get the lock while the write-ahead log is empty: other processes may write in between. */
+/** Attempts of a step to get the lock while the write-ahead log is empty, and of a pass to find pages where they were. */
 const attempts = 20
 
-/** Makes all connections forget the pages that they have read: this one at once, the others because of the commit. */
-const forgetPages = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  yield* sql`PRAGMA shrink_memory`
+/** Makes the other connections forget the pages that they have read, with the commit. */
+const forgetElsewhere = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const [row] = yield* sql<{ readonly user_version: number }>`PRAGMA user_version`
   yield* sql.unsafe(`PRAGMA user_version = ${row?.user_version ?? 0}`)
 })
@@ -163,32 +152,38 @@ const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: numb
   )
 })
 
-/** Overwrites pages in one transaction. Returns whether it could: not while a reader needs the write-ahead log. */
+/** What a step did. `moved`: something else stood at some pages, so what was left there may be at other ones now. */
+type Step = "overwritten" | "moved" | "prevented"
+
+/** Overwrites pages in one transaction. It cannot while a reader needs the write-ahead log. */
 const overwriteStep = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { file, filename, layout }: Opened,
   pages: ReadonlyArray<number>
 ) {
   const overwritten = Effect.gen(function* () {
-    if (!isEmpty(`${filename}-wal`) || !(yield* isSame(sql, file))) return false
-    yield* Effect.try({ try: () => overwritePages(file, layout, pages), catch: failed })
-    yield* onDisk((done) => fsync(file, done))
-    yield* forgetPages(sql)
-    return true
+    if (!isEmpty(`${filename}-wal`) || !(yield* isSame(sql, file))) return undefined
+    // First: if a later statement fails, this connection has no page from before.
+    yield* sql`PRAGMA shrink_memory`
+    const count = yield* Effect.try({ try: () => overwritePages(file, layout, pages), catch: failed })
+    yield* onDisk<void>((done) => fsync(file, (error) => done(error)))
+    yield* forgetElsewhere(sql)
+    return count
   })
   for (let attempt = 0; attempt < attempts; attempt++) {
     const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
-    if (checkpoint?.busy !== 0) return false
-    if (yield* retryBusy(immediately(sql)(overwritten))) return true
+    if (checkpoint?.busy !== 0) break
+    const count = yield* retryBusy(immediately(sql)(overwritten))
+    if (count !== undefined) return count === pages.length ? "overwritten" : "moved"
   }
-  return false
+  return "prevented"
 })
 
 /** Opens the file beside SQLite. Undefined if it has too many pages for `headerLengths`. */
 const openBeside = Effect.fnUntraced(function* (filename: string) {
   const file = yield* Effect.try({ try: () => descriptorOf(filename), catch: failed })
   const header = Buffer.alloc(100)
-  yield* onDisk((done) => read(file, header, 0, header.length, 0, done))
+  yield* onDisk<number>((done) => read(file, header, 0, header.length, 0, done))
   const layout = layoutOf(header)
   const pages = Math.floor(fstatSync(file).size / layout.pageSize)
   const opened: Opened = { file, filename, layout, pages }
@@ -196,25 +191,44 @@ const openBeside = Effect.fnUntraced(function* (filename: string) {
 })
 
 /**
+ * Finds and overwrites from the end of the file to its beginning: a vacuum of another process moves pages, with what is left in
+ * them, to places before their own. Returns whether it could.
+ */
+const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Opened) {
+  let [top, moves] = [opened.pages, 0]
+  let found: ReadonlyArray<number> = []
+  for (let through = opened.pages; through > 0;) {
+    const from = Math.max(1, through - pagesAtOnce + 1)
+    found = [...found, ...(yield* find(opened, from, through))]
+    through = from - 1
+    if (found.length === 0 || (found.length < mostFound && through > 0)) continue
+    const step: Step = yield* overwriteStep(sql, opened, found)
+    if (step === "prevented" || (step === "moved" && ++moves === attempts)) return false
+    // Moved perhaps to a place that was read before that.
+    if (step === "moved") through = top
+    top = through
+    found = []
+  }
+  return true
+})
+
+/**
  * Overwrites the unused bytes of all pages of a client's database. It reads the whole file, beside other work, and writes
  * in short transactions. Returns whether nothing is left; false while a reader or busy writers prevent it.
  *
- * Keeps a descriptor of the file. In a worker thread Node closes it when the thread ends, and the system releases the locks
- * of the whole process on that file: no other thread may have opened it.
+ * Keeps a descriptor of the file until the last connection of all processes is closed. In a worker thread Node closes it
+ * when the thread ends, and the system releases the locks of the whole process on that file: no other thread may have
+ * opened it.
  */
 export const overwrite = (sql: SqlClient.SqlClient, filename: string): Effect.Effect<boolean, SqlError.SqlError> =>
   Effect.gen(function* () {
     const opened = yield* openBeside(filename)
     if (opened === undefined) return true
-    let found: Array<number> = []
-    for (let from = 1; from <= opened.pages; from += pagesAtOnce) {
-      found.push(...(yield* find(opened, from)))
-      const isLast = from + pagesAtOnce > opened.pages
-      if (found.length < mostFound && !(isLast && found.length > 0)) continue
-      if (!(yield* overwriteStep(sql, opened, found))) return false
-      found = []
-    }
-    return true
+    // A process that was killed between its step and its commit has left other connections the pages from before.
+    const forgotten = yield* Effect.catchIf(Effect.as(immediately(sql)(forgetElsewhere(sql)), true), isBusy, () =>
+      Effect.succeed(false)
+    )
+    return forgotten && (yield* pass(sql, opened))
   })
 
 /** The same for a database that several threads may use: a worker thread leaves it to the next process that erases. */
