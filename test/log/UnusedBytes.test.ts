@@ -204,6 +204,25 @@ it.scoped("LG-66: after a death between the overwriting and its commit no connec
   })
 )
 
+it.scoped("LG-67: what another connection prevents at one moment is tried again", () =>
+  Effect.gen(function* () {
+    const { filename, other, sql, traces } = yield* planted
+    let transactions = 0
+    const busy = new Proxy(sql, {
+      get: (client, key) => {
+        if (key === "reserve") {
+          transactions += 1
+          if (transactions === 1) other.exec("BEGIN IMMEDIATE")
+          if (transactions === 2) other.exec("ROLLBACK")
+        }
+        return Reflect.get(client, key)
+      }
+    })
+    assert.isTrue(yield* overwrite(busy, filename))
+    assert.strictEqual(traces(), 0)
+  })
+)
+
 /** How many descriptors of this process are of files in the folder. */
 const descriptorsIn = (folder: string) =>
   readdirSync("/proc/self/fd").filter((name) => {

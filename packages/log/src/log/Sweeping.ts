@@ -7,6 +7,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Clock, Effect, type Scope } from "effect"
+import { truncate } from "../storage/Checkpoint.ts"
 import { eraseBeside } from "../storage/SearchErasure.ts"
 import { fileOf } from "../storage/SearchFile.ts"
 import * as UnusedBytes from "../storage/UnusedBytes.ts"
@@ -35,8 +36,7 @@ const attempt = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlE
     const erased = yield* Effect.catchAll(eraseBeside(sql), (error) =>
       Effect.as(Effect.logDebug("the search index still holds a removed session", error), false)
     )
-    const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
-    if (checkpoint?.busy !== 0 || !erased) return false
+    if (!(yield* truncate(sql)) || !erased) return false
     const file = yield* fileOf(sql)
     if (file !== "" && !(yield* UnusedBytes.overwriteShared(sql, file))) return false
     yield* sql`UPDATE session_removal SET swept = 1 WHERE swept = 0 AND number <= ${latest}`
@@ -52,11 +52,15 @@ export interface Sweeper {
 export const make = (sql: SqlClient.SqlClient): Effect.Effect<Sweeper, never, Scope.Scope> =>
   Effect.gen(function* () {
     const due = Effect.unsafeMakeLatch(true)
-    const tried = attempt(sql).pipe(
-      Effect.catchAllCause((cause) =>
-        Effect.as(Effect.logDebug("the write-ahead log was not truncated after a removal", cause), false)
+    // Two at once would read the whole file twice, and prevent each other.
+    const alone = yield* Effect.makeSemaphore(1)
+    const tried = alone
+      .withPermits(1)(attempt(sql))
+      .pipe(
+        Effect.catchAllCause((cause) =>
+          Effect.as(Effect.logDebug("the write-ahead log was not truncated after a removal", cause), false)
+        )
       )
-    )
     yield* due.await.pipe(
       // Closed before the attempt, so that a removal during it is not missed.
       Effect.zipRight(due.close),

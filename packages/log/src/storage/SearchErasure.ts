@@ -5,6 +5,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Clock, Effect, Option } from "effect"
+import { truncate } from "./Checkpoint.ts"
 import { type DatabaseError } from "./Database.ts"
 import { directly, immediately, retryBusy } from "./Transaction.ts"
 import { discard, fileOf, openExisting, searchPath } from "./SearchFile.ts"
@@ -77,8 +78,8 @@ export const erase = Effect.fnUntraced(function* (log: SqlClient.SqlClient, inde
 
 /** Truncates the write-ahead log of the index, and overwrites unused bytes. Returns whether no reader prevented it. */
 const overwritten = (index: SqlClient.SqlClient, path: string) =>
-  Effect.flatMap(index<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`, ([checkpoint]) =>
-    checkpoint?.busy === 0 ? UnusedBytes.overwriteShared(index, path) : Effect.succeed(false)
+  Effect.flatMap(truncate(index), (truncated) =>
+    truncated ? UnusedBytes.overwriteShared(index, path) : Effect.succeed(false)
   )
 
 /**

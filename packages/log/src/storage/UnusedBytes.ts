@@ -12,6 +12,7 @@ import { isMainThread } from "node:worker_threads"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import { insist, truncate } from "./Checkpoint.ts"
 import { descriptorOf } from "./FileBeside.ts"
 import { immediately, isBusy, retryBusy } from "./Transaction.ts"
 
@@ -171,8 +172,7 @@ const overwriteStep = Effect.fnUntraced(function* (
     return count
   })
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const [checkpoint] = yield* sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`
-    if (checkpoint?.busy !== 0) break
+    if (!(yield* truncate(sql))) break
     const count = yield* retryBusy(immediately(sql)(overwritten))
     if (count !== undefined) return count === pages.length ? "overwritten" : "moved"
   }
@@ -225,8 +225,8 @@ export const overwrite = (sql: SqlClient.SqlClient, filename: string): Effect.Ef
     const opened = yield* openBeside(filename)
     if (opened === undefined) return true
     // A process that was killed between its step and its commit has left other connections the pages from before.
-    const forgotten = yield* Effect.catchIf(Effect.as(immediately(sql)(forgetElsewhere(sql)), true), isBusy, () =>
-      Effect.succeed(false)
+    const forgotten = yield* insist(
+      Effect.catchIf(Effect.as(immediately(sql)(forgetElsewhere(sql)), true), isBusy, () => Effect.succeed(false))
     )
     return forgotten && (yield* pass(sql, opened))
   })
