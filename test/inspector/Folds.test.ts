@@ -5,6 +5,7 @@ import { EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/fold/EventLine.ts"
 import { Epochs, longestText, mostChanges } from "../../packages/inspector/src/page/fold/Epochs.ts"
+import { proseOf } from "../../packages/inspector/src/page/fold/Prose.ts"
 import { type Block, changesOf } from "../../packages/inspector/src/page/fold/RequestBlocks.ts"
 import { Story, storyTypes } from "../../packages/inspector/src/page/fold/Story.ts"
 import { longestSpans, mostRows, Timeline } from "../../packages/inspector/src/page/fold/Timeline.ts"
@@ -318,6 +319,16 @@ describe("texts", () => {
     assert.strictEqual(visible("abc\u202etxt.exe"), "abc⟨U+202E⟩txt.exe")
     assert.strictEqual(visible("a\u200bb\ufeff"), "a⟨U+200B⟩b⟨U+FEFF⟩")
     assert.strictEqual(visible("line\r\nnext\tübung 👩‍💻"), "line\nnext\tübung 👩‍💻")
+  })
+
+  it("IP-18: a text that nests more deeply than a browser can draw is no prose", () => {
+    assert.isDefined(proseOf("> - > 1. **deep** [link](https://example.org)"))
+    for (const mark of [">", "> ", "- ", "1. "]) {
+      assert.isDefined(proseOf(`${mark.repeat(20)}text`), mark)
+      for (const times of [500, 60_000]) assert.isUndefined(proseOf(`${mark.repeat(times)}text`), `${times} ${mark}`)
+    }
+    assert.isDefined(proseOf(`${"-".repeat(500)}\n\n${"> text\n\n".repeat(500)}`))
+    assert.isUndefined(proseOf(Array.from({ length: 300 }, (_, level) => `${"\t".repeat(level)}- item`).join("\n")))
   })
 
   it("IP-6: an address names session, view and event; another one is the start page", () => {

@@ -195,7 +195,8 @@ describe.runIf(hasChromium)("the inspector", () => {
         const model = yield* Script.ScriptedModel
         yield* log.append(id, [draft("session.next.renamed", { title: evil })])
         yield* model.answer(Script.says(`${evil}\n\n<b onclick="alert(4)">bold</b>\n\n\`\`\`html\n${evil}\n\`\`\``))
-        yield* say(id, evil)
+        // Quotes in one another, too many to draw (IP-18): they must not break the page.
+        yield* say(id, `${evil}\n\n${">".repeat(20_000)} quoted`)
         yield* Effect.flatMap(Sessions, (sessions) => sessions.wait(id))
         const { faults, page, requests } = yield* visit(`/sessions/${id}/transcript`)
         yield* act(() => page.locator(".message.assistant .hljs-tag").first().waitFor())

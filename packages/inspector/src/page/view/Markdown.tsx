@@ -2,10 +2,11 @@
  * Shows Markdown as elements. No text becomes HTML: HTML in it is shown as it was written, pictures are not loaded, and only
  * web and mail addresses are links. Spec: IP-18, IP-30 in specs/inspector.md.
  */
-import { Lexer, type Token, type Tokens } from "marked"
+import type { Token, Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
 import { type CodeNode, highlighted } from "../fold/Code.ts"
+import { proseOf } from "../fold/Prose.ts"
 import { visible } from "../fold/Visible.ts"
 
 const decode = (text: string): string =>
@@ -106,14 +107,8 @@ const element = (token: Token, key: number): ComponentChildren => {
   return <span key={key}>{visible(decode("text" in token ? String(token.text) : token.raw))}</span>
 }
 
-/** Longer texts are shown as they are: they are no prose. */
-const longest = 200_000
-
 export const Markdown = ({ text }: { readonly text: string }) => {
-  const tokens = useMemo(
-    () => (text.length > longest ? undefined : Lexer.lex(text, { gfm: true, breaks: true })),
-    [text]
-  )
+  const tokens = useMemo(() => proseOf(text), [text])
   return (
     <div class="markdown" dir="auto">
       {tokens === undefined ? <pre>{visible(text)}</pre> : tokens.map(element)}
