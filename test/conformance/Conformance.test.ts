@@ -34,14 +34,16 @@ const changing = (url: string, change: (text: string) => string) =>
   })
 
 layer(served())("the conformance suite", (it) => {
-  it.effect("HT-68: Daybook's server keeps every clause of the suite", () =>
+  it.effect("HT-68: Daybook's server keeps every clause of the suite, each time", () =>
     Effect.gen(function* () {
-      const verdicts = yield* hold((yield* Served).url)
-      assert.deepEqual(
-        verdicts.filter(({ problem }) => problem !== undefined),
-        [],
-        report(verdicts)
-      )
+      for (let run = 0; run < 2; run++) {
+        const verdicts = yield* hold((yield* Served).url)
+        assert.deepEqual(
+          verdicts.filter(({ problem }) => problem !== undefined),
+          [],
+          report(verdicts)
+        )
+      }
     })
   )
 
@@ -51,7 +53,8 @@ layer(served())("the conformance suite", (it) => {
       const broken = [
         ["HT-45", (text: string) => text.replaceAll("event: replay.complete", "event: seam")],
         ["HT-40", (text: string) => text.replace(/event: event\n.*\n.*\n\n/, "")],
-        ["HT-10", (text: string) => text.replaceAll('"message"', '"text"')]
+        ["HT-10", (text: string) => text.replaceAll('"message"', '"text"')],
+        ["HT-54", (text: string) => text.replace(/("seq":)0\b/, "$11")]
       ] as const
       for (const [clause, change] of broken) {
         const server = yield* changing(url, change)

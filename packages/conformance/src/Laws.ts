@@ -63,6 +63,15 @@ export const laws: ReadonlyArray<Law> = [
     }
   },
   {
+    clause: "HT-3",
+    says: "an invalid id is refused as such, not as that of no session",
+    test: async (target) => {
+      for (const path of ["/sessions/nope", "/sessions/ses_nope%20/events", `/sessions/ses_${"x".repeat(97)}/head`]) {
+        same(await refusal(target, path, 400), "HttpApiDecodeError", `code of ${path}`)
+      }
+    }
+  },
+  {
     clause: "HT-10",
     says: "an error has its status, its code and a message",
     test: async (target) => {
@@ -74,9 +83,11 @@ export const laws: ReadonlyArray<Law> = [
     says: "a repeated idempotency key admits one prompt",
     test: async (target) => {
       const id = await session(target, 0)
-      same(await say(target, id, "hi", "key"), await say(target, id, "hi", "key"), "receipt of the repetition")
+      // The server may know the keys of an earlier run of the suite.
+      const key = crypto.randomUUID()
+      same(await say(target, id, "hi", key), await say(target, id, "hi", key), "receipt of the repetition")
       const body = JSON.stringify({ prompt: { text: "other" }, resume: false })
-      const again = { method: "POST", body, headers: { "idempotency-key": "key" } }
+      const again = { method: "POST", body, headers: { "idempotency-key": key } }
       same(await refusal(target, `/sessions/${id}/prompts`, 409, again), "PromptConflictError", "code")
     }
   },
@@ -96,6 +107,8 @@ export const laws: ReadonlyArray<Law> = [
         expect(cursor !== undefined, `event ${index} has no id`)
         for (const rest of [
           await replay(target, id, cursor),
+          // `after` counts before the header.
+          await replay(target, id, cursor, { "last-event-id": whole[0]?.cursor ?? "" }),
           await allFrames(target, `/sessions/${id}/events?follow=0`, { "last-event-id": cursor ?? "" })
         ]) {
           same(events(rest), whole.slice(index + 1), `events after cursor ${cursor}`)
@@ -112,6 +125,9 @@ export const laws: ReadonlyArray<Law> = [
         same(await refusal(target, `/sessions/${id}/events?after=${after}`, 400), "ForeignCursor", `code for ${after}`)
       }
       same(await refusal(target, `/sessions/${id}/events?after=1000000`, 400), "CursorAhead", "code")
+      const { cursor } = await answer(target, Head, "/head")
+      const ofFeed = `/sessions/${id}/events?after=${encodeURIComponent(cursor)}`
+      same(await refusal(target, ofFeed, 400), "ForeignCursor", "code for a cursor of the feed")
     }
   },
   {
@@ -120,7 +136,11 @@ export const laws: ReadonlyArray<Law> = [
     test: async (target) => {
       const id = await session(target, 3)
       const path = `/sessions/${id}/events?follow=0`
-      const text = await (await request(target, path, { headers: { accept: "application/x-ndjson" } })).text()
+      const typeOf = ({ headers }: Response) => headers.get("content-type")?.split(";")[0]
+      const response = await request(target, path, { headers: { accept: "application/x-ndjson" } })
+      same(typeOf(response), "application/x-ndjson", "type of lines")
+      const text = await response.text()
+      same(typeOf(await request(target, path)), "text/event-stream", "type of server-sent events")
       const Line = Schema.parseJson(
         Schema.Struct({
           frame: Schema.String,
@@ -169,14 +189,20 @@ export const laws: ReadonlyArray<Law> = [
     test: async (target) => {
       const id = await session(target, 2)
       const seen: Array<number> = []
-      let cursor = "-1"
+      let [cursor, followed] = ["-1", 0]
       for (let connection = 0; connection < 4; connection++) {
+        let isFollowing = false
         for await (const frame of frames(target, `/sessions/${id}/events?after=${encodeURIComponent(cursor)}`)) {
-          if (frame.type === "replay.complete") await say(target, id, `during connection ${connection}`)
+          if (frame.type === "replay.complete") {
+            isFollowing = true
+            await say(target, id, `during connection ${connection}`)
+          }
           if (frame.type !== "event") continue
           seen.push(seqOf(frame))
           cursor = frame.cursor ?? cursor
-          if (seen.length % 2 === 0) break
+          if (isFollowing) followed++
+          // The first connection is left within the replay.
+          if (isFollowing || seen.length === 2) break
         }
         await say(target, id, `between connections ${connection}`)
       }
@@ -185,6 +211,7 @@ export const laws: ReadonlyArray<Law> = [
         seen.map((_, index) => index),
         "sequence numbers over connections"
       )
+      same(followed, 3, "connections that had a new event behind the seam")
     }
   },
   {
@@ -196,6 +223,17 @@ export const laws: ReadonlyArray<Law> = [
       same(events(await replay(target, id, cursor)).length, 0, "events after the head")
       await say(target, id, "later")
       same(events(await replay(target, id, cursor)).length, 1, "events after the head and one more")
+    }
+  },
+  {
+    clause: "HT-54",
+    says: "with types, only their events are sent, and the cursor passes the others",
+    test: async (target) => {
+      const id = await session(target, 2)
+      const found = await allFrames(target, `/sessions/${id}/events?follow=0&type=session.created`)
+      same(events(found).map(seqOf), [0], "sequence numbers")
+      const { cursor } = await answer(target, Head, `/sessions/${id}/head`)
+      same(Schema.decodeUnknownSync(End)(found.at(-1)?.data).cursor, cursor, "cursor of the end")
     }
   },
   {
