@@ -1,5 +1,6 @@
 /** Archives hold the removed events exactly, and put them back exactly or refuse. Spec: specs/retention.md. */
-import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, it } from "@effect/vitest"
@@ -26,6 +27,24 @@ it.scoped("RT-20: an archive is readable by its owner alone, and named by sessio
     const lines = gunzipSync(readFileSync(path)).toString().trimEnd().split("\n")
     assert.strictEqual(lines.length, cut.to + 1 + 2)
     assert.include(JSON.parse(lines[0] ?? ""), { archive: "daybook", version: 1, sessionID: id, from: -1, to: cut.to })
+  }).pipe(Effect.provide(memoryLog))
+)
+
+it.scoped("RT-25: an archive removes what dead processes left of earlier ones of its session, and nothing else", () =>
+  Effect.gen(function* () {
+    const [folder, id] = [yield* temporaryFolder, session()]
+    yield* begun(id, 4)
+    const { incarnation } = yield* (yield* EventLog).head(id)
+    const { pid } = spawnSync(process.execPath, ["--version"])
+    const others = [
+      `${id}.${incarnation}.0-9.jsonl.gz.${process.pid}-00000000.part`,
+      `ses_x.1.0-9.jsonl.gz.${pid}-00000000.part`
+    ]
+    for (const name of [...others, `${id}.${incarnation}.0-9.jsonl.gz.${pid}-00000000.part`]) {
+      writeFileSync(join(folder, name), "left")
+    }
+    const { path = "" } = yield* pruned(id, {}, folder)
+    assert.sameMembers(readdirSync(folder), [basename(path), ...others])
   }).pipe(Effect.provide(memoryLog))
 )
 

@@ -10,6 +10,7 @@ import { Effect, Predicate, Schema, type Scope } from "effect"
 import { applicationID, schemaVersion } from "../storage/Database.ts"
 import { makePrivate } from "../storage/PrivateFile.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
+import { isAlive } from "../support/Alive.ts"
 
 /** A backup or a restore failed. Nothing was replaced. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>("@daybook/log/BackupFailed")("BackupFailed", {
@@ -133,15 +134,6 @@ const copyPages = (from: Sqlite.Database, to: string, onProgress: OnProgress, si
 const makerOf = (name: string, target: string): number | undefined => {
   const [, pid] = /^\.(\d+)-[0-9a-f]{8}\.partial(?:-journal|-wal|-shm)?$/.exec(name.slice(target.length)) ?? []
   return name.startsWith(target) && pid !== undefined ? Number(pid) : undefined
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (cause) {
-    return Predicate.hasProperty(cause, "code") && cause.code === "EPERM"
-  }
 }
 
 /** Removes what killed processes left of their copies. */

@@ -1,16 +1,17 @@
 /**
  * Writes and reads archives: JSON lines, compressed with gzip in one member per page, so that memory is bounded and
  * compression runs off the event loop. A file appears under its name only when it is complete and durable. Format:
- * `Archive.ts`. Spec: RT-20..RT-22.
+ * `Archive.ts`. Spec: RT-20..RT-22, RT-25.
  */
-import { createHash, type Hash } from "node:crypto"
+import { createHash, type Hash, randomBytes } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { type FileHandle, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, open, readdir, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { createGunzip, gzip } from "node:zlib"
 import { Effect, Either, type Scope, Stream } from "effect"
 import { makeFolders } from "../storage/MakeFolders.ts"
+import { isAlive } from "../support/Alive.ts"
 import {
   ArchiveUnusable,
   endOf,
@@ -54,18 +55,29 @@ const written = async (handle: FileHandle, hash: Hash, lines: ReadonlyArray<Line
   await handle.writeFile(await compress(text))
 }
 
+/** The process that wrote an incomplete archive, by its name. */
+const writerOf = (name: string): number => Number(/\.jsonl\.gz\.(\d+)-[0-9a-f]{8}\.part$/.exec(name)?.[1])
+
+/** Removes what killed processes left of archives of the session. */
+const removeLeft = async (folder: string, { incarnation, sessionID }: Header): Promise<void> => {
+  for (const name of await readdir(folder)) {
+    const pid = writerOf(name)
+    if (!name.startsWith(`${sessionID}.${incarnation}.`) || Number.isNaN(pid) || isAlive(pid)) continue
+    await rm(join(folder, name), { force: true })
+  }
+}
+
 /** Begins an archive in the folder, which is created. Without `finish`, the scope's end removes what was written. */
 export const begin = Effect.fn("Archive.begin")(function* (
   folder: string,
   header: Header
 ): Effect.fn.Return<Writing, ArchiveUnusable, Scope.Scope> {
   const path = join(folder, nameOf(header))
-  const partial = `${path}.${process.pid}.part`
+  const partial = `${path}.${process.pid}-${randomBytes(4).toString("hex")}.part`
   yield* attempt(folder, () => makeFolders(folder, 0o700))
   const handle = yield* Effect.acquireRelease(
     attempt(partial, async () => {
-      // What a dead process with this number left.
-      await rm(partial, { force: true })
+      await removeLeft(folder, header)
       return open(partial, "wx", 0o600)
     }),
     (handle) => Effect.promise(() => handle.close().then(() => rm(partial, { force: true })))

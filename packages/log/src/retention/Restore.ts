@@ -1,6 +1,6 @@
 /**
  * Puts an archive's events back: the same positions, ids and payloads, and the floor that they were removed from. They
- * are written below the present floor, where no reader sees them, until one transaction lowers it. Spec: RT-23..RT-25.
+ * are written below the present floor, where no reader sees them, until one transaction lowers it. Spec: RT-23, RT-24.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Stream } from "effect"
