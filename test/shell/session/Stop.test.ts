@@ -3,7 +3,7 @@
  * reads it, so that the disturbance comes at that point.
  */
 import { expect, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { makeToken } from "../../../packages/shell/src/session/Dialogue.ts"
 import * as Keeper from "../../../packages/shell/src/session/Keeper.ts"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
@@ -122,5 +122,21 @@ it.scopedLive("SL-16: a stop in a shell that was opened within another shell's c
     const shell = yield* openShell(LocalTransport.make({ env }), "/")
     yield* shell.stop(`(while :; do sleep ${mark}; done) & echo started; sleep ${mark}`)
     expect(yield* processes(`sleep ${mark}`)).toEqual([])
+  })
+)
+
+it.scopedLive("SL-19: the end of a shell ends processes that start one another and end", () =>
+  Effect.gen(function* () {
+    const script = `: ${uniqueSeconds()}; sleep 0.02; setsid sh -c "$0" "$0" & exit`
+    const running = Effect.map(
+      Effect.all([processes(`sh -c ${script} ${script}`), processes(`setsid sh -c ${script} ${script}`)]),
+      (found) => found.flat()
+    )
+    const scope = yield* Scope.make()
+    const shell = yield* Scope.extend(openShell(local, "/"), scope)
+    yield* shell.run(`for i in 1 2 3 4 5; do sh -c '${script}' '${script}' & done; sleep 0.02`)
+    expect(yield* running).not.toEqual([])
+    yield* Scope.close(scope, Exit.void)
+    expect(yield* running).toEqual([])
   })
 )

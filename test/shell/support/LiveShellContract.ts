@@ -47,6 +47,7 @@ const hostile = (closable: string, execFails: string): ReadonlyArray<readonly [n
   ["an interrupt of its own shell", "kill -INT $$; echo never"],
   ["a deleted folder", 'd=$(mktemp -d) && cd "$d" && rmdir "$d"'],
   ["a forged PWD", "PWD=/forged"],
+  ["text in each descriptor of the shell", 'for f in /proc/$$/fd/*; do (printf x >"$f") 2>/dev/null; done'],
   ["NUL and escapes", "printf 'a\\0b\\033[31mc\\n'"],
   ["variables that a frame could use", "readonly _db_c=5 token=x code=1"],
   ["a limit of time for input", "TMOUT=1"],

@@ -93,24 +93,34 @@ below() {
     done
   done
 }
-# $1: yes for the whole shell. $2: the mark of the processes.
+# $1: yes for the whole shell. $2: the mark of the processes. A process that ends before it is read may have started another one:
+# after all processes, those are searched whose number was given since, the last of which is in loadavg. When there are none, and
+# something was killed, all are searched again.
 sweep() {
-  rounds=0 quiet=0 seen=' '
+  rounds=0 quiet=0 from= again=
   while [ $rounds -lt 100 ] && [ $quiet -lt 10 ]; do
-    rounds=$((rounds + 1)) quiet=$((quiet + 1)) found= scan= now=' '
+    rounds=$((rounds + 1)) quiet=$((quiet + 1)) found= scan= last=
+    IFS= read -r last 2>/dev/null </proc/loadavg
+    last=\${last##* }
+    # The numbers can begin again.
+    [ "\${from:-0}" -le "\${last:-0}" ] || from=
     for d in /proc/[0-9]*; do
-      now="$now$d "
-      case $seen in *" $d "*) ;; *) scan="$scan $d" ;; esac
+      p=\${d#/proc/}
+      [ -n "$from" ] && { [ "$p" -le "$from" ] || [ "$p" -gt "$last" ]; } && continue
+      scan="$scan $d"
     done
-    # A process that ended before it was read may have started another one. Nothing is left when there is no new one.
-    [ -n "$scan" ] || return
-    seen=$now
+    if [ -z "$scan" ]; then
+      [ -n "$again" ] || return
+      from= again=
+      continue
+    fi
+    from=$last
     marked "$2"
     below "$1" "$2"
     [ -n "$found" ] || continue
     for p in $found; do kill -STOP "$p" 2>/dev/null; done
     for p in $found; do kill -KILL "$p" 2>/dev/null; done
-    quiet=0 seen=' '
+    quiet=0 again=yes
   done
 }
 # With the first process of a sandbox the kernel kills all others, before that process is gone.

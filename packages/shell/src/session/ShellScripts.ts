@@ -201,7 +201,8 @@ export interface Line {
 
 /**
  * Runs a command. It is one line, because a line is read as a whole before anything of it runs: the token is not in the shell's
- * input while the command runs, and no prompt comes between.
+ * input while the command runs, and no prompt comes between. As each text that the shell is sent, it begins with a line break: a
+ * command can write into the shell's input, and this ends its text.
  */
 export const line = (dialect: Dialect, { before, command, input: file, number, token }: Line): string => {
   const { stderr, stdout } = parked[dialect]
@@ -212,7 +213,7 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${dialect === "bash" ? "" : `${parkedInput}<&- `}${stdout}>&- ${stderr}>&-`
   // A shell that cannot report the end would not answer again.
-  return `${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||\\kill -KILL $$\n`
+  return `\n${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||\\kill -KILL $$\n`
 }
 
 /** The command in a folder, where the shell stays. A folder that cannot be entered is the command's failure. */
@@ -225,10 +226,10 @@ export const inFolder = (dialect: Dialect, folder: string, command: string): str
  * Sent while a command runs: the shell answers when it reads lines again, also if an interrupt took the end. Not before it runs: a
  * POSIX shell reads ahead, and forgets what it has read at an interrupt.
  */
-export const noteLine = (token: string): string => `\\_db_i ${token}\n`
+export const noteLine = (token: string): string => `\n\\_db_i ${token}\n`
 
 /**
  * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can
  * leave the rest of it, and a single quote would take the lines that follow.
  */
-export const end = (token: string): string => `\\_db_e ${token}\n`
+export const end = (token: string): string => `\n\\_db_e ${token}\n`
