@@ -2,6 +2,7 @@
  * Stops that something disturbs. Method: the transport is the local one, and each order to the keeper is seen before the keeper
  * reads it, so that the disturbance comes at that point.
  */
+import { readdirSync, readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { makeToken } from "../../../packages/shell/src/session/Dialogue.ts"
@@ -61,6 +62,32 @@ it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if i
     for (const pass of held) pass()
     expect(yield* Fiber.join(second)).toMatch(/^root \d+$/)
     expect(Exit.isInterrupted(yield* Fiber.await(first))).toBe(true)
+  })
+)
+
+/** The process whose command line has this text. */
+const processWith = (text: string) =>
+  Number(
+    readdirSync("/proc").find((name) => {
+      try {
+        return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text)
+      } catch {
+        // It has ended.
+        return false
+      }
+    })
+  )
+
+it.scopedLive("SL-17: a keeper that stands still counts as ended, and no late answer meets another order", () =>
+  Effect.gen(function* () {
+    const mark = makeToken()
+    const keeper = yield* Keeper.start(local, mark, 100)
+    const pid = processWith(mark)
+    process.kill(pid, "SIGSTOP")
+    expect(yield* keeper.ask({ order: "root", pid: 99_999_999, init: undefined })).toBe("")
+    expect(yield* keeper.exit).toEqual({ code: null, signal: null })
+    process.kill(pid, "SIGCONT")
+    expect(yield* keeper.ask({ order: "interrupt", dialect: "sh" })).toBe("")
   })
 )
 

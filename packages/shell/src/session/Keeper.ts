@@ -2,10 +2,11 @@
  * Runs the keeper of a live shell: asks it to signal the shell's processes, and waits until it has. Spec: SL-16..SL-19 in
  * specs/shell.md.
  */
-import { Deferred, Effect, type Scope } from "effect"
+import { Deferred, Effect, Exit as Outcome, type Scope } from "effect"
 import { pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Transport } from "../transport/Program.ts"
+import { lost } from "../transport/NodeProgram.ts"
 import { firstOf } from "./FirstOf.ts"
 import { keeperScript, type Order, orderLine, type Place } from "./KeeperScript.ts"
 
@@ -53,10 +54,14 @@ const makeReplies = () => {
 
 /** Time that the keeper has to kill a shell's processes before the transport is closed. */
 const finishMillis = 20_000
+/** Time that it has for an order. A machine that stands still, such as a paused container, carries out none. */
+const orderMillis = 30_000
 
 export const start = Effect.fn("Keeper.start")(function* (
   transport: Transport,
-  mark: string
+  mark: string,
+  /** Other times are for tests. */
+  millis: number = orderMillis
 ): Effect.fn.Return<Keeper, TransportFailed, Scope.Scope> {
   const program = yield* transport.run(keeperScript(mark))
   const replies = makeReplies()
@@ -75,9 +80,23 @@ export const start = Effect.fn("Keeper.start")(function* (
     return yield* new TransportFailed({ transport: transport.name, reason: "no shell", details })
   }
   const order = yield* Effect.makeSemaphore(1)
+  let isSilent = false
+  /** A keeper that does not answer counts as ended: a late answer must not meet another order. */
+  const giveUp = () => {
+    isSilent = true
+    replies.end()
+    Deferred.unsafeDone(ended, Outcome.succeed(lost))
+  }
   // Each reply meets its order: nothing interrupts the wait, and it has no fibers that an interruption could reach.
   const ask = (asked: Order) =>
-    Effect.zipRight(program.write(orderLine(asked)), replies.next).pipe(
+    Effect.suspend(() => {
+      if (isSilent) return Effect.succeed(undefined)
+      const timer = setTimeout(giveUp, millis)
+      return Effect.ensuring(
+        Effect.zipRight(program.write(orderLine(asked)), replies.next),
+        Effect.sync(() => clearTimeout(timer))
+      )
+    }).pipe(
       Effect.map((reply) => reply ?? ""),
       order.withPermits(1),
       Effect.uninterruptible
