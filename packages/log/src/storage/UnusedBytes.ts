@@ -7,11 +7,12 @@
  * Readers ignore unused bytes. They are written only while this connection holds the write lock and the write-ahead log is
  * empty: nobody else writes the page, and no newer version of it exists.
  */
-import { fstatSync, fsync, read, readSync, statSync, writeSync } from "node:fs"
+import { fstatSync, fsyncSync, readSync, statSync, writeSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect } from "effect"
+import * as EventLoop from "../support/EventLoop.ts"
 import { insist, truncate } from "./Checkpoint.ts"
 import { descriptorOf } from "./FileBeside.ts"
 import { immediately, isBusy, retryBusy } from "./Transaction.ts"
@@ -83,10 +84,10 @@ const leftIn = (page: Buffer, usable: number) => {
 
 const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "the pages could not be read or written" })
 
-const onDisk = <A>(run: (done: (error: Error | null, value: A) => void) => void) =>
-  Effect.async<A, SqlError.SqlError>((resume) =>
-    run((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(failed(error))))
-  )
+const onDisk = <A>(run: () => A) => Effect.try({ try: run, catch: failed })
+
+/** Reads after which other work gets the event loop. A read takes less than a millisecond. */
+const readsAtOnce = 4
 
 /** Pages of one read, and the most that are found before they are overwritten in one transaction. */
 const [pagesAtOnce, mostFound] = [256, 512]
@@ -102,7 +103,7 @@ interface Opened {
 const find = Effect.fnUntraced(function* ({ file, layout }: Opened, from: number, through: number) {
   const { pageSize, usable } = layout
   const bytes = Buffer.allocUnsafe((through - from + 1) * pageSize)
-  const length = yield* onDisk<number>((done) => read(file, bytes, 0, bytes.length, (from - 1) * pageSize, done))
+  const length = yield* onDisk(() => readSync(file, bytes, 0, bytes.length, (from - 1) * pageSize))
   const found: Array<number> = []
   // The file may have become shorter.
   for (let page = from; page < from + Math.floor(length / pageSize); page++) {
@@ -166,8 +167,8 @@ const overwriteStep = Effect.fnUntraced(function* (
     if (!isEmpty(`${filename}-wal`) || !(yield* isSame(sql, file))) return undefined
     // First: if a later statement fails, this connection has no page from before.
     yield* sql`PRAGMA shrink_memory`
-    const count = yield* Effect.try({ try: () => overwritePages(file, layout, pages), catch: failed })
-    yield* onDisk<void>((done) => fsync(file, (error) => done(error)))
+    const count = yield* onDisk(() => overwritePages(file, layout, pages))
+    yield* onDisk(() => fsyncSync(file))
     yield* forgetElsewhere(sql)
     return count
   })
@@ -181,9 +182,9 @@ const overwriteStep = Effect.fnUntraced(function* (
 
 /** Opens the file beside SQLite. Undefined if it has too many pages for `headerLengths`. */
 const openBeside = Effect.fnUntraced(function* (filename: string) {
-  const file = yield* Effect.try({ try: () => descriptorOf(filename), catch: failed })
+  const file = yield* onDisk(() => descriptorOf(filename))
   const header = Buffer.alloc(100)
-  yield* onDisk<number>((done) => read(file, header, 0, header.length, 0, done))
+  yield* onDisk(() => readSync(file, header, 0, header.length, 0))
   const layout = layoutOf(header)
   const pages = Math.floor(fstatSync(file).size / layout.pageSize)
   const opened: Opened = { file, filename, layout, pages }
@@ -195,11 +196,12 @@ const openBeside = Effect.fnUntraced(function* (filename: string) {
  * them, to places before their own. Returns whether it could.
  */
 const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Opened) {
-  let [top, moves] = [opened.pages, 0]
+  let [top, moves, reads] = [opened.pages, 0, 0]
   let found: ReadonlyArray<number> = []
   for (let through = opened.pages; through > 0;) {
     const from = Math.max(1, through - pagesAtOnce + 1)
     found = [...found, ...(yield* find(opened, from, through))]
+    if (++reads % readsAtOnce === 0) yield* EventLoop.turn
     through = from - 1
     if (found.length === 0 || (found.length < mostFound && through > 0)) continue
     const step: Step = yield* overwriteStep(sql, opened, found)
