@@ -5,7 +5,7 @@
  * file format: https://sqlite.org/fileformat2.html.
  *
  * Readers ignore unused bytes. They are written only while this connection holds the write lock and the write-ahead log is
- * empty: nobody else writes the page, and no newer version of it exists.
+ * empty: no other connection writes the page, and the file has its newest version.
  */
 import { fstatSync, fsyncSync, readSync, statSync, writeSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
@@ -154,7 +154,7 @@ const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: numb
   )
 })
 
-/** What a step did. `moved`: something else stood at some pages, so what was left there may be at other ones now. */
+/** What a step did. `moved`: some pages hold something else now, so their old contents may be in other pages. */
 type Step = "overwritten" | "moved" | "prevented"
 
 /** Overwrites pages in one transaction. It cannot while a reader needs the write-ahead log. */
