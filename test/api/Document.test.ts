@@ -59,7 +59,7 @@ it("HT-2: each failed response says what each of its errors means, and so does t
   assert.isAbove(named.size, 40)
 })
 
-it("HT-2, HT-10: what is refused before an endpoint is described with its endpoint", () => {
+it("HT-2, HT-10: each operation describes the errors that a request meets before its endpoint", () => {
   const refersTo = (status: number, code: string) =>
     operations.filter(({ responses }) => {
       const text = JSON.stringify(responses[status]?.content?.["application/json"] ?? "")

@@ -39,7 +39,7 @@ it.scoped("HT-62: a refusal is the stream's error at once, with its fields", () 
   })
 )
 
-it.scoped("HT-62: an answer that is no stream of events is the stream's error at once", () =>
+it.scoped("HT-62: an answer that is not an event stream is the stream's error at once", () =>
   Effect.gen(function* () {
     for (const type of ["text/html", "application/json"]) {
       const server = yield* Rude.serve((_number, response) =>

@@ -171,7 +171,7 @@ it.scoped("LG-66: copies on a page that a vacuum moves after it was read are ove
     let transactions = 0
     const vacuuming = new Proxy(sql, {
       get: (client, key) => {
-        // The second one overwrites what was found.
+        // The second transaction overwrites the pages that were found.
         if (key === "reserve" && ++transactions === 2) other.pragma("incremental_vacuum")
         return Reflect.get(client, key)
       }

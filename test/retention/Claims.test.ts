@@ -62,7 +62,7 @@ it.scoped("RT-18: a restore from which another run takes the session is refused,
     const [deleting, restored] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const context = yield* Effect.context<Effect.Effect.Context<ReturnType<typeof finish>>>()
     const progress = () => Effect.zipRight(Deferred.succeed(deleting, undefined), Deferred.await(restored))
-    // Between two steps of the restore the other run deletes what was put back, and then waits for the restore.
+    // Between two steps of the restore the other run deletes the restored events. Then it waits for the restore.
     const other = yield* Effect.once(
       Effect.zipRight(
         Effect.forkScoped(Effect.provide(finish(id, { pace: atOnce, progress }), context)),

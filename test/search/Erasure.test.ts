@@ -66,14 +66,20 @@ it.scopedLive("SE-20: a process without search erases the session too, one remov
   })
 )
 
+/** A session whose one prompt is indexed. */
+const indexed = Effect.gen(function* () {
+  const [log, search, id] = [yield* EventLog, yield* Search, session()]
+  yield* log.append(id, [created, admitted(message(), word)])
+  yield* search.update()
+  return { log, id }
+})
+
 it.scopedLive("SE-20: copies in unused bytes of the index's pages are overwritten too", () =>
   Effect.gen(function* () {
-    const [filename, id] = [yield* temporaryDatabase, session()]
+    const filename = yield* temporaryDatabase
     const folder = join(filename, "..")
     yield* Effect.gen(function* () {
-      const [log, search] = [yield* EventLog, yield* Search]
-      yield* log.append(id, [created, admitted(message(), word)])
-      yield* search.update()
+      const { id, log } = yield* indexed
       const index = new Sqlite(searchPath(filename))
       leaveCopies(index)
       index.close()
@@ -86,12 +92,10 @@ it.scopedLive("SE-20: copies in unused bytes of the index's pages are overwritte
 
 it.scopedLive("SE-21: a removal is swept only when a reader of the index no longer needs the text", () =>
   Effect.gen(function* () {
-    const [filename, id] = [yield* temporaryDatabase, session()]
+    const filename = yield* temporaryDatabase
     const folder = join(filename, "..")
     yield* Effect.gen(function* () {
-      const [log, search] = [yield* EventLog, yield* Search]
-      yield* log.append(id, [created, admitted(message(), word)])
-      yield* search.update()
+      const { id, log } = yield* indexed
       const reader = new Sqlite(searchPath(filename), { readonly: true })
       reader.exec("BEGIN")
       reader.prepare("SELECT * FROM document").all()

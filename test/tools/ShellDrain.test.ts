@@ -28,7 +28,7 @@ it.scopedLive("TO-119: what a command printed is read although it ended before i
   Effect.gen(function* () {
     const shell = yield* run("printf made; printf ' too' >&2")
     yield* shell.exit
-    // Node has handled the exit, and would have dropped what nobody reads.
+    // Node has handled the exit. It drops output that has no reader.
     yield* drain(10)
     yield* shell.end
     assert.strictEqual((yield* textOf(shell)).length, "made too".length)

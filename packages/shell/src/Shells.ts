@@ -229,7 +229,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
           Effect.onError(() => Effect.zipRight(Scope.close(scope, Exit.void), freeSlot))
         )
         if (yield* Deferred.isDone(ending)) yield* shell.close("shutdown")
-        // After an interruption nobody learns the id.
+        // An interrupted caller does not get the id, so it could not destroy the shell.
         yield* Effect.onInterrupt(restore(Effect.void), () => shell.close("destroyed"))
         return id
       })

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect } from "effect"
 
-/** Numbers of the processes whose file has what is looked for. */
+/** Ids of the processes whose file has the content. */
 const having = (file: "cmdline" | "environ", looked: (content: string) => boolean) =>
   Effect.sync(() =>
     readdirSync("/proc").flatMap((name) => {

@@ -4,7 +4,7 @@
  */
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { type ConfigError, Effect, Option, Predicate, Redacted, Stream } from "effect"
+import { type ConfigError, Effect, Option, Redacted, Stream } from "effect"
 import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
@@ -19,6 +19,7 @@ import * as Rebuild from "@daybook/log/maintenance/Rebuild"
 import { verify } from "@daybook/log/search/Verify"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import * as Store from "@daybook/log/Store"
+import { isAlive } from "@daybook/log/support/Alive"
 import { Models } from "@daybook/models"
 import { many, sizeText } from "../support/Amounts.ts"
 import { dataFolder } from "../support/Paths.ts"
@@ -169,15 +170,6 @@ const behind = (position: number) =>
     }
     return `more than ${mostCounted} events`
   })
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // The process exists and belongs to another user.
-    return Predicate.hasProperty(error, "code") && error.code === "EPERM"
-  }
-}
 
 const about = "files"
 

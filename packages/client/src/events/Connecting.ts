@@ -71,7 +71,7 @@ const isStream = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =
   headers["content-type"]?.startsWith(mediaTypes.sse) === true
 
 /** Something else than a server of the API answers there. */
-const noStream = new UnexpectedAnswer({ status: 200, details: "it is no stream of events" })
+const noStream = new UnexpectedAnswer({ status: 200, details: "the answer is not an event stream" })
 
 /** The bytes of the response, or why there are none. */
 const opened = (http: HttpClient.HttpClient, { path, query }: Request) =>

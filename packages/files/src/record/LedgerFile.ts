@@ -57,7 +57,7 @@ class NotOurs {
 const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
-/** Erases what was deleted from the write-ahead log and from unused bytes of pages. Only this connection uses the file. */
+/** Truncates the write-ahead log and overwrites unused bytes, which may hold deleted rows. Only this connection uses the file. */
 export const erase = (sql: SqliteClient.SqliteClient, filename: string) =>
   Effect.zipRight(sql`PRAGMA wal_checkpoint(TRUNCATE)`, UnusedBytes.overwrite(sql, filename))
 

@@ -115,7 +115,14 @@ const find = Effect.fnUntraced(function* ({ file, layout }: Opened, from: number
   return found
 })
 
-const isEmpty = (path: string) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+const isEmpty = (path: string) => onDisk(() => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
+
+const headerOf = (file: number) =>
+  onDisk(() => {
+    const header = Buffer.alloc(100)
+    readSync(file, header, 0, header.length, 0)
+    return header
+  })
 
 /** Overwrites synchronously: the process cannot lose the lock in between. Returns the number of pages with something left. */
 const overwritePages = (file: number, { pageSize, usable }: Layout, pages: ReadonlyArray<number>): number => {
@@ -145,8 +152,7 @@ const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: numb
   const [row] = yield* sql<{ readonly pages: number; readonly free: number; readonly schema: number }>`
     SELECT page_count AS pages, freelist_count AS free, schema_version AS schema
     FROM pragma_page_count, pragma_freelist_count, pragma_schema_version`
-  const header = Buffer.alloc(100)
-  readSync(file, header, 0, header.length, 0)
+  const header = yield* headerOf(file)
   return (
     row?.pages === header.readUInt32BE(28) &&
     row.free === header.readUInt32BE(36) &&
@@ -164,7 +170,7 @@ const overwriteStep = Effect.fnUntraced(function* (
   pages: ReadonlyArray<number>
 ) {
   const overwritten = Effect.gen(function* () {
-    if (!isEmpty(`${filename}-wal`) || !(yield* isSame(sql, file))) return undefined
+    if (!(yield* isEmpty(`${filename}-wal`)) || !(yield* isSame(sql, file))) return undefined
     // First: if a later statement fails, this connection has no page from before.
     yield* sql`PRAGMA shrink_memory`
     const count = yield* onDisk(() => overwritePages(file, layout, pages))
@@ -183,17 +189,15 @@ const overwriteStep = Effect.fnUntraced(function* (
 /** Opens the file beside SQLite. Undefined if it has too many pages for `headerLengths`. */
 const openBeside = Effect.fnUntraced(function* (filename: string) {
   const file = yield* onDisk(() => descriptorOf(filename))
-  const header = Buffer.alloc(100)
-  yield* onDisk(() => readSync(file, header, 0, header.length, 0))
-  const layout = layoutOf(header)
-  const pages = Math.floor(fstatSync(file).size / layout.pageSize)
+  const layout = layoutOf(yield* headerOf(file))
+  const pages = yield* onDisk(() => Math.floor(fstatSync(file).size / layout.pageSize))
   const opened: Opened = { file, filename, layout, pages }
   return pages < mostPages ? opened : undefined
 })
 
 /**
- * Finds and overwrites from the end of the file to its beginning: a vacuum of another process moves pages, with what is left in
- * them, to places before their own. Returns whether it could.
+ * Finds and overwrites from the end of the file to its beginning, because a vacuum of another process moves pages, with their
+ * unused bytes, towards the beginning. Returns whether nothing prevented it.
  */
 const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Opened) {
   let [top, moves, reads] = [opened.pages, 0, 0]
@@ -206,7 +210,7 @@ const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Open
     if (found.length === 0 || (found.length < mostFound && through > 0)) continue
     const step: Step = yield* overwriteStep(sql, opened, found)
     if (step === "prevented" || (step === "moved" && ++moves === attempts)) return false
-    // Moved perhaps to a place that was read before that.
+    // The pages may be at places that were read before.
     if (step === "moved") through = top
     top = through
     found = []
@@ -216,7 +220,8 @@ const pass = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, opened: Open
 
 /**
  * Overwrites the unused bytes of all pages of a client's database. It reads the whole file, beside other work, and writes
- * in short transactions. Returns whether nothing is left; false while a reader or busy writers prevent it.
+ * in short transactions. Returns whether nothing is left; false while a reader or busy writers prevent it. A file of 2^25
+ * pages or more is not read.
  *
  * Keeps a descriptor of the file until the last connection of all processes is closed. In a worker thread Node closes it
  * when the thread ends, and the system releases the locks of the whole process on that file: no other thread may have

@@ -1,9 +1,9 @@
 /**
  * The text of the keeper, a program that runs beside a shell, on its machine. It signals the shell's processes when it is asked,
  * and kills them all when its input ends, which also happens when the process that opened the shell is killed. A process
- * belongs to the shell by its session, by its parents, or by what it inherits: a variable, and a limit that a process with a
- * clean environment and a session of its own has too. It is stopped before it is killed, so that it cannot start others in
- * between. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure. Spec: SL-16..SL-19 in specs/shell.md.
+ * belongs to the shell by its session, its parents, or what it inherits: a variable and a limit. The limit also finds a
+ * process with a clean environment and a session of its own. A process is stopped before it is killed, so that it cannot
+ * start others. For POSIX shells, with `/proc`; elsewhere only the group is killed. Pure. Spec: SL-16..SL-19 in specs/shell.md.
  */
 import { abortSignal, callMark, callVariable, type Dialect, markVariable, numberOf } from "./ShellScripts.ts"
 

@@ -1,11 +1,11 @@
 /** Reads Markdown as tokens, if they can be drawn. Pure. Spec: IP-18, IP-30 in specs/inspector.md. */
 import { Lexer, type Token } from "marked"
 
-/** Longer texts are no prose. */
+/** Characters of the longest text that is read as Markdown. */
 const longest = 200_000
 /** Quotes and lists in one another: the browser draws each level on its stack. */
 const deepest = 100
-/** A line that alone begins more quotes and lists: to read it would take seconds. */
+/** A line that begins more quotes and lists than that. Reading it would take seconds. */
 const deepLine = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){101}/m
 
 const inside = (token: Token): ReadonlyArray<Token> => {
