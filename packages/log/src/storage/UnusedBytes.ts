@@ -86,7 +86,7 @@ const failed = (cause: unknown) => new SqlError.SqlError({ cause, message: "the 
 
 const onDisk = <A>(run: () => A) => Effect.try({ try: run, catch: failed })
 
-/** Reads after which other work gets the event loop. A read takes less than a millisecond. */
+/** Reads after which other work gets the event loop. A read and its search take about a millisecond. */
 const readsAtOnce = 4
 
 /** Pages of one read, and the most that are found before they are overwritten in one transaction. */
