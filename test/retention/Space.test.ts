@@ -8,6 +8,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
 import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import * as Space from "../../packages/log/src/retention/Space.ts"
+import * as Database from "../../packages/log/src/storage/Database.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { renamed, session } from "../support/Logs.ts"
 import { begun } from "../support/Pruning.ts"
@@ -50,6 +51,23 @@ it.scoped("RT-30: after a prune the file has no free pages, and is smaller by wh
       assert.strictEqual(statSync(filename).size, space.pages * space.pageSize)
       assert.strictEqual(all.after, statSync(filename).size)
     }).pipe(Effect.provide(logAt(filename)))
+  })
+)
+
+it.scoped("RT-34: the deletions of a prune leave little in the write-ahead log for one commit to copy", () =>
+  Effect.gen(function* () {
+    const filename = yield* temporaryDatabase
+    // Closing the database deletes its write-ahead log.
+    yield* Effect.provide(begun(session("a"), 70, 70_000), logAt(filename))
+    assert.isAbove(statSync(filename).size, Database.walLimit / 2)
+    let longest = 0
+    const progress = () => Effect.sync(() => (longest = Math.max(longest, statSync(`${filename}-wal`).size)))
+    yield* Effect.provide(
+      Retention.run({ to: Number.MAX_SAFE_INTEGER, holders }, { pace: atOnce, progress }),
+      logAt(filename)
+    )
+    // SQLite's own checkpoint comes at half of the limit.
+    assert.isBelow(longest, Database.walLimit / 3)
   })
 )
 

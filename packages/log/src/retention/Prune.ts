@@ -20,6 +20,7 @@ import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
 import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Pace, paced } from "./Pace.ts"
+import { checkpoint } from "./Space.ts"
 import { type Cut, selectSubject, type Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
@@ -263,20 +264,23 @@ const stepEnd = (rows: ReadonlyArray<Sized>): number | undefined => {
   return (over < 0 ? rows.at(-1) : rows[Math.max(0, over - 1)])?.seq
 }
 
+/** Steps between two checkpoints. SQLite's own copies 8 MB at once, within the commit of a prompt. */
+const stepsPerCheckpoint = 2
+
 /** Deletes what one step of the work selects, until nothing is left. */
-const inSteps = (
+const inSteps = Effect.fnUntraced(function* (
   sql: Sql,
   claimed: Claimed,
   { pace, progress = ignore }: PruneOptions,
   step: Effect.Effect<number, SqlError.SqlError>
-) =>
-  Effect.iterate(1, {
-    while: (deleted) => deleted > 0,
-    body: () =>
-      Effect.tap(paced(pace)(asClaimed(sql, claimed)(step)), (deleted) =>
-        deleted === 0 ? Effect.void : progress({ copied: 0, deleted })
-      )
-  })
+) {
+  for (let steps = 1; ; steps++) {
+    const deleted = yield* paced(pace)(asClaimed(sql, claimed)(step))
+    if (deleted === 0) return
+    yield* progress({ copied: 0, deleted })
+    if (steps % stepsPerCheckpoint === 0) yield* paced(pace)(checkpoint(sql))
+  }
+})
 
 /** One step of deleting the events at or below the floor, oldest first. */
 const deleteBelow = Effect.fnUntraced(function* (sql: Sql, sessionID: SessionID, floor: number) {
