@@ -12,7 +12,7 @@ import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
 import type { Repeats } from "./Repeats.ts"
-import * as Recorder from "./TurnRecorder.ts"
+import * as Recorder from "./recorder/TurnRecorder.ts"
 import * as TurnState from "./TurnState.ts"
 
 /** Events that end the activity together with the turn. `stored` notes that they are in the log. */

@@ -11,7 +11,7 @@ import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import { boundedProgress } from "./Progress.ts"
 import * as Publication from "./Publication.ts"
 import type { TurnFiles } from "./TurnFiles.ts"
-import type { LocalCall } from "./TurnRecorder.ts"
+import type { LocalCall } from "./recorder/TurnRecorder.ts"
 
 /** Why a tool ends the turn. */
 export type Abort = ToolDeclined | ToolStorageError | AppendError

@@ -22,7 +22,7 @@ import * as Publication from "./Publication.ts"
 import type { Repeats } from "./Repeats.ts"
 import * as ToolFibers from "./ToolFibers.ts"
 import * as TurnFiles from "./TurnFiles.ts"
-import * as Recorder from "./TurnRecorder.ts"
+import * as Recorder from "./recorder/TurnRecorder.ts"
 import type { Reasons } from "./TurnState.ts"
 import { unknownToolParts } from "./UnknownTool.ts"
 

@@ -9,7 +9,7 @@ import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
-import * as Recorder from "./TurnRecorder.ts"
+import * as Recorder from "./recorder/TurnRecorder.ts"
 
 export interface TurnState {
   /** The recorded part of the answer. */
