@@ -4,24 +4,11 @@
  */
 import { homedir } from "node:os"
 import * as path from "node:path"
-import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
-import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
+import { Effect, Either, Redacted, Schema, Struct } from "effect"
+import { userAgent } from "@daybook/core/agent/AgentDefinition"
 import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
-import {
-  amount,
-  boolean,
-  counting,
-  expects,
-  namePattern,
-  nameRule,
-  optional,
-  selected,
-  shaped,
-  someText,
-  texts,
-  whole
-} from "@daybook/core/definition/Fields"
+import { namePattern, nameRule } from "@daybook/core/definition/Fields"
 import {
   decodeParsed,
   Issue,
@@ -37,11 +24,12 @@ import type { Template } from "@daybook/core/prompt/Templates"
 import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
-import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
-import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+import { isStdio, type McpServer } from "@daybook/mcp/McpServer"
+import { durationOf, sizeOf } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
-import { type ShellSection, shellOf, WrittenShell } from "./ShellSection.ts"
-import { amountOf, present } from "./Written.ts"
+import { type ShellSection, shellOf } from "./ShellSection.ts"
+import { present } from "./Written.ts"
+import { File, isMap, type WrittenSandbox } from "./WrittenConfig.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
 export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
@@ -129,117 +117,6 @@ export interface SharedSpace {
 }
 
 type Audience = "owner" | "group" | "everyone"
-
-const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
-
-const named = <A, I>(value: Schema.Schema<A, I>) =>
-  optional(Schema.Record({ key: Schema.String, value }).pipe(shaped("a map of names")))
-
-const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
-const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
-
-const WrittenPrice = Schema.Struct({
-  input: amount,
-  output: amount,
-  cache_read: optional(amount),
-  cache_write: optional(amount)
-}).pipe(shaped("a map of input and output, in US dollars per million tokens"))
-
-const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
-const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
-
-const toggle = optional(Schema.Literal("off", "on").pipe(expects("off or on")))
-const WrittenSandbox = Schema.Struct({
-  mode: toggle,
-  network: toggle,
-  writable: optional(texts),
-  readable: optional(texts),
-  auto_allow: optional(boolean),
-  processes: optional(counting),
-  memory: optional(counting)
-}).pipe(shaped("a map"))
-
-const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
-
-const WrittenRetention = Schema.Struct({
-  keep: amountOf(durationOf, durationRule),
-  max_size: amountOf(sizeOf, sizeRule),
-  archive: optional(someText)
-}).pipe(
-  shaped("a map of keep, max_size and archive"),
-  Schema.filter(({ keep, max_size: maxSize }) => keep !== undefined || maxSize !== undefined, {
-    message: () => "expected keep, max_size, or both"
-  })
-)
-
-const WrittenSnapshots = Schema.Struct({
-  enabled: optional(boolean),
-  max_size: amountOf(sizeOf, sizeRule),
-  folders: optional(texts)
-}).pipe(shaped("a map of enabled, max_size and folders"))
-
-const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
-
-const audiences = ["owner", "group", "everyone"] as const
-const audience = optional(Schema.Literal(...audiences).pipe(expects("owner, group or everyone")))
-const WrittenSpace = Schema.Struct({
-  agents: optional(Schema.Array(agentName).pipe(shaped("a list of names"))),
-  read: audience,
-  write: audience,
-  group: optional(
-    Schema.Union(Schema.NonEmptyString, Schema.NonNegativeInt).pipe(expects("the name or the number of a group"))
-  )
-}).pipe(
-  shaped("a map"),
-  Schema.filter(({ read = "owner", write = "owner" }) => audiences.indexOf(write) <= audiences.indexOf(read), {
-    message: () => "expected read to be at least as wide as write"
-  })
-)
-
-const File = Schema.Struct({
-  compaction: optional(
-    Schema.Struct({
-      enabled: optional(boolean),
-      reserve_tokens: optional(counting),
-      keep_recent_tokens: optional(whole),
-      prune: optional(boolean)
-    }).pipe(shaped("a map"))
-  ),
-  instructions: optional(texts),
-  references: named(
-    selected<typeof WrittenReference.Type>((value) =>
-      isMap(value)
-        ? ParseResult.decodeUnknown(WrittenReference)
-        : (input, options) =>
-            ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (text) => ({ path: text }))
-    )
-  ),
-  skills: optional(texts),
-  agents: named(ConfiguredAgent),
-  templates: named(
-    selected<typeof WrittenTemplate.Type>((value) =>
-      isMap(value)
-        ? ParseResult.decodeUnknown(WrittenTemplate)
-        : (input, options) => ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (body) => ({ body }))
-    )
-  ),
-  mcp: named(
-    selected<McpServer>((value) =>
-      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
-    )
-  ),
-  environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
-  trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
-  sandbox: optional(WrittenSandbox),
-  naming: optional(NamingMode.pipe(expects("model, prompt or off"))),
-  max_loop_lag: optional(counting),
-  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
-  prices: named(WrittenPrice),
-  retention: optional(WrittenRetention),
-  snapshots: optional(WrittenSnapshots),
-  shell: optional(WrittenShell),
-  shared: named(WrittenSpace)
-}).pipe(shaped("a map of settings"))
 
 /** Settings of MCP servers are never shown: arguments and URLs may hold secrets too. */
 const secret = (at: KeyPath) => at[0] === "mcp"

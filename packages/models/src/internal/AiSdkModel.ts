@@ -19,7 +19,9 @@ import { Array as Arr, Effect, Option, Predicate, Stream } from "effect"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import { refusalIn } from "@daybook/core/http/HttpRefused"
 import { toPrompt, toTools } from "./AiSdkPrompt.ts"
-import { type Guard, guard, parseOrText, refusedError } from "./GuardedModel.ts"
+import { parseOrText } from "./CallInput.ts"
+import { refusedError } from "./CleanError.ts"
+import { type Guard, guard } from "./GuardedModel.ts"
 
 export interface Bridge extends Pick<Guard, "secrets" | "callIds" | "lower"> {
   readonly model: LanguageModelV3

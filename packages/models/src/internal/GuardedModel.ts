@@ -11,9 +11,10 @@ import * as Response from "@effect/ai/Response"
 import * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
-import { Cause, Chunk, Effect, Option, Predicate, Redacted, Schema, Stream } from "effect"
+import { Chunk, Effect, Predicate, Schema, Stream } from "effect"
 import { HttpRefused } from "@daybook/core/http/HttpRefused"
-import { redactSecrets } from "@daybook/log/support/Redaction"
+import { parseOrText } from "./CallInput.ts"
+import { clean, cleanUnknown, type Owner } from "./CleanError.ts"
 import { noting } from "./WireFetch.ts"
 import { withPlainFiles } from "./WireFiles.ts"
 import { type CallIds, withWireCalls } from "./WireHistory.ts"
@@ -25,11 +26,7 @@ type Part = Response.StreamPart<Tools>
 export type Request = LanguageModel.GenerateTextOptions<Tools>
 
 /** The differences of one provider. */
-export interface Guard {
-  /** Used in errors: `anthropic`. */
-  readonly provider: string
-  /** Values that must never appear in an error. */
-  readonly secrets: ReadonlyArray<Redacted.Redacted>
+export interface Guard extends Owner {
   /** Names that the library confuses with its provider's tools. */
   readonly shadowed?: ReadonlySet<string>
   readonly callIds: CallIds
@@ -238,16 +235,6 @@ const undecoded = ({ input, part }: { part: Response.ToolParamsStartPart; input:
     // The toolkit's types know only its own tools; this call may name another.
   }) as unknown as Part
 
-/** A call's input as a JSON value; `{}` if empty, the text itself if it is not JSON. */
-export const parseOrText = (input: string): unknown => {
-  if (input.trim() === "") return {}
-  try {
-    return JSON.parse(input)
-  } catch {
-    return input
-  }
-}
-
 const finish = (part: Response.FinishPart, reason: Response.FinishReason, options: Guard): Part => {
   const metadata = plain(part.metadata)
   const cache = options.cacheOnTop?.(part)
@@ -281,122 +268,4 @@ const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadat
     for (const [key, value] of Object.entries(metadata)) merged[key] = { ...merged[key], ...value }
   }
   return merged
-}
-
-/** A refused answer as an error that `classifyError` reads. */
-export const refusedError = (module: string, { code, message }: HttpRefused): AiError.AiError =>
-  new AiError.UnknownError({ module, method: "streamText", description: message, cause: { code, message } })
-
-/** Converts a library's defects to errors, keeps interruptions, and removes keys and open requests. */
-const clean = (
-  options: Guard,
-  cause: Cause.Cause<AiError.AiError>,
-  refused?: HttpRefused
-): Cause.Cause<AiError.AiError> => {
-  if (refused !== undefined && !Cause.isInterruptedOnly(cause))
-    return Cause.fail(refusedError(options.provider, refused))
-  const failure = Cause.failureOption(cause)
-  if (Option.isSome(failure)) return Cause.fail(cleanError(options, failure.value))
-  if (Cause.isInterruptedOnly(cause)) return cause
-  return Cause.fail(
-    new AiError.UnknownError({
-      module: options.provider,
-      method: "streamText",
-      description: redact(options, `the provider's library failed: ${describe(Cause.squash(cause))}`)
-    })
-  )
-}
-
-const redact = (options: Guard, text: string): string =>
-  redactSecrets(
-    text,
-    options.secrets.map((secret) => Redacted.value(secret))
-  )
-
-const describe = (error: unknown): string =>
-  error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-
-const maxCauseChars = 2000
-
-/** A cause as plain data: redacted text and its code, without a reference to the request. */
-const cleanCause = (options: Guard, cause: unknown, depth = 0): unknown => {
-  if (!Predicate.isObject(cause)) return Predicate.isString(cause) ? redact(options, cause) : undefined
-  const message = describe(cause).replace(/^\w*Error: /, "")
-  const code = Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? { code: cause.code } : {}
-  const inner =
-    depth < 5 && Predicate.hasProperty(cause, "cause") && cause.cause !== undefined
-      ? { cause: cleanCause(options, cause.cause, depth + 1) }
-      : {}
-  const text = Predicate.hasProperty(cause, "message") && Predicate.isString(cause.message) ? cause.message : message
-  return { message: redact(options, text.slice(0, maxCauseChars)), ...code, ...inner }
-}
-
-const cleanError = (options: Guard, error: AiError.AiError): AiError.AiError => {
-  const at = { module: error.module, method: error.method }
-  const description =
-    "description" in error && error.description !== undefined ? { description: redact(options, error.description) } : {}
-  const cause = "cause" in error && error.cause !== undefined ? { cause: cleanCause(options, error.cause) } : {}
-  switch (error._tag) {
-    case "HttpRequestError":
-      return new AiError.HttpRequestError(
-        { ...at, ...description, ...cause, reason: error.reason, request: requestOf(options, error.request) },
-        { disableValidation: true }
-      )
-    case "HttpResponseError":
-      return new AiError.HttpResponseError(
-        {
-          ...at,
-          ...description,
-          reason: error.reason,
-          request: requestOf(options, error.request),
-          response: { status: error.response.status, headers: textual(options, error.response.headers) },
-          ...(error.body === undefined ? {} : { body: redact(options, bodyText(error.body).slice(0, maxBodyChars)) })
-        },
-        { disableValidation: true }
-      )
-    case "MalformedInput":
-      return new AiError.MalformedInput({ ...at, ...description, ...cause })
-    case "MalformedOutput":
-      return new AiError.MalformedOutput({ ...at, ...description, ...cause })
-    case "UnknownError":
-      return new AiError.UnknownError({ ...at, ...description, ...cause })
-  }
-}
-
-const maxBodyChars = 64 * 1024
-
-/** Libraries hold a non-JSON body as a JSON string literal. */
-const bodyText = (body: string): string => {
-  const text = body.startsWith('"') ? parseOrText(body) : body
-  return Predicate.isString(text) ? text : body
-}
-
-/** The address without query and user, and no request headers: they contain the key. */
-const requestOf = (options: Guard, request: AiError.HttpRequestError["request"]) => {
-  const url = URL.canParse(request.url) ? new URL(request.url) : undefined
-  return {
-    ...request,
-    url: url === undefined ? redact(options, request.url) : `${url.origin}${url.pathname}`,
-    urlParams: [],
-    headers: {}
-  }
-}
-
-const textual = (options: Guard, headers: Readonly<Record<string, unknown>>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) =>
-      Predicate.isString(value) ? [[name, redact(options, value)]] : []
-    )
-  )
-
-const cleanUnknown = (options: Guard, error: unknown): unknown => {
-  if (AiError.isAiError(error)) return cleanError(options, error)
-  if (Predicate.isString(error)) return redact(options, error)
-  if (error instanceof Error) return cleanCause(options, error)
-  try {
-    const json: unknown = JSON.parse(redact(options, JSON.stringify(error ?? null)))
-    return json
-  } catch {
-    return { message: redact(options, describe(error)) }
-  }
 }
