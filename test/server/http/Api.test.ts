@@ -1,5 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { openApi } from "../../../packages/api/src/document/Document.ts"
+import { examples } from "../../../packages/api/src/document/Examples.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
@@ -42,6 +44,30 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
         assert.strictEqual(found.status, 400)
         assert.include(JSON.stringify(found.body), '"path":["sessionID"]')
       }
+    })
+  )
+
+  it.effect("HT-3: a field of a body that its schema does not have is refused by name, in each endpoint", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const before = yield* (yield* Sessions).get(id)
+      const bodies = Object.entries(openApi().paths).flatMap(([path, item]) =>
+        Object.entries(item).flatMap(([method, { operationId, requestBody }]) =>
+          requestBody === undefined ? [] : [{ path, method, name: operationId.split(".").at(-1) ?? "" }]
+        )
+      )
+      assert.lengthOf(bodies, Object.keys(examples).length)
+      for (const { method, name, path } of bodies) {
+        const at = path
+          .replace("{sessionID}", id)
+          .replace("{messageID}", "msg_a")
+          .replace(/\{\w+\}/g, "a")
+        const body = JSON.stringify(Object.assign({}, examples[name], { misspelt: 1 }))
+        const found = yield* answer(at, { method: method.toUpperCase(), body })
+        assert.strictEqual(found.status, 400, name)
+        assert.include(JSON.stringify(found.body), '"misspelt"', name)
+      }
+      assert.deepStrictEqual(yield* (yield* Sessions).get(id), before)
     })
   )
 
@@ -105,6 +131,24 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
         assert.strictEqual(status, 401)
       }
       assert.strictEqual((yield* answer("/health", { headers: { authorization: "" } })).status, 200)
+    })
+  )
+
+  it.effect("HT-20: a refusal says which token is needed, as RFC 6750 has it", () =>
+    Effect.gen(function* () {
+      const needed = (path: string, headers: Record<string, string>) =>
+        Effect.map(request(path, { method: "DELETE", headers }), (response) => response.headers.get("www-authenticate"))
+      const { url } = yield* ServedApi.Served
+      const without = yield* Effect.promise(() => fetch(`${url}/sessions`))
+      assert.strictEqual(without.headers.get("www-authenticate"), 'Bearer realm="daybook"')
+      assert.strictEqual(
+        yield* needed("/sessions/ses_a", { authorization: "Bearer wrong" }),
+        'Bearer realm="daybook", error="invalid_token"'
+      )
+      assert.strictEqual(
+        yield* needed("/sessions/ses_a", { authorization: `Bearer ${issue(token, { scope: "read" })}` }),
+        'Bearer realm="daybook", error="insufficient_scope", scope="admin"'
+      )
     })
   )
 

@@ -56,7 +56,9 @@ layer(ServedApi.layer({ inboxLimit: 4 }))("a prompt over HTTP", (it) => {
         sent(hi),
         sent({ ...hi, prompt: { text: "another text" } }),
         sent({ id: "msg_b-WAY", prompt: { text: "hi" }, delivery: "queue", expand: false }),
-        sent({ id: "msg_c-WAY", prompt: { text: "hi" }, unknown: true }),
+        sent({ id: "msg_c-WAY", prompt: { text: "hi" }, delivary: "queue" }),
+        sent({ id: "msg_c-WAY", prompt: { text: "hi", unknown: 1 } }),
+        sent({ prompt: { text: "hi" }, id: "msg_c-WAY" }),
         sent({ id: "msg_d-WAY", prompt: { text: "\u2028 ü" } }),
         sent({ id: "not an id", prompt: { text: "hi" } }),
         sent({ prompt: { text: " " } }),
@@ -81,8 +83,8 @@ layer(ServedApi.layer({ inboxLimit: 4 }))("a prompt over HTTP", (it) => {
       assert.deepEqual(
         direct.found.map(({ status }) => status),
         [
-          200, 200, 409, 200, 200, 200, 400, 400, 400, 400, 400, 400, 400, 403, 403, 401, 401, 401, 401, 404, 400, 429,
-          200
+          200, 200, 409, 200, 400, 400, 200, 200, 400, 400, 400, 400, 400, 400, 400, 403, 403, 401, 401, 401, 401, 404,
+          400, 429, 200
         ]
       )
     })

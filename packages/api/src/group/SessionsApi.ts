@@ -21,7 +21,7 @@ import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session } from "../wire/Named.ts"
-import { bySession, ChangeFailure, count, text } from "./Shared.ts"
+import { body, bySession, ChangeFailure, count, text } from "./Shared.ts"
 import { changes, reads } from "./Shapes.ts"
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
@@ -47,21 +47,21 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   .annotate(OpenApi.Description, "Create sessions, find them, change and remove them.")
   .add(
     HttpApiEndpoint.post("create", "/sessions")
-      .setPayload(Options.CreateOptions)
+      .setPayload(body(Options.CreateOptions))
       .addSuccess(Session, { status: 201 })
       .addError(creating)
       .middleware(Prompting)
   )
   .add(
     HttpApiEndpoint.post("named", "/sessions/named")
-      .setPayload(Options.NamedOptions)
+      .setPayload(body(Options.NamedOptions))
       .addSuccess(Options.NamedSession)
       .addError(naming)
       .middleware(Prompting)
   )
   .add(
     HttpApiEndpoint.post("addressed", "/sessions/addressed")
-      .setPayload(Schema.Struct({ address: Address }))
+      .setPayload(body(Schema.Struct({ address: Address })))
       .addSuccess(Schema.NullOr(Session))
       .addError(listing)
       .middleware(Reading)
@@ -109,7 +109,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   .add(
     HttpApiEndpoint.put("label", "/sessions/:sessionID/labels/:messageID")
       .setPath(Schema.Struct({ ...bySession.fields, messageID: Schema.String }))
-      .setPayload(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label")))
+      .setPayload(body(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label"))))
       .addError(ChangeFailure)
       .addError(labelling)
       .middleware(Prompting)

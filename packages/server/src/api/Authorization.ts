@@ -31,21 +31,44 @@ const refusedFor = {
   rate: Metric.tagged(refused, "reason", "rate")
 }
 
+/** Gives the response of a refused request a header. */
+const withHeader = (name: string, value: string) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+    NodeHttpServerRequest.toServerResponse(request).setHeader(name, value)
+  })
+
+/** Says which token a request needs, as RFC 6750 has it. */
+const challenge = (...why: ReadonlyArray<string>) =>
+  withHeader("www-authenticate", ['Bearer realm="daybook"', ...why].join(", "))
+
 /** Refuses a request that came too soon. */
 const tooMany = (wait: number, reason: keyof typeof refusedFor) =>
   Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
     yield* Metric.increment(refusedFor[reason])
-    NodeHttpServerRequest.toServerResponse(request).setHeader("retry-after", String(wait))
+    yield* withHeader("retry-after", String(wait))
     return yield* new Access.TooManyRequests({ retryAfterSeconds: wait })
   })
+
+/** Refuses a token; an absent one is none that is invalid. */
+const unauthorized = (authorization: string | undefined) =>
+  Effect.zipRight(
+    challenge(...(authorization === undefined ? [] : ['error="invalid_token"'])),
+    new Access.Unauthorized()
+  )
+
+/** Refuses what the token does not permit. */
+const forbidden = ({ sessionID }: Access.Caller, needs: Access.Scope) =>
+  Effect.zipRight(
+    challenge('error="insufficient_scope"', `scope="${needs}"`),
+    new Access.Forbidden({ needs, ...(sessionID === undefined ? {} : { sessionID }) })
+  )
 
 /** Slows those who guess; a valid token is never refused for the wrong ones of others at its address. */
 const wrong = ({ addressOf, wrongToken }: Clients, now: number) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const wait = wrongToken(addressOf(NodeHttpServerRequest.toIncomingMessage(request)), now)
-    return yield* wait === undefined ? new Access.Unauthorized() : tooMany(wait, "token")
+    return yield* wait === undefined ? unauthorized(request.headers["authorization"]) : tooMany(wait, "token")
   })
 
 /** What endpoints need, and whether their requests count against the rate of the token. */
@@ -69,11 +92,7 @@ const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }:
         const wait = isRated ? clients.rated(tokenIn(authorization), now) : undefined
         if (wait !== undefined) return tooMany(wait, "rate")
         const { sessionID } = Context.unsafeGet(currentContext, HttpRouter.RouteContext).params
-        if (permits(caller, needs, sessionID)) return Effect.succeed(caller)
-        return new Access.Forbidden({
-          needs,
-          ...(caller.sessionID === undefined ? {} : { sessionID: caller.sessionID })
-        })
+        return permits(caller, needs, sessionID) ? Effect.succeed(caller) : forbidden(caller, needs)
       }
     )
 })
