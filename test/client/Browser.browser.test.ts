@@ -1,20 +1,19 @@
 /** The client in headless Chromium: its bundle follows a session, over a connection that breaks too. */
-import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
+import { assert, beforeAll, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
 import { Served } from "../server/http/support/ServedApi.ts"
-import { hasChromium, launch, visit } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser, visit } from "../watch/support/Chromium.ts"
 import * as Cutter from "./support/Cutter.ts"
 import { bundled } from "./support/Follower.ts"
 import { layer as served } from "./support/ServedClient.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

@@ -1,44 +1,11 @@
 /**
- * The contracts of a log, with its tails and its feed read through a server and a client over TCP. Live deltas have another
- * contract over HTTP (HT-46), and pages a smaller bound: both stay local.
+ * Contracts of a log, with its tails and its feed read through a server and a client over TCP. `test/long/RemoteLog.test.ts` adds
+ * those of tails.
  */
-import { Effect, Layer, Schema, Stream } from "effect"
-import { ConnectionError } from "../../packages/client/src/connection/ClientError.ts"
-import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
 import { incarnationContract } from "../../packages/log/src/testing/IncarnationContract.ts"
 import { replayContract } from "../../packages/log/src/testing/ReplayContract.ts"
-import { tailContract } from "../../packages/log/src/testing/TailContract.ts"
-import { runtime } from "../support/Harness.ts"
 import { contents } from "../support/Logs.ts"
-import * as ServedApi from "../server/http/support/ServedApi.ts"
-import { clientOf } from "./support/ServedClient.ts"
+import { layer } from "./support/RemoteLog.ts"
 
-const isConnectionError = Schema.is(ConnectionError)
-
-const served = Layer.scoped(ServedApi.Served, ServedApi.serve())
-
-const isEvent = (item: SessionEvent | ReplayComplete): item is SessionEvent => item.type !== "replay.complete"
-
-/** The log, read over TCP. A connection that is lost is a defect of these tests. */
-const remote = Layer.effect(
-  EventLog,
-  Effect.gen(function* () {
-    const [log, { url }] = [yield* EventLog, yield* ServedApi.Served]
-    const client = yield* clientOf(url)
-    const found = <A, E>(items: Stream.Stream<A, E | ConnectionError>): Stream.Stream<A, E> =>
-      Stream.catchAll(items, (error) => (isConnectionError(error) ? Stream.die(error) : Stream.fail(error)))
-    return EventLog.of({
-      ...log,
-      tail: (options) => Stream.filter(found(client.tail(options)), isEvent),
-      tailMarked: (options) => found(client.tail(options)),
-      feed: (options) => found(client.feed(options))
-    })
-  })
-)
-
-const layer = remote.pipe(Layer.provideMerge(served), Layer.provideMerge(runtime()))
-
-tailContract({ name: "over TCP", layer, contents })
 replayContract({ name: "over TCP", layer, contents })
 incarnationContract({ name: "over TCP", layer, contents })

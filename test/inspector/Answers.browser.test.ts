@@ -1,20 +1,19 @@
 /** Answers of a person in the inspector, in headless Chromium: questions of the model, and permissions of tools. */
 import { tmpdir } from "node:os"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Browser } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Asks from "../../packages/server/src/ask/Asks.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

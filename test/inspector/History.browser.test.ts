@@ -1,6 +1,6 @@
 /** Views of the folded history in headless Chromium: the picture under wheel and pointer, pruned events, and children's costs. */
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it, layer } from "@effect/vitest"
+import { assert, beforeAll, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -10,15 +10,14 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 import { begun, fill, pruned, turns } from "../support/Pruning.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

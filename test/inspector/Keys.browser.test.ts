@@ -3,20 +3,19 @@
  * server of its own, so that nothing else changes its list.
  */
 import { tmpdir } from "node:os"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import type { Browser, Route } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession } from "../support/Harness.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
+import { assert, beforeAll, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -12,15 +12,14 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

@@ -1,6 +1,6 @@
 /** A search in the inspector, in headless Chromium, with the index of a store in a file. */
 import { join } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Browser } from "playwright-core"
 import { bundled } from "../../packages/inspector/scripts/page.mjs"
@@ -10,15 +10,14 @@ import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { runtime, temporaryFolder } from "../support/Harness.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

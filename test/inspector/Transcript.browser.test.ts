@@ -1,5 +1,5 @@
 /** The transcript in headless Chromium: pages that are loaded while one scrolls, and texts that are being written. */
-import { afterAll, assert, beforeAll, describe, layer } from "@effect/vitest"
+import { assert, beforeAll, describe, layer } from "@effect/vitest"
 import { Array as Arr, Deferred, Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -7,15 +7,14 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, say } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
-import { hasChromium, launch } from "../watch/support/Chromium.ts"
+import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 

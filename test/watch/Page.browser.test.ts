@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -14,15 +14,14 @@ import { CommandBlocked } from "../../packages/shell/src/domain/ShellError.ts"
 import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
 import { build } from "../cli/support/Bundle.ts"
 import { jsonLines, type Place, place } from "../cli/support/Process.ts"
-import { hasChromium, launch, visit as visitWith, type VisitOptions } from "./support/Chromium.ts"
+import { hasChromium, sharedBrowser, visit as visitWith, type VisitOptions } from "./support/Chromium.ts"
 import { append as appendTo, closed, create, opened, ran } from "./support/Facts.ts"
 
 let browser: Browser
 beforeAll(async () => {
   build()
-  if (hasChromium) browser = await launch()
+  if (hasChromium) browser = await sharedBrowser()
 })
-afterAll(() => browser?.close())
 
 const [one, two] = [SessionID.make("ses_one"), SessionID.make("ses_two")]
 

@@ -1,4 +1,4 @@
-/** Real browsers for tests of the live page: one Chromium for each file, a context of its own for each page. */
+/** Real browsers for tests of the live page: one Chromium for each worker, a context of its own for each page. */
 import { type Browser, chromium, type Page } from "playwright-core"
 import { Effect, type Scope } from "effect"
 import { missing, said } from "../../support/Debian.ts"
@@ -8,11 +8,14 @@ const executablePath = "/usr/bin/chromium"
 /** Whether the tests can start a browser. */
 export const hasChromium = said("the live page in a browser", missing([executablePath], ["chromium"]))
 
-export const launch = (): Promise<Browser> =>
-  chromium.launch({
+let launched: Promise<Browser> | undefined
+
+/** The browser of all test files of this worker. It ends with the worker. */
+export const sharedBrowser = (): Promise<Browser> =>
+  (launched ??= chromium.launch({
     executablePath,
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-smooth-scrolling"]
-  })
+  }))
 
 export interface Visit {
   readonly page: Page

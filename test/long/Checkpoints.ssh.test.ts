@@ -1,11 +1,11 @@
 /** The contract of checkpoints, over SSH to a real OpenSSH server. */
 import { Effect } from "effect"
 import { describe } from "vitest"
-import * as SshTransport from "../../../packages/shell/src/transport/SshTransport.ts"
-import { checkpointContract } from "../support/CheckpointContract.ts"
-import { hasSshd } from "../support/Installed.ts"
-import { shared } from "../support/Shared.ts"
-import * as Sshd from "../support/Sshd.ts"
+import * as SshTransport from "../../packages/shell/src/transport/SshTransport.ts"
+import { checkpointContract } from "../shell/support/CheckpointContract.ts"
+import { hasSshd } from "../shell/support/Installed.ts"
+import { shared } from "../shell/support/Shared.ts"
+import * as Sshd from "../shell/support/Sshd.ts"
 
 describe.runIf(hasSshd)("over SSH", () => {
   const server = shared(Sshd.make())

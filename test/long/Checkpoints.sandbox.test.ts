@@ -1,9 +1,9 @@
 /** The contract of checkpoints, of a shell in a real sandbox on this machine. */
 import { Effect } from "effect"
 import { describe } from "vitest"
-import { temporaryFolder } from "../../tools/Workbench.ts"
-import { checkpointContract } from "../support/CheckpointContract.ts"
-import { sandboxed } from "../support/Sandboxed.ts"
+import { temporaryFolder } from "../tools/Workbench.ts"
+import { checkpointContract } from "../shell/support/CheckpointContract.ts"
+import { sandboxed } from "../shell/support/Sandboxed.ts"
 
 describe.runIf(process.platform === "linux")("in a sandbox", () => {
   checkpointContract({

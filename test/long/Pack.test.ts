@@ -4,8 +4,7 @@
  * `test/long/Install.test.ts` installs everything from the registry.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { builtinModules } from "node:module"
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import {
   copiesOfEffect,
@@ -20,7 +19,8 @@ import {
   typeCheck,
   unpack,
   withServer
-} from "./support/Packages.ts"
+} from "../packages/support/Packages.ts"
+import { checkFiles, checkImports, checkManifest, checkTexts } from "../packages/support/Tarball.ts"
 
 /** Packages that an application may leave out (PA-4). */
 const optional = ["@effect/ai-anthropic", "@effect/ai-openai", "@effect/opentelemetry", "gpt-tokenizer", "sharp"]
@@ -128,54 +128,15 @@ describe("the packed packages", () => {
 describe.each(packages)("the tarball of %s", (name) => {
   const here = () => packageFolder(name)
   const files = () => unpacked.get(name) ?? []
-  const read = (file: string) => readFileSync(join(here(), file), "utf8")
-  const isLibrary = name !== "cli"
+  const isModule = (file: string) => name !== "cli" && /^dist\/(?!bundle\/).*\.(?:js|d\.ts)$/.test(file)
 
   it("PA-5: it has the licence, a README without links, and declarations with maps to its sources", () => {
-    assert.strictEqual(read("LICENSE"), readFileSync(join(root, "LICENSE"), "utf8"))
-    assert.match(read("README.md"), new RegExp(`^# @daybook/${name}\n`))
-    assert.notMatch(read("README.md"), /\]\(|<https?:/)
-    assert.deepStrictEqual(
-      files().filter((file) => /\.tsbuildinfo$|\.cache$|\.test\.|(?:^|\/)\.(?!\/)/.test(file)),
-      []
-    )
-    if (!isLibrary) return
-    const modules = files().filter((file) => /^dist\/(?!bundle\/).*\.js$/.test(file))
-    assert.isAbove(modules.length, 1)
-    for (const module of modules) {
-      for (const map of [`${module}.map`, module.replace(/\.js$/, ".d.ts.map")]) {
-        const { sources } = JSON.parse(read(map)) as { readonly sources: ReadonlyArray<string> }
-        for (const source of sources) assert.isTrue(existsSync(join(here(), dirname(map), source)), `${map}: ${source}`)
-      }
-    }
+    checkTexts(name, here())
+    checkFiles(name, here(), files())
   })
 
-  it("PA-6: its modules import only its dependencies and peers", () => {
-    const { dependencies = {}, name: own, optionalDependencies = {}, peerDependencies = {} } = manifest(here())
-    const known = new Set([
-      ...builtinModules,
-      own,
-      ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
-    ])
-    const imports = /(?:^(?:import|export|\}) [^"\n]*?from |^import |\bimport\()"((?:@[^/"]+\/)?[^./"][^/"]*)[^"]*"/gm
-    for (const file of files().filter((each) => isLibrary && /^dist\/(?!bundle\/).*\.(?:js|d\.ts)$/.test(each))) {
-      const code = read(file).replaceAll(/\/\*[\s\S]*?\*\//g, "")
-      for (const [, imported = ""] of code.matchAll(imports)) {
-        assert.isTrue(imported.startsWith("node:") || known.has(imported), `${file} imports ${imported}`)
-      }
-    }
-  })
+  it("PA-6: its modules import only its dependencies and peers", () => checkImports(here(), files().filter(isModule)))
 
-  it("PA-7: its manifest says what it is, and leaves effect and the driver to the application", () => {
-    const { dependencies = {}, ...fields } = manifest(here())
-    for (const field of ["description", "homepage", "engines", "keywords"]) assert.isDefined(fields[field], field)
-    assert.strictEqual(fields["license"], "MIT")
-    assert.deepStrictEqual(fields["publishConfig"], { access: "public" })
-    const forbidden = /^(?:effect|@effect\/.*|gpt-tokenizer)$/
-    const driver = isLibrary ? ["better-sqlite3"] : []
-    assert.deepStrictEqual(
-      Object.keys(dependencies).filter((each) => forbidden.test(each) || driver.includes(each)),
-      []
-    )
-  })
+  it("PA-7: its manifest says what it is, and leaves effect and the driver to the application", () =>
+    checkManifest(name, here()))
 })

@@ -1,0 +1,67 @@
+/** What the contents of a package must be, in its folder here and in its tarball. Spec: PA-5 to PA-7. */
+import { assert } from "@effect/vitest"
+import { existsSync, readFileSync } from "node:fs"
+import { builtinModules } from "node:module"
+import { dirname, join } from "node:path"
+import { manifest, root } from "./Packages.ts"
+
+/** The command is bundled; the others are libraries. */
+const isLibrary = (name: string): boolean => name !== "cli"
+
+/** It has the licence, and a README without links. */
+export const checkTexts = (name: string, folder: string): void => {
+  const read = (file: string) => readFileSync(join(folder, file), "utf8")
+  assert.strictEqual(read("LICENSE"), readFileSync(join(root, "LICENSE"), "utf8"))
+  assert.match(read("README.md"), new RegExp(`^# @daybook/${name}\n`))
+  assert.notMatch(read("README.md"), /\]\(|<https?:/)
+}
+
+/** Its files are none but those for its users, and each declaration has a map to its source. */
+export const checkFiles = (name: string, folder: string, files: ReadonlyArray<string>): void => {
+  assert.deepStrictEqual(
+    files.filter((file) => /\.tsbuildinfo$|\.cache$|\.test\.|(?:^|\/)\.(?!\/)/.test(file)),
+    []
+  )
+  if (!isLibrary(name)) return
+  const modules = files.filter((file) => /^dist\/(?!bundle\/).*\.js$/.test(file))
+  assert.isAbove(modules.length, 1)
+  for (const module of modules) {
+    for (const map of [`${module}.map`, module.replace(/\.js$/, ".d.ts.map")]) {
+      const { sources } = JSON.parse(readFileSync(join(folder, map), "utf8")) as {
+        readonly sources: ReadonlyArray<string>
+      }
+      for (const source of sources) assert.isTrue(existsSync(join(folder, dirname(map), source)), `${map}: ${source}`)
+    }
+  }
+}
+
+/** These modules, of a library, import only its dependencies and peers. */
+export const checkImports = (folder: string, modules: ReadonlyArray<string>): void => {
+  const { dependencies = {}, name: own, optionalDependencies = {}, peerDependencies = {} } = manifest(folder)
+  const known = new Set([
+    ...builtinModules,
+    own,
+    ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
+  ])
+  const imports = /(?:^(?:import|export|\}) [^"\n]*?from |^import |\bimport\()"((?:@[^/"]+\/)?[^./"][^/"]*)[^"]*"/gm
+  for (const file of modules) {
+    const code = readFileSync(join(folder, file), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "")
+    for (const [, imported = ""] of code.matchAll(imports)) {
+      assert.isTrue(imported.startsWith("node:") || known.has(imported), `${file} imports ${imported}`)
+    }
+  }
+}
+
+/** Its manifest says what it is, and leaves effect and the driver to the application. */
+export const checkManifest = (name: string, folder: string): void => {
+  const { dependencies = {}, ...fields } = manifest(folder)
+  for (const field of ["description", "homepage", "engines", "keywords"]) assert.isDefined(fields[field], field)
+  assert.strictEqual(fields["license"], "MIT")
+  assert.deepStrictEqual(fields["publishConfig"], { access: "public" })
+  const forbidden = /^(?:effect|@effect\/.*|gpt-tokenizer)$/
+  const driver = isLibrary(name) ? ["better-sqlite3"] : []
+  assert.deepStrictEqual(
+    Object.keys(dependencies).filter((each) => forbidden.test(each) || driver.includes(each)),
+    []
+  )
+}
