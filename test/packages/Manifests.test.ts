@@ -5,22 +5,24 @@ import { join } from "node:path"
 import { packages, root } from "./support/Packages.ts"
 import { checkImports, checkManifest, checkTexts } from "./support/Tarball.ts"
 
+const folderOf = (name: string) => join(root, "packages", name)
+
 describe.each(packages)("the package %s", (name) => {
-  const folder = join(root, "packages", name)
-
-  it("PA-5: it has the licence, and a README without links", () => checkTexts(name, folder))
-
-  // All modules of the command are in its bundle.
-  if (name !== "cli")
-    it("PA-6: its modules import only its dependencies and peers", () =>
-      checkImports(
-        folder,
-        readdirSync(join(folder, "src"), { recursive: true, encoding: "utf8" })
-          // The page of the inspector is bundled too.
-          .filter((file) => /^(?!page\b).*\.ts$/.test(file))
-          .map((file) => join("src", file))
-      ))
+  it("PA-5: it has the licence, and a README without links", () => checkTexts(name, folderOf(name)))
 
   it("PA-7: its manifest says what it is, and leaves effect and the driver to the application", () =>
-    checkManifest(name, folder))
+    checkManifest(name, folderOf(name)))
 })
+
+// The modules of the command and of the inspector's page are in bundles.
+it.each(packages.filter((name) => name !== "cli"))(
+  "PA-6: the modules of %s import only its dependencies and peers",
+  (name) => {
+    const sources = readdirSync(join(folderOf(name), "src"), { recursive: true, encoding: "utf8" })
+    const modules = sources.filter((file) => /^(?!page\b).*\.ts$/.test(file))
+    checkImports(
+      folderOf(name),
+      modules.map((file) => join("src", file))
+    )
+  }
+)
