@@ -71,6 +71,31 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
     })
   )
 
+  it.effect("HT-3: the message names each wrong field and what it expects, without the schema of the whole", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const refused = (payload: unknown) =>
+        Effect.map(post(`/sessions/${id}/prompts`, payload), ({ body, status }) => {
+          assert.strictEqual(status, 400)
+          return body
+        })
+      assert.deepEqual(yield* refused({ prompt: { text: 5 }, delivery: "now" }), {
+        _tag: "HttpApiDecodeError",
+        issues: [{ _tag: "Type", path: ["prompt", "text"], message: "Expected string, actual 5" }],
+        message: '"prompt.text": Expected string, actual 5'
+      })
+      assert.deepInclude(yield* refused({ prompt: { text: "x" }, delivery: "now" }), {
+        message: '"delivery": Expected "steer" or "queue", actual "now"'
+      })
+      assert.deepInclude(yield* refused({ prompt: { text: "x", files: "a" } }), {
+        message: '"prompt.files": Expected an array, actual "a"'
+      })
+      assert.deepInclude(yield* refused([1]), { message: "the body: Expected an object, actual [1]" })
+      const found = yield* answer("/sessions?limit=many")
+      assert.deepInclude(found.body, { message: '"limit": Unable to decode "many" into a number' })
+    })
+  )
+
   it.effect("HT-1: the call of a question may have a long id, as some providers make it", () =>
     Effect.gen(function* () {
       const { id } = yield* newSession()

@@ -1,7 +1,7 @@
 /** Validates arguments of callers against their schemas before any decision. */
 import { Either, ParseResult, Schema, type SchemaAST } from "effect"
 import { compile, type Conforms } from "../support/Conforms.ts"
-import { clip } from "../support/Issues.ts"
+import { byField, type Issue } from "../support/Issues.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 
 const compiled = new WeakMap<SchemaAST.AST, Conforms>()
@@ -13,15 +13,13 @@ const conforms = ({ ast }: Schema.Schema.Any, value: unknown): boolean => {
   return known(value)
 }
 
-/** A part of a value that does not fit its schema. */
-export type Issue = Pick<ParseResult.ArrayFormatterIssue, "message" | "path">
-
 /** The error of the first issue. Its field is the issue's path below the argument, as in `location.directory`. */
-export const invalidAt = (argument: string | undefined, [issue]: ReadonlyArray<Issue>): InvalidInput => {
+export const invalidAt = (argument: string | undefined, issues: ReadonlyArray<Issue>): InvalidInput => {
+  const [issue] = byField(issues)
   const path = [...(argument === undefined ? [] : [argument]), ...(issue?.path ?? [])]
   return new InvalidInput({
     field: path.map(String).join("."),
-    details: clip(issue?.message ?? "expected another value")
+    details: issue?.message ?? "expected another value"
   })
 }
 

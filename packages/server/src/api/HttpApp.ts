@@ -15,6 +15,7 @@ import * as Clients from "./Clients.ts"
 import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
 import * as MachineHandlers from "./MachineHandlers.ts"
+import * as Misfit from "./Misfit.ts"
 import * as PermissionsHandlers from "./PermissionsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
 import * as Roots from "./Roots.ts"
@@ -66,5 +67,6 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
     ]),
     Layer.provide(Authorization.layer(options.token, clients)),
     Layer.provide([Streams.layer, Hubs.layer]),
-    Layer.provideMerge(Drain.layer)
+    Layer.provideMerge(Drain.layer),
+    Layer.merge(Misfit.layer)
   )
