@@ -59,6 +59,8 @@ export interface Dialogue {
   readonly begun: Effect.Effect<void>
   /** Gives the news `halted` once, or takes it back. */
   readonly halt: (isHalted: boolean) => void
+  /** Gives the news `late`: the shell does not report the running command's end. */
+  readonly giveUp: () => void
   /** Waits for the next news of the running command, at most so long. */
   readonly news: (millis?: number) => Effect.Effect<News>
   /** Nothing more comes. */
@@ -74,6 +76,7 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
   let closed = false
   let aborted = false
   let halted = false
+  let isGivenUp = false
   let code = 0
   let cwd = ""
   let waiting: (() => void) | undefined
@@ -111,7 +114,8 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
   const current = (): News | undefined => {
     if (running?.passed.stdout === true && running.passed.stderr) return "answered"
     if (closed) return "closed"
-    return halted ? "halted" : aborted ? "aborted" : undefined
+    if (halted) return "halted"
+    return isGivenUp ? "late" : aborted ? "aborted" : undefined
   }
   const hasBegun = () => streams.stdout.begun() || closed
   const check = () => {
@@ -130,6 +134,7 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
       running = { token, note: undefined, passed: { stdout: false, stderr: false }, code: undefined }
       aborted = false
       halted = false
+      isGivenUp = false
       streams.stdout.expect(token, sinks.stdout)
       streams.stderr.expect(token, sinks.stderr)
       return token
@@ -180,6 +185,10 @@ export const make = (late: StreamCutter.Sink): Dialogue => {
       }),
     halt: (isHalted) => {
       halted = isHalted
+      check()
+    },
+    giveUp: () => {
+      isGivenUp = true
       check()
     },
     close: () => {

@@ -88,19 +88,23 @@ export const start = Effect.fn("Keeper.start")(function* (
     Deferred.unsafeDone(ended, Outcome.succeed(lost))
   }
   // Each reply meets its order: nothing interrupts the wait, and it has no fibers that an interruption could reach.
-  const ask = (asked: Order) =>
+  const answer = (asked: Order) =>
+    Effect.suspend(() =>
+      isSilent ? Effect.succeed(undefined) : Effect.zipRight(program.write(orderLine(asked)), replies.next)
+    ).pipe(
+      Effect.map((reply) => reply ?? ""),
+      order.withPermits(1)
+    )
+  const inTime = <A>(wait: Effect.Effect<A>) =>
     Effect.suspend(() => {
-      if (isSilent) return Effect.succeed(undefined)
       const timer = setTimeout(giveUp, millis)
       return Effect.ensuring(
-        Effect.zipRight(program.write(orderLine(asked)), replies.next),
+        wait,
         Effect.sync(() => clearTimeout(timer))
       )
-    }).pipe(
-      Effect.map((reply) => reply ?? ""),
-      order.withPermits(1),
-      Effect.uninterruptible
-    )
+    })
+  // A question has time: a machine may stand still as long as nothing has to be done.
+  const ask = (asked: Order) => Effect.uninterruptible(asked.order === "idle" ? answer(asked) : inTime(answer(asked)))
   // Its end kills what is left, also if an order is lost.
   yield* Effect.addFinalizer(() =>
     Effect.zipRight(program.endInput, firstOf(Effect.asVoid(Deferred.await(ended)), pause(finishMillis)))

@@ -15,7 +15,7 @@ export interface Place {
 
 /**
  * One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done; after `root` also
- * the time, as the system counts it for processes.
+ * the time, as the system counts it for processes, and after `idle` the word `yes` if that is known.
  */
 export type Order =
   /** Names the shell. */
@@ -24,6 +24,8 @@ export type Order =
   | { readonly order: "interrupt"; readonly dialect: Dialect }
   /** Kills what the command of this number, which began at this time, started and left. */
   | { readonly order: "reap"; readonly number: number; readonly since: number }
+  /** Asks whether the shell waits for lines. A command's input is another one, and a shell that runs one does not wait for it. */
+  | { readonly order: "idle" }
   /** Kills the shell and everything that it started. */
   | { readonly order: "finish" }
 
@@ -35,8 +37,9 @@ export const orderLine = (order: Order): string => {
       return `reap ${order.number} ${order.since}\n`
     case "interrupt":
       return `interrupt ${order.dialect}\n`
+    case "idle":
     case "finish":
-      return "finish\n"
+      return `${order.order}\n`
   }
 }
 
@@ -44,7 +47,7 @@ export const orderLine = (order: Order): string => {
 export const keeperScript = (mark: string): string =>
   `
 trap '' INT TERM HUP PIPE
-root= init= group= since= time=
+root= init= group= since= time= input=
 printf '\\0' >&2
 add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
 # The files of this name of the processes that are searched.
@@ -150,6 +153,7 @@ while IFS=' ' read -r order argument first; do
   case $order in
     root)
       root=$argument init=$first group=\${first:-$argument}
+      input=$(readlink "/proc/$root/fd/0" 2>/dev/null)
       IFS=' ' read -r time s 2>/dev/null </proc/uptime
       order="$order \${time%.*}\${time#*.}"
       ;;
@@ -170,6 +174,15 @@ while IFS=' ' read -r order argument first; do
     reap)
       since=$first
       [ -d /proc/self ] && sweep no "${callVariable}=${callMark(mark, "$argument")}"
+      ;;
+    idle)
+      # The number of the system call that reads, on the machines that there are, and the descriptor.
+      IFS= read -r s 2>/dev/null <"/proc/$root/syscall" || s=
+      case $s in
+        "0 0x0 "* | "63 0x0 "* | "3 0x0 "*)
+          [ -n "$input" ] && [ "$(readlink "/proc/$root/fd/0" 2>/dev/null)" = "$input" ] && order="$order yes"
+          ;;
+      esac
       ;;
     finish)
       finish

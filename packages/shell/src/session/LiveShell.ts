@@ -4,7 +4,7 @@
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
-import { Deferred, Effect, type Exit as Outcome, type Scope } from "effect"
+import { Deferred, Effect, type Exit as Outcome, FiberSet, type Scope } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -26,6 +26,13 @@ const readMillis = 10_000
 const againMillis = 500
 /** How long a command may run before the shell is asked to say that it reads lines again. Most commands have ended then. */
 const noteMillis = 25
+/**
+ * How long after the note the keeper is asked whether the shell waits for lines, and how often it must say so in turn: a note that
+ * is on its way overtakes no question so often. While a command runs, each next question comes later, up to `longestIdleMillis`.
+ */
+const idleMillis = 250
+const longestIdleMillis = 2_000
+const timesIdle = 4
 /** How long the last output may take after the shell has ended. */
 const drainMillis = 50
 /** How long a shell may take to start. */
@@ -182,9 +189,15 @@ const makeRunner = Effect.fnUntraced(function* (
   let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
   let isFree = false
+  /** What the shell says is not read. */
+  let isPaused = false
+  const resume = () => {
+    isPaused = false
+    program.resume()
+  }
   const read = () => {
     isFree = false
-    program.resume()
+    resume()
   }
   let timedOut = false
   const halt = () => {
@@ -210,18 +223,32 @@ const makeRunner = Effect.fnUntraced(function* (
     return { code, cwd: dialogue.cwd(), stopped, timedOut: stopped && timedOut, closed: ending }
   }
 
-  const askAgain = Effect.suspend(() => program.write(end(dialogue.again())))
+  const askAgain = Effect.suspend(() => program.write(end(dialect, dialogue.again())))
   /** Waits for the command's end, and asks for it if the shell reads lines again and has not reported it. */
   const settled = (millis?: number): Effect.Effect<Dialogue.News> =>
     Effect.flatMap(dialogue.news(millis), (news) =>
       news === "aborted" ? Effect.zipRight(askAgain, settled(millis ?? readMillis)) : Effect.succeed(news)
     )
   const answered = settled()
+  /** Gives a shell up that waits for lines and does not answer them, because `set -n` or a trap keeps it from running any. */
+  const listen = (asked: number) =>
+    Effect.gen(function* () {
+      for (let times = 0, millis = idleMillis; times < timesIdle;) {
+        yield* pause(millis)
+        if (number !== asked || !isFree) return
+        const isIdle = (yield* keeper.ask({ order: "idle" })) === "idle yes" && !isPaused
+        times = isIdle ? times + 1 : 0
+        millis = isIdle ? idleMillis : Math.min(millis * 2, longestIdleMillis)
+      }
+      if (number === asked && isFree) dialogue.giveUp()
+    })
+  const listenTo = yield* FiberSet.makeRuntime<never>()
   // One timer for all commands, because to start and stop one costs more than to begin again.
   const noter = setTimeout(() => {
     if (!isFree) return
-    if (dialogue.hasBegun()) program.send(noteLine(dialogue.note()))
-    else noter.refresh()
+    if (!dialogue.hasBegun()) return void noter.refresh()
+    program.send(noteLine(dialect, dialogue.note()))
+    listenTo(listen(number))
   }, noteMillis).unref()
   yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(noter)))
 
@@ -316,9 +343,11 @@ const makeRunner = Effect.fnUntraced(function* (
   return {
     run,
     pause: () => {
-      if (isFree) program.pause()
+      if (!isFree) return
+      isPaused = true
+      program.pause()
     },
-    resume: program.resume,
+    resume,
     read,
     ended: Effect.map(Deferred.await(ended), ({ ending: why }) => why)
   }

@@ -71,67 +71,96 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
     "fi"
   ].join("\n")
 
-/**
- * The functions of a bash. What precedes the report delays each answer, and bash copies the body of a function at each call: rare
- * work has a function of its own, and the report comes before what repairs the shell for the next command. In all of them, $1 is
- * the token.
- */
-const bashFunctions = (mark: string): ReadonlyArray<string> => {
+/** Parts of a bash's functions. $1 is the token. */
+const bashParts = (mark: string) => {
   const { begin, end, note } = StreamCutter.markOf
   const { stderr, stdout } = parked.bash
   const print = (text: string, to: number, more = "") => String.raw`\builtin printf "${text}"${more} >&${to}`
   // In one piece, so that no job's output comes into it.
-  const report = `${print(String.raw`${end("$1")}\0`, stderr)}&&${print(String.raw`${end("$1")}$2 %s\0`, stdout, ' "$DIRSTACK"')}`
+  const report = (code: string) =>
+    `${print(String.raw`${end("$1")}\0`, stderr)}&&${print(String.raw`${end("$1")}${code} %s\0`, stdout, ' "$DIRSTACK"')}`
+  return {
+    /** $2: number of the command. */
+    beginning: [
+      // A variable that a command made read-only is no reason for `set -e` to end the shell.
+      String.raw`\builtin declare -gx ${callVariable}=${callMark(mark, "$2")}||((1))`,
+      print(begin("$1"), stdout),
+      print(begin("$1"), stderr)
+    ],
+    /**
+     * With this limit, a function named `builtin` is an error that ends the line, before it runs. The code is kept for that case. As
+     * arithmetic, because an assignment to a variable that a command made read-only would end the line too.
+     */
+    guard: (code: string) => `((_db_c=${code},FUNCNEST=1))`,
+    /**
+     * Fails when the shell needs a repair. With `set -T` it reports nothing, because a trap of DEBUG can have changed the token. The
+     * second case finds variables and an option that end an interactive shell.
+     */
+    ending: (code: string) => [
+      `case $- in *T*) ((0));; *) ${report(code)}&&{`,
+      "((_db_c=-1,FUNCNEST=0))",
+      String.raw`\builtin enable eval declare`,
+      "case $-${PROMPT_COMMAND[*]+:}${TMOUT+:} in *[t:]*) ((0));; esac",
+      "};;",
+      "esac"
+    ],
+    /** Removes a function named `builtin`: only POSIX mode finds `unset` before a function of that name. */
+    repair: [
+      "if ((${FUNCNEST:-0}==1)); then",
+      String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
+      String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
+      String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
+      String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
+      "fi",
+      String.raw`\builtin enable declare eval kill printf return set unset`,
+      String.raw`\builtin set +tT`,
+      String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`
+    ],
+    open: String.raw`\builtin printf '' >&${stdout}&&\builtin printf '' >&${stderr}`,
+    note: print(String.raw`${note("$1")}$_db_c\0`, stdout)
+  }
+}
+
+/**
+ * The functions of a bash. What precedes the report delays each answer, and bash copies the body of a function at each call: rare
+ * work has a function of its own. None calls another one, because a command can forbid that with `FUNCNEST`.
+ */
+const bashFunctions = (mark: string): ReadonlyArray<string> => {
+  const { beginning, ending, guard, note, open, repair } = bashParts(mark)
   return [
-    // $2: number of the command.
     "_db_b(){",
-    String.raw`\builtin export ${callVariable}=${callMark(mark, "$2")}`,
-    print(begin("$1"), stdout),
-    print(begin("$1"), stderr),
+    ...beginning,
     "}",
     // $3: exit code of the command before, which the command finds in $?.
     "_db_c(){",
-    String.raw`\_db_b "$1" "$2"`,
+    ...beginning,
     String.raw`\builtin return "$3"`,
     "}",
-    // $2: the exit code. No variable holds it, because a command can make any variable read-only.
+    // $2: the exit code.
     "_db_f(){",
-    String.raw`\_db_h`,
-    // Without `return` the function would go on.
-    String.raw`${report}||\_db_r "$1" "$2"||{ \builtin return; \kill -KILL $$; }`,
-    String.raw`\builtin enable eval export`,
-    "if [[ ${PROMPT_COMMAND[*]+x}${TMOUT+x} || $- == *t* ]]; then \\_db_u||\\builtin return 0; fi",
+    guard("$2"),
+    ...ending("$2"),
     "}",
-    // A command disabled the builtins that report.
-    "_db_r(){",
-    String.raw`\_db_u`,
-    report,
+    "_db_e(){",
+    guard("$?"),
+    ...ending("$_db_c"),
     "}",
-    String.raw`_db_e(){ \_db_f "$1" "$?"`,
-    "}",
-    "_db_i(){",
-    print(String.raw`${note("$1")}$?\0`, stdout),
-    "}",
-    // Enables all builtins of the frame, and unsets variables and an option that end an interactive shell.
+    // Ends a shell that lost its streams; from another one, the end is asked for again. A condition, so that `set -e` does not end it.
     "_db_u(){",
-    String.raw`\builtin enable eval export kill printf return set unset`,
-    String.raw`\builtin set +t`,
-    String.raw`\builtin unset -v PROMPT_COMMAND TMOUT`,
+    "if",
+    ...repair,
+    open,
+    "then ((1))",
+    String.raw`else \builtin kill -KILL $$||\kill -KILL $$`,
+    "fi",
     "}",
-    // Returns, unless a command disabled `return` or named a function `builtin`.
-    "_db_h(){",
-    String.raw`\builtin return 0`,
-    String.raw`\_db_g`,
+    // Before it, the shell was repaired: only a trap can have set -T again.
+    "_db_i(){",
+    String.raw`case $- in *T*) \builtin kill -KILL $$;; esac`,
+    note,
+    "((_db_c=-1))",
     "}",
-    // Removes the function. Only POSIX mode finds `unset` before a function of that name.
-    "_db_g(){",
-    String.raw`if [[ :$SHELLOPTS: == *:posix:* ]]; then \unset -f builtin`,
-    String.raw`elif [[ :$BASHOPTS: == *:inherit_errexit:* ]]; then POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT`,
-    String.raw`else POSIXLY_CORRECT=1; \unset -f builtin; \unset POSIXLY_CORRECT; \builtin shopt -u inherit_errexit; fi`,
-    String.raw`\builtin : || { \unset -f enable; \enable builtin; }`,
-    String.raw`\_db_u`,
-    "}",
-    "readonly -f _db_b _db_c _db_e _db_f _db_g _db_h _db_i _db_r _db_u"
+    "readonly -f _db_b _db_c _db_e _db_f _db_i _db_u"
   ]
 }
 
@@ -143,7 +172,7 @@ const shFunctions = (mark: string): ReadonlyArray<string> => {
   const report = (folder: string) => print(String.raw`${end("%s")}%s %s\0`, stdout, ` "$2" ${folder}`)
   return [
     "_db_b(){",
-    String.raw`\command export ${callVariable}=${callMark(mark, "$2")}`,
+    String.raw`\command export ${callVariable}=${callMark(mark, "$2")}||\command :`,
     print(begin("%s"), stdout),
     print(begin("%s"), stderr),
     "}",
@@ -159,7 +188,10 @@ const shFunctions = (mark: string): ReadonlyArray<string> => {
     // It needs another process to name the folder, and may have none left.
     String.raw`\command eval ${quoted(report(String.raw`"$(\command pwd)"`))} || ${report('""')}`,
     "}",
-    String.raw`_db_e(){ \_db_f "$1" "$?"`,
+    // A dash assigns `_` after each command, and if it is read-only, ends the line before the command is run.
+    "_db_e(){",
+    String.raw`\command eval _=||\command kill -KILL $$`,
+    String.raw`\_db_f "$1" 0`,
     "}",
     "_db_i(){",
     print(String.raw`${note("%s")}%s\0`, stdout, ' "$?"'),
@@ -213,7 +245,8 @@ export const line = (dialect: Dialect, { before, command, input: file, number, t
     `<${file === undefined ? "/dev/null" : quoted(file)} >&${stdout} 2>&${stderr} ` +
     `${dialect === "bash" ? "" : `${parkedInput}<&- `}${stdout}>&- ${stderr}>&-`
   // A shell that cannot report the end would not answer again.
-  return `\n${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||\\kill -KILL $$\n`
+  const failed = dialect === "bash" ? String.raw`\_db_u` : String.raw`\kill -KILL $$`
+  return `\n${begin}${run} eval ${quoted(command)} ${streams};\\_db_f ${token} "$?"||${failed}\n`
 }
 
 /** The command in a folder, where the shell stays. A folder that cannot be entered is the command's failure. */
@@ -224,12 +257,16 @@ export const inFolder = (dialect: Dialect, folder: string, command: string): str
 
 /**
  * Sent while a command runs: the shell answers when it reads lines again, also if an interrupt took the end. Not before it runs: a
- * POSIX shell reads ahead, and forgets what it has read at an interrupt.
+ * POSIX shell reads ahead, and forgets what it has read at an interrupt. A bash keeps the code of a command whose end was taken.
  */
-export const noteLine = (token: string): string => `\n\\_db_i ${token}\n`
+export const noteLine = (dialect: Dialect, token: string): string => {
+  const repair = "((_db_c=${_db_c:--1}<0?$?:_db_c,1));\\_db_u;"
+  return `\n${dialect === "bash" ? repair : ""}\\_db_i ${token}||\\kill -KILL $$\n`
+}
 
 /**
  * Asks for the end. Also once more, after an interrupt took the line that has it: the line has no quote, because an interrupt can
  * leave the rest of it, and a single quote would take the lines that follow.
  */
-export const end = (token: string): string => `\n\\_db_e ${token}\n`
+export const end = (dialect: Dialect, token: string): string =>
+  `\n\\_db_e ${token}||${dialect === "bash" ? String.raw`\_db_u` : String.raw`\kill -KILL $$`}\n`
