@@ -2,7 +2,9 @@
  * Stops that something disturbs. Method: the transport is the local one, and each order to the keeper is seen before the keeper
  * reads it, so that the disturbance comes at that point.
  */
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
 import { makeToken } from "../../../packages/shell/src/session/Dialogue.ts"
@@ -154,14 +156,16 @@ it.scopedLive("SL-16: a stop in a shell that was opened within another shell's c
 
 it.scopedLive("SL-19: the end of a shell ends processes that start one another and end", () =>
   Effect.gen(function* () {
-    const script = `: ${uniqueSeconds()}; sleep 0.02; setsid sh -c "$0" "$0" & exit`
+    const sign = join(tmpdir(), `daybook-chain-${uniqueSeconds()}`)
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(sign, { force: true })))
+    const script = `: >${sign}; sleep 0.02; setsid sh -c "$0" "$0" & exit`
     const running = Effect.map(
       Effect.all([processes(`sh -c ${script} ${script}`), processes(`setsid sh -c ${script} ${script}`)]),
       (found) => found.flat()
     )
     const scope = yield* Scope.make()
     const shell = yield* Scope.extend(openShell(local, "/"), scope)
-    yield* shell.run(`for i in 1 2 3 4 5; do sh -c '${script}' '${script}' & done; sleep 0.02`)
+    yield* shell.run(`for i in 1 2 3 4 5; do sh -c '${script}' '${script}' & done; until [ -e ${sign} ]; do :; done`)
     expect(yield* running).not.toEqual([])
     yield* Scope.close(scope, Exit.void)
     expect(yield* running).toEqual([])
