@@ -90,6 +90,8 @@ const fatalToBash: ReadonlyArray<string> = [
   "builtin() { while :; do :; done; }; readonly -f builtin",
   "shopt -s extdebug; trap 'false' DEBUG",
   "trap 'set -T; set -- x' DEBUG",
+  // Bash runs the trap for ever.
+  "set -T; trap 'return 5' RETURN",
   // Some versions of bash crash.
   "set -o vi; set -o emacs"
 ]

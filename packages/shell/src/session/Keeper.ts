@@ -104,7 +104,8 @@ export const start = Effect.fn("Keeper.start")(function* (
       )
     })
   // A question has time: a machine may stand still as long as nothing has to be done.
-  const ask = (asked: Order) => Effect.uninterruptible(asked.order === "idle" ? answer(asked) : inTime(answer(asked)))
+  const ask = (asked: Order) =>
+    Effect.uninterruptible(asked.order === "between" ? answer(asked) : inTime(answer(asked)))
   // Its end kills what is left, also if an order is lost.
   yield* Effect.addFinalizer(() =>
     Effect.zipRight(program.endInput, firstOf(Effect.asVoid(Deferred.await(ended)), pause(finishMillis)))

@@ -15,7 +15,7 @@ export interface Place {
 
 /**
  * One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done; after `root` also
- * the time, as the system counts it for processes, and after `idle` the word `yes` if that is known.
+ * the time, as the system counts it for processes, and after `between` the word `yes` if that is known.
  */
 export type Order =
   /** Names the shell. */
@@ -24,8 +24,8 @@ export type Order =
   | { readonly order: "interrupt"; readonly dialect: Dialect }
   /** Kills what the command of this number, which began at this time, started and left. */
   | { readonly order: "reap"; readonly number: number; readonly since: number }
-  /** Asks whether the shell waits for lines. A command's input is another one, and a shell that runs one does not wait for it. */
-  | { readonly order: "idle" }
+  /** Asks whether the shell is between commands, and waits for lines or computes. While it runs one, its input is another one. */
+  | { readonly order: "between" }
   /** Kills the shell and everything that it started. */
   | { readonly order: "finish" }
 
@@ -37,7 +37,7 @@ export const orderLine = (order: Order): string => {
       return `reap ${order.number} ${order.since}\n`
     case "interrupt":
       return `interrupt ${order.dialect}\n`
-    case "idle":
+    case "between":
     case "finish":
       return `${order.order}\n`
   }
@@ -175,11 +175,11 @@ while IFS=' ' read -r order argument first; do
       since=$first
       [ -d /proc/self ] && sweep no "${callVariable}=${callMark(mark, "$argument")}"
       ;;
-    idle)
+    between)
       # The number of the system call that reads, on the machines that there are, and the descriptor.
       IFS= read -r s 2>/dev/null <"/proc/$root/syscall" || s=
       case $s in
-        "0 0x0 "* | "63 0x0 "* | "3 0x0 "*)
+        "0 0x0 "* | "63 0x0 "* | "3 0x0 "* | running*)
           [ -n "$input" ] && [ "$(readlink "/proc/$root/fd/0" 2>/dev/null)" = "$input" ] && order="$order yes"
           ;;
       esac

@@ -27,12 +27,14 @@ const againMillis = 500
 /** How long a command may run before the shell is asked to say that it reads lines again. Most commands have ended then. */
 const noteMillis = 25
 /**
- * How long after the note the keeper is asked whether the shell waits for lines, and how often it must say so in turn: a note that
- * is on its way overtakes no question so often. While a command runs, each next question comes later, up to `longestIdleMillis`.
+ * How often the keeper is asked whether the shell is between commands, and how often it must say so in turn: so often, no line is
+ * still on its way. While a command runs, each next question comes later, up to `longestBetweenMillis`.
  */
-const idleMillis = 250
-const longestIdleMillis = 2_000
-const timesIdle = 4
+const betweenMillis = 250
+const longestBetweenMillis = 2_000
+const timesBetween = 6
+/** Characters of a command whose line arrives within that time, also from afar. */
+const longestShort = 4_096
 /** How long the last output may take after the shell has ended. */
 const drainMillis = 50
 /** How long a shell may take to start. */
@@ -184,6 +186,9 @@ const makeRunner = Effect.fnUntraced(function* (
   const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
   let ending: Ending | undefined
   let number = 0
+  let isShort = true
+  /** Number of the command that is watched. */
+  let watched = 0
   let errors: TerminalNoise.Quiet | undefined
   /** When the running command was sent. */
   let sentAt = 0
@@ -230,25 +235,27 @@ const makeRunner = Effect.fnUntraced(function* (
       news === "aborted" ? Effect.zipRight(askAgain, settled(millis ?? readMillis)) : Effect.succeed(news)
     )
   const answered = settled()
-  /** Gives a shell up that waits for lines and does not answer them, because `set -n` or a trap keeps it from running any. */
-  const listen = (asked: number) =>
+  /** Gives a shell up that is between commands and reports no end, because `set -n` or a trap keeps it from running the frame. */
+  const watch = (asked: number, isShort: boolean) =>
     Effect.gen(function* () {
-      for (let times = 0, millis = idleMillis; times < timesIdle;) {
+      for (let times = 0, millis = betweenMillis; times < timesBetween;) {
         yield* pause(millis)
         if (number !== asked || !isFree) return
-        const isIdle = (yield* keeper.ask({ order: "idle" })) === "idle yes" && !isPaused
-        times = isIdle ? times + 1 : 0
-        millis = isIdle ? idleMillis : Math.min(millis * 2, longestIdleMillis)
+        const answer = yield* keeper.ask({ order: "between" })
+        const isBetween = answer === "between yes" && !isPaused && (isShort || dialogue.hasBegun())
+        times = isBetween ? times + 1 : 0
+        millis = isBetween ? betweenMillis : Math.min(millis * 2, longestBetweenMillis)
       }
       if (number === asked && isFree) dialogue.giveUp()
     })
-  const listenTo = yield* FiberSet.makeRuntime<never>()
+  const fork = yield* FiberSet.makeRuntime<never>()
   // One timer for all commands, because to start and stop one costs more than to begin again.
   const noter = setTimeout(() => {
     if (!isFree) return
-    if (!dialogue.hasBegun()) return void noter.refresh()
-    program.send(noteLine(dialect, dialogue.note()))
-    listenTo(listen(number))
+    if (watched !== number) fork(watch(number, isShort))
+    watched = number
+    if (dialogue.hasBegun()) program.send(noteLine(dialect, dialogue.note()))
+    else noter.refresh()
   }, noteMillis).unref()
   yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(noter)))
 
@@ -298,6 +305,7 @@ const makeRunner = Effect.fnUntraced(function* (
   const begin = ({ input, text, timeoutMillis }: Command, sinks: Dialogue.Sinks) => {
     const before = dialogue.code()
     number += 1
+    isShort = text.length <= longestShort
     sentAt = hundredths()
     isFree = true
     timedOut = false
