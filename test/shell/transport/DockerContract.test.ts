@@ -1,9 +1,9 @@
 /** The contract of transports, with a container of a real Docker daemon. */
 import { Effect, Layer } from "effect"
-import * as DockerTransport from "../../packages/shell/src/transport/DockerTransport.ts"
-import * as Dockerd from "../shell/support/Dockerd.ts"
-import { hasDockerd } from "../shell/support/Installed.ts"
-import { Tested, transportContract } from "../shell/support/TransportContract.ts"
+import * as DockerTransport from "../../../packages/shell/src/transport/DockerTransport.ts"
+import * as Dockerd from "../support/Dockerd.ts"
+import { hasDockerd } from "../support/Installed.ts"
+import { Tested, transportContract } from "../support/TransportContract.ts"
 
 const transport = Layer.scoped(
   Tested,

@@ -3,7 +3,7 @@ import { deletion } from "../session/contract/Deletion.ts"
 import { execution } from "../session/contract/Execution.ts"
 import { recovery } from "../session/contract/Recovery.ts"
 import { stopping } from "../session/contract/Stop.ts"
-import * as OverTcp from "../client/support/OverTcp.ts"
+import * as OverTcp from "./support/OverTcp.ts"
 
 execution(OverTcp)
 stopping(OverTcp)

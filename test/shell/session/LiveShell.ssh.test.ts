@@ -1,12 +1,12 @@
 /** The contract of live shells, over SSH to a real OpenSSH server. */
 import { Effect } from "effect"
 import { describe } from "vitest"
-import * as SshTransport from "../../packages/shell/src/transport/SshTransport.ts"
-import { hasSshd } from "../shell/support/Installed.ts"
-import { liveShellContract } from "../shell/support/LiveShellContract.ts"
-import { processes } from "../shell/support/Processes.ts"
-import { shared } from "../shell/support/Shared.ts"
-import * as Sshd from "../shell/support/Sshd.ts"
+import * as SshTransport from "../../../packages/shell/src/transport/SshTransport.ts"
+import { hasSshd } from "../support/Installed.ts"
+import { liveShellContract } from "../support/LiveShellContract.ts"
+import { processes } from "../support/Processes.ts"
+import { shared } from "../support/Shared.ts"
+import * as Sshd from "../support/Sshd.ts"
 
 describe.runIf(hasSshd)("over SSH", () => {
   const server = shared(Sshd.make())

@@ -1,12 +1,12 @@
 /** The contract of live shells, in containers of a real Docker daemon: one with bash, and one with BusyBox's shell alone. */
 import { Effect } from "effect"
 import { describe } from "vitest"
-import * as DockerTransport from "../../packages/shell/src/transport/DockerTransport.ts"
-import * as Dockerd from "../shell/support/Dockerd.ts"
-import { hasDockerd } from "../shell/support/Installed.ts"
-import { liveShellContract } from "../shell/support/LiveShellContract.ts"
-import { processes } from "../shell/support/Processes.ts"
-import { shared } from "../shell/support/Shared.ts"
+import * as DockerTransport from "../../../packages/shell/src/transport/DockerTransport.ts"
+import * as Dockerd from "../support/Dockerd.ts"
+import { hasDockerd } from "../support/Installed.ts"
+import { liveShellContract } from "../support/LiveShellContract.ts"
+import { processes } from "../support/Processes.ts"
+import { shared } from "../support/Shared.ts"
 
 describe.runIf(hasDockerd)("in a container", { concurrent: true }, () => {
   const place = shared(
