@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, ConfigError } from "effect"
+import { InternalError, NotServed, SiteRefused } from "../../packages/api/src/wire/Access.ts"
 import { failureOf, failureOfCause } from "../../packages/cli/src/render/Failure.ts"
 import { ActivityFailed, Interrupted, OutputClosed, UsageError } from "../../packages/cli/src/support/Errors.ts"
 import { BranchNotSummarized } from "../../packages/core/src/session/BranchSummary.ts"
@@ -17,6 +18,9 @@ const messageID = "msg_a" as MessageID
 describe("Failure", () => {
   it.each([
     [2, new UsageError({ message: "no" })],
+    [2, new SiteRefused({ part: "host" })],
+    [2, new NotServed({ what: "search" })],
+    [6, new InternalError()],
     [3, new SessionNotFound({ sessionID })],
     [4, new PromptConflictError({ sessionID, messageID })],
     [4, new InboxFullError({ sessionID, limit: 3 })],

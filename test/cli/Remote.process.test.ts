@@ -34,7 +34,10 @@ describe("--server", () => {
         ["messages", "--json"],
         ["messages", "first"],
         ["show"],
-        ["tree", "--json"]
+        ["tree", "--json"],
+        // The local one brings the index up to date.
+        ["search", "hello"],
+        ["history"]
       ]) {
         const [local, remote] = [yield* here.run(words), yield* over(...words)]
         assert.strictEqual(remote.stdout, local.stdout, words.join(" "))

@@ -78,6 +78,8 @@ describe("--server", () => {
         const undone = yield* well("undo", "fix")
         assert.strictEqual(undone.stdout, "say three\n")
         yield* well("undo", "fix", "--redo", "--json")
+        yield* well("undo", "fix", "--json")
+        yield* well("undo", "fix", "--redo")
         assert.strictEqual((yield* same("undo", "fix", "--redo")).code, 3)
         assert.strictEqual((yield* same("branch", "fix", "nowhere")).code, 3)
         yield* well("messages", "fix")

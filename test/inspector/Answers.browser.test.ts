@@ -53,9 +53,13 @@ describe.runIf(hasChromium)("answers in the inspector", () => {
 
   it.scopedLive("IP-9: a permission shows the whole command, and the call runs when it is allowed", () =>
     Effect.gen(function* () {
-      const { page } = yield* calling("bash", { command: "printf 'allowed-%s' it" })
+      const long = "aWordThatDoesNotFit".repeat(20)
+      const { page } = yield* calling("bash", { command: `: ${long}; printf 'allowed-%s' it` })
       const permission = page.getByRole("region", { name: "Permission for bash" })
       yield* act(() => permission.getByRole("region", { name: "Code, bash" }).getByText("printf").waitFor())
+      const box = 'document.querySelector(".question")'
+      const wider = yield* act(() => page.evaluate(`${box}.scrollWidth - ${box}.clientWidth`))
+      assert.strictEqual(wider, 0)
       yield* act(() => permission.getByRole("button", { name: "Allow once" }).click())
       yield* act(() => page.getByText("The model goes on.").waitFor())
       yield* act(() => page.getByRole("button", { name: /bash/ }).click())

@@ -181,6 +181,10 @@ describe.runIf(hasChromium)("the inspector", () => {
           yield* act(() => page.evaluate(`location.hash = "/sessions/ses_narrow/${view}"`))
           yield* shows(page, text)
           assert.strictEqual(yield* act(() => page.evaluate("document.documentElement.scrollWidth")), 390, view)
+          const right = yield* act(() =>
+            page.evaluate("document.querySelector('.tabs [aria-current]').getBoundingClientRect().right")
+          )
+          assert.isAtMost(Number(right), 390, `the name of ${view}`)
           if (view === "transcript") yield* picture(page, "narrow")
         }
       })

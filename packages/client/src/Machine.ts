@@ -1,11 +1,13 @@
-/** What a server says besides `Sessions`: figures of its database, limits of sessions, and live shells. Spec: HT-55, HT-56, HT-59. */
+/** What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells. Spec: HT-39, HT-55, HT-56, HT-59. */
 import { Effect } from "effect"
 import type { OpenShell } from "@daybook/api/group/MachineApi"
 import type { SessionLimits } from "@daybook/api/group/SessionsApi"
 import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"
 import type { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import type { PromptsOptions, PromptsPage, SearchOptions, SearchPage } from "@daybook/log/search/Search"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { answered } from "./connection/Answered.ts"
 import type { ConnectionError } from "./connection/ClientError.ts"
@@ -28,12 +30,20 @@ export interface Machine {
   readonly limits: (
     sessionID: SessionID
   ) => Effect.Effect<SessionLimits, SessionNotFound | StoreError | ConnectionError>
+  /** One page of the sessions whose texts match, the best first. The server indexes new events within seconds. */
+  readonly search: (
+    options: SearchOptions
+  ) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable | NotServed | ConnectionError>
+  /** The prompts of people, the newest first. */
+  readonly prompts: (
+    options?: PromptsOptions
+  ) => Effect.Effect<PromptsPage, InvalidInput | LogUnavailable | NotServed | ConnectionError>
   /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
 }
 
 /** The questions over a connection. */
-export const make = ({ machine, sessions }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
+export const make = ({ machine, search, sessions }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
   stats: ({ exact = false, sessionID } = {}) => {
     const urlParams = exact ? { exact: "1" as const } : {}
     return sessionID === undefined
@@ -41,5 +51,7 @@ export const make = ({ machine, sessions }: Effect.Effect.Success<ReturnType<typ
       : answered(machine.sessionStats({ path: { sessionID }, urlParams }))
   },
   limits: (sessionID) => answered(sessions.limits({ path: { sessionID } })),
+  search: (urlParams) => answered(search.search({ urlParams })),
+  prompts: (urlParams = {}) => answered(search.prompts({ urlParams })),
   shells: answered(machine.shells())
 })

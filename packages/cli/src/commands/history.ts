@@ -5,7 +5,6 @@ import { Effect, Option } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import * as DatabasePath from "../config/DatabasePath.ts"
 
 const limit = Flags.integer("limit", "N", "at most N prompts (default: 50)", 1)
 const cwd = Flags.text("cwd", "DIR", "only prompts of this folder")
@@ -36,11 +35,10 @@ export const history = {
     },
     (given) =>
       Effect.gen(function* () {
-        const filename = yield* DatabasePath.existing
         const cwd = Option.getOrUndefined(given.cwd)
         const directory = cwd === undefined ? undefined : yield* Folder.given(cwd, "--cwd")
         const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
-        yield* work.history(filename, {
+        yield* work.history({
           words: given.words.join(" "),
           directory,
           limit: Option.getOrElse(given.limit, () => 50),

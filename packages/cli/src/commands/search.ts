@@ -4,7 +4,6 @@ import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import * as DatabasePath from "../config/DatabasePath.ts"
 import { UsageError } from "../support/Errors.ts"
 
 const limit = Flags.integer("limit", "N", "at most N sessions (default: 10)", 1)
@@ -50,9 +49,8 @@ export const search = {
             message: "say what to search: daybook search WORDS; see daybook search --help"
           })
         }
-        const filename = yield* DatabasePath.existing
         const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
-        yield* work.run(filename, {
+        yield* work.run({
           query: given.words.join(" "),
           limit: Option.getOrElse(given.limit, () => 10),
           cursor: Option.getOrUndefined(given.cursor),

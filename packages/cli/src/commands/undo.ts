@@ -1,8 +1,9 @@
 /** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-280. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { Undone } from "@daybook/core/session/UndoOptions"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -29,6 +30,9 @@ const sessionOf = Effect.fnUntraced(function* (session: string | undefined) {
   )
 })
 
+/** In the order of the fields, on a database and over a server. */
+const encode = Schema.encodeSync(Undone)
+
 const run = Effect.fn("Command.undo")(function* (options: {
   readonly session: string | undefined
   readonly dryRun: boolean
@@ -40,7 +44,7 @@ const run = Effect.fn("Command.undo")(function* (options: {
   const sessionID = yield* sessionOf(options.session)
   const { redo, undo } = yield* Sessions
   const account = yield* (options.redo ? redo : undo)({ sessionID, dryRun: options.dryRun, force: options.force })
-  if (options.json) yield* output.write(`${jsonLine({ sessionID, ...account }, output.terminal)}\n`)
+  if (options.json) yield* output.write(`${jsonLine({ sessionID, ...encode(account) }, output.terminal)}\n`)
   else {
     yield* output.note(fileLines(account))
     yield* output.note(undoNote(sessionID, account))

@@ -34,6 +34,8 @@ export const offered: ReadonlySet<string> = new Set([
   "switch",
   "rename",
   "remove",
+  "search",
+  "history",
   "stats",
   "discord",
   "shell list",

@@ -1,17 +1,42 @@
 /**
- * Asks a server for figures of its database, limits of sessions, and its live shells and their events. Spec: CL-303 in specs/cli.md.
+ * Asks a server for figures of its database, searches, limits of sessions, and its live shells and their events. Spec: CL-303 in specs/cli.md.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
 import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { shellTypes } from "@daybook/log/events/LiveShellEvents"
+import { LogUnavailable } from "@daybook/log/log/EventLog"
+import { Search } from "@daybook/log/search/Search"
 import { isShellEvent } from "@daybook/shell/record/ShellEvent"
+import { needsDatabase } from "../support/Errors.ts"
 import type { Server } from "./Remote.ts"
 import { clientOf } from "./RemoteHost.ts"
 
 /** The figures of the database, or of one session of it. */
 export const stats = (server: Server, what: Measuring) =>
   Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
+
+/** The errors of the connection as defects: those of a search stay. */
+const lost = <A, E extends { readonly _tag: string }>(found: Effect.Effect<A, E | InvalidInput | LogUnavailable>) =>
+  Effect.catchAll(found, (error) =>
+    error instanceof InvalidInput || error instanceof LogUnavailable ? Effect.fail(error) : Effect.die(error)
+  )
+
+/** The server's search. It keeps its index current itself. */
+export const search = (server: Server) =>
+  Layer.effect(
+    Search,
+    Effect.map(DaybookClient, ({ prompts, search }) =>
+      Search.of({
+        search: (options) => lost(search(options)),
+        prompts: (options) => lost(prompts(options)),
+        update: () => Effect.succeed({ position: 0, head: 0 }),
+        rebuild: () => Effect.die(needsDatabase()),
+        progress: Effect.die(needsDatabase())
+      })
+    )
+  ).pipe(Layer.provide(clientOf(server)))
 
 /** What bounds a session. */
 export const limits = (server: Server, sessionID: SessionID) =>

@@ -4,11 +4,13 @@ import { type PromptsPage, Search, type SearchPage, type SearchProgress } from "
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
 import { dateTime, jsonLine, oneLine } from "../render/Plain.ts"
 import { searchedText } from "../render/SearchText.ts"
 import { plain, styleOf } from "../render/Style.ts"
 import { many } from "../support/Amounts.ts"
 import { Output } from "../terminal/Output.ts"
+import { Remote } from "./Remote.ts"
 
 export interface Request {
   readonly query: string
@@ -66,11 +68,19 @@ const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, q
   }
 })
 
-const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provideMerge(Store.layerReading({ filename })))
+const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
 
-/** Searches the database. */
-export const run = (filename: string, request: Request) =>
-  Effect.provide(Effect.scoped(searched(request)), searching(filename))
+/** The search of this environment: over its server if it names one, else in its database. */
+const chosen = Layer.unwrapEffect(
+  Effect.gen(function* () {
+    const server = yield* Remote
+    if (server === undefined) return searching(yield* DatabasePath.existing)
+    return (yield* Effect.promise(() => import("./RemoteMachine.ts"))).search(server)
+  })
+)
+
+/** Searches the texts of all sessions. */
+export const run = (request: Request) => Effect.provide(Effect.scoped(searched(request)), chosen)
 
 export interface HistoryRequest {
   readonly words: string
@@ -98,8 +108,7 @@ const listed = Effect.fn("Command.history")(function* ({ directory, json, limit,
 })
 
 /** Lists earlier prompts. */
-export const history = (filename: string, request: HistoryRequest) =>
-  Effect.provide(Effect.scoped(listed(request)), searching(filename))
+export const history = (request: HistoryRequest) => Effect.provide(Effect.scoped(listed(request)), chosen)
 
 /** How long recall waits for the index: prompts that it does not know yet are missing. */
 const patience = "500 millis"

@@ -1,5 +1,5 @@
 /** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/inspector.md. */
-import { useEffect } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import type { Session } from "@daybook/log/domain/Message"
 import { costText, tokensText } from "../fold/Words.ts"
 import type { FollowState } from "../net/Follow.ts"
@@ -108,6 +108,11 @@ export const SessionView = ({
     const timer = setInterval(() => void session.lookForPermissions(), permissionsEvery)
     return () => clearInterval(timer)
   }, [session, isActive])
+  const views = useRef<HTMLElement>(null)
+  // On a narrow screen not all names have room.
+  useLayoutEffect(() => {
+    views.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" })
+  }, [route.tab, session])
   if (record === undefined && error !== undefined) return <Empty>{error.message}</Empty>
   return (
     <>
@@ -119,7 +124,7 @@ export const SessionView = ({
           <Text>{title}</Text>
         </h2>
         {record === undefined ? undefined : <Facts record={record} isActive={isActive} state={session.state.value} />}
-        <nav class="tabs" aria-label="Views">
+        <nav class="tabs" aria-label="Views" ref={views}>
           {tabs.map((tab) => (
             <a key={tab} href={hrefOf(session.id, tab)} aria-current={tab === route.tab ? "page" : undefined}>
               {names[tab]}

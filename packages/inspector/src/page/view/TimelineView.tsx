@@ -242,6 +242,7 @@ export const TimelineView = ({ session }: { readonly session: OpenSession }) => 
     else return
     event.preventDefault()
   }
+  const isEmpty = timeline.spans.length === 0
   const summary = `${countText(session.story.turns.length, "turn")}, ${countText(timeline.spans.filter(({ lane }) => lane === "tool").length, "tool call")}, ${durationText(timeline.last - (timeline.first ?? timeline.last))} from first to last event`
   return (
     <div class="scroller timeline" ref={element} tabIndex={0} role="region" aria-label="Timeline">
@@ -261,9 +262,10 @@ export const TimelineView = ({ session }: { readonly session: OpenSession }) => 
           All
         </button>
       </div>
-      {timeline.spans.length === 0 ? <Empty>Nothing happened yet.</Empty> : undefined}
+      {isEmpty ? <Empty>Nothing happened yet.</Empty> : undefined}
       <canvas
         ref={canvas}
+        hidden={isEmpty}
         style={{ width: `${width + labelWidth}px`, height: `${heightOf(lanePlaces(timeline))}px` }}
         tabIndex={0}
         role="application"
@@ -283,8 +285,12 @@ export const TimelineView = ({ session }: { readonly session: OpenSession }) => 
         onPointerUp={() => drag(undefined)}
         onDblClick={() => chosen !== undefined && show(chosen)}
       />
-      <About span={chosen} sessionID={session.id} timeline={timeline} />
-      <Longest timeline={timeline} onChoose={show} />
+      {isEmpty ? undefined : (
+        <>
+          <About span={chosen} sessionID={session.id} timeline={timeline} />
+          <Longest timeline={timeline} onChoose={show} />
+        </>
+      )}
     </div>
   )
 }
