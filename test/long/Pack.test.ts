@@ -44,7 +44,7 @@ beforeAll(async () => {
   tarballs = await pack(folder)
   newest = await application("newest", join(root, "node_modules"))
   unpacked = new Map(packages.map((name) => [name, filesIn(packageFolder(name))]))
-})
+}, 600_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** An application with the packed packages and a line of effect. */
