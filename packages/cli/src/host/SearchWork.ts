@@ -33,7 +33,8 @@ const reported = Effect.gen(function* () {
   return (progress: SearchProgress) => Effect.sync(() => void (seen.last = progress))
 })
 
-const write = Effect.fn("Command.search.write")(function* ({ cursor, items, truncated }: SearchPage, json: boolean) {
+const write = Effect.fn("Command.search.write")(function* (page: SearchPage, json: boolean) {
+  const { behind, cursor, items, truncated } = page
   const output = yield* Output
   const style = output.terminal ? styleOf(process.env, true) : plain
   for (const item of items) {
@@ -43,6 +44,7 @@ const write = Effect.fn("Command.search.write")(function* ({ cursor, items, trun
   }
   if (items.length === 0 && !json) yield* output.note("nothing found\n")
   if (truncated) yield* output.note("more texts match; only the newest are ranked: add a word or a filter\n")
+  if (behind > 0) yield* output.note(`${many(behind, "event")} not searched: the index is behind, search again\n`)
   if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
 })
 

@@ -7,10 +7,15 @@ import type { Search } from "@daybook/log/search/Search"
 
 type SearchService = typeof Search.Service
 
+/** How long a search waits for the index. What is missing then, the result says. */
+const patience = "500 millis"
+
 /** Searches with the service, if there is one. */
 export const layer = (search: SearchService | undefined) => {
-  const searching = <A, E>(use: (service: SearchService) => Effect.Effect<A, E>): Effect.Effect<A, E | NotServed> =>
-    search === undefined ? new NotServed({ what: "search" }) : use(search)
+  const searching = <A, E>(use: (service: SearchService) => Effect.Effect<A, E>) =>
+    search === undefined
+      ? new NotServed({ what: "search" })
+      : Effect.zipRight(Effect.timeoutOption(search.update(), patience), use(search))
   return HttpApiBuilder.group(Api, "search", (handlers) =>
     handlers
       .handle("search", ({ urlParams }) => searching((service) => service.search(urlParams)))
