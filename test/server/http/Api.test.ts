@@ -71,6 +71,22 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
     })
   )
 
+  it.effect("HT-3: a parameter of a query that an endpoint does not have is refused by name, in each endpoint", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const queries = Object.entries(openApi().paths).flatMap(([path, { get }]) =>
+        get?.parameters.some((parameter) => "in" in parameter && parameter.in === "query") === true ? [path] : []
+      )
+      assert.include(queries, "/sessions/{sessionID}/events")
+      for (const path of queries) {
+        const found = yield* answer(`${path.replace("{sessionID}", id)}?afer=41`)
+        assert.strictEqual(found.status, 400, path)
+        assert.deepInclude(found.body, { _tag: "HttpApiDecodeError" }, path)
+        assert.include(JSON.stringify(found.body), '"afer"', path)
+      }
+    })
+  )
+
   it.effect("HT-3: the message names each wrong field and what it expects, without the schema of the whole", () =>
     Effect.gen(function* () {
       const { id } = yield* newSession()

@@ -13,7 +13,7 @@ import { Expired, ForeignCursor } from "../wire/Cursor.ts"
 import { mediaTypes } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session, SessionEvent } from "../wire/Named.ts"
-import { bySession, count, EventsFailure, flag, text } from "./Shared.ts"
+import { bySession, count, EventsFailure, flag, strict, text } from "./Shared.ts"
 import { reads } from "./Shapes.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
@@ -64,7 +64,7 @@ export const EventsApi = HttpApiGroup.make("events")
     HttpApiEndpoint.get("events", "/sessions/:sessionID/events")
       .setPath(bySession)
       .setHeaders(from)
-      .setUrlParams(Schema.Struct({ after: text, incarnation, live: flag, follow: flag, type: types }))
+      .setUrlParams(strict(Schema.Struct({ after: text, incarnation, live: flag, follow: flag, type: types })))
       .addSuccess(stream)
       .addError(reading)
       .middleware(Following)
@@ -72,7 +72,7 @@ export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("history", "/sessions/:sessionID/history")
       .setPath(bySession)
-      .setUrlParams(Schema.Struct({ after: text, incarnation, limit: count }))
+      .setUrlParams(strict(Schema.Struct({ after: text, incarnation, limit: count })))
       .addSuccess(EventsPage)
       .addError(reading)
       .middleware(Reading)
@@ -93,7 +93,7 @@ export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("feed", "/events")
       .setHeaders(from)
-      .setUrlParams(Schema.Struct({ after: text, follow: flag, type: types }))
+      .setUrlParams(strict(Schema.Struct({ after: text, follow: flag, type: types })))
       .addSuccess(stream)
       .addError(readingFeed)
       .middleware(Following)
@@ -101,7 +101,7 @@ export const EventsApi = HttpApiGroup.make("events")
   .add(reads("snapshot", "/sessions/:sessionID/snapshot", Snapshot))
   .add(
     HttpApiEndpoint.get("snapshots", "/snapshots")
-      .setUrlParams(Schema.Struct({ after: Schema.optional(SessionID) }))
+      .setUrlParams(strict(Schema.Struct({ after: Schema.optional(SessionID) })))
       .addSuccess(Schema.Array(Snapshot))
       .addError(failures(StoreError))
       .middleware(Reading)

@@ -8,7 +8,7 @@ import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { NotServed, Reading, ShellsUnavailable } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { bySession, flag } from "./Shared.ts"
+import { bySession, flag, strict } from "./Shared.ts"
 
 /** An open live shell of the server's machine. */
 export const OpenShell = Schema.Struct({
@@ -33,7 +33,7 @@ export const MachineApi = HttpApiGroup.make("machine")
   .annotate(OpenApi.Description, "Figures of the database, and the live shells of the server's machine.")
   .add(
     HttpApiEndpoint.get("stats", "/stats")
-      .setUrlParams(exact)
+      .setUrlParams(strict(exact))
       .addSuccess(StatsReport)
       .addError(measuring)
       .middleware(Reading)
@@ -41,7 +41,7 @@ export const MachineApi = HttpApiGroup.make("machine")
   .add(
     HttpApiEndpoint.get("sessionStats", "/sessions/:sessionID/stats")
       .setPath(bySession)
-      .setUrlParams(exact)
+      .setUrlParams(strict(exact))
       .addSuccess(StatsReport)
       .addError(measuring)
       .middleware(Reading)

@@ -9,7 +9,7 @@ import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Location } from "@daybook/log/domain/Values"
 import { Administering, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { body, bySession } from "./Shared.ts"
+import { strict, bySession } from "./Shared.ts"
 
 /** A permission that a call waits for. A person must see all of it. */
 export const OpenPermission = Schema.Struct({
@@ -83,7 +83,7 @@ export const PermissionsApi = HttpApiGroup.make("permissions")
   .add(
     HttpApiEndpoint.post("decide", "/sessions/:sessionID/permissions/:ask")
       .setPath(Schema.Struct({ ...bySession.fields, ask: Schema.String }))
-      .setPayload(body(Decision))
+      .setPayload(strict(Decision))
       .addError(failures(Schema.Union(InvalidInput, PermissionClosed)))
       .middleware(Administering)
   )

@@ -7,7 +7,7 @@ import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/doma
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { Prompting } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { AppendFailure, body } from "./Shared.ts"
+import { AppendFailure, strict } from "./Shared.ts"
 import { reads } from "./Shapes.ts"
 
 const byCall = Schema.Struct(QuestionRef.fields)
@@ -20,7 +20,7 @@ export const QuestionsApi = HttpApiGroup.make("questions")
   .add(
     HttpApiEndpoint.post("answer", "/sessions/:sessionID/questions/:messageID/:callID/answer")
       .setPath(byCall)
-      .setPayload(body(Schema.Struct({ answers: Schema.Array(Schema.String) })))
+      .setPayload(strict(Schema.Struct({ answers: Schema.Array(Schema.String) })))
       .addError(AppendFailure)
       .addError(closing)
       .middleware(Prompting)

@@ -8,7 +8,7 @@ import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { PromptsPage, SearchPage } from "@daybook/log/search/Search"
 import { NotServed, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { count, text } from "./Shared.ts"
+import { count, strict, text } from "./Shared.ts"
 
 const searching = failures(Schema.Union(InvalidInput, LogUnavailable, NotServed))
 
@@ -17,14 +17,14 @@ export const SearchApi = HttpApiGroup.make("search")
   .annotate(OpenApi.Description, "Search the texts of all sessions.")
   .add(
     HttpApiEndpoint.get("search", "/search")
-      .setUrlParams(Schema.Struct({ query: Schema.String, directory: text, limit: count, cursor: text }))
+      .setUrlParams(strict(Schema.Struct({ query: Schema.String, directory: text, limit: count, cursor: text })))
       .addSuccess(SearchPage)
       .addError(searching)
       .middleware(Reading)
   )
   .add(
     HttpApiEndpoint.get("prompts", "/prompts")
-      .setUrlParams(Schema.Struct({ words: text, directory: text, limit: count, cursor: text }))
+      .setUrlParams(strict(Schema.Struct({ words: text, directory: text, limit: count, cursor: text })))
       .addSuccess(PromptsPage)
       .addError(searching)
       .middleware(Reading)

@@ -21,7 +21,7 @@ import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Session } from "../wire/Named.ts"
-import { body, bySession, ChangeFailure, count, text } from "./Shared.ts"
+import { strict, bySession, ChangeFailure, count, text } from "./Shared.ts"
 import { changes, reads } from "./Shapes.ts"
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
@@ -47,28 +47,28 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   .annotate(OpenApi.Description, "Create sessions, find them, change and remove them.")
   .add(
     HttpApiEndpoint.post("create", "/sessions")
-      .setPayload(body(Options.CreateOptions))
+      .setPayload(strict(Options.CreateOptions))
       .addSuccess(Session, { status: 201 })
       .addError(creating)
       .middleware(Prompting)
   )
   .add(
     HttpApiEndpoint.post("named", "/sessions/named")
-      .setPayload(body(Options.NamedOptions))
+      .setPayload(strict(Options.NamedOptions))
       .addSuccess(Options.NamedSession)
       .addError(naming)
       .middleware(Prompting)
   )
   .add(
     HttpApiEndpoint.post("addressed", "/sessions/addressed")
-      .setPayload(body(Schema.Struct({ address: Address })))
+      .setPayload(strict(Schema.Struct({ address: Address })))
       .addSuccess(Schema.NullOr(Session))
       .addError(listing)
       .middleware(Reading)
   )
   .add(
     HttpApiEndpoint.get("list", "/sessions")
-      .setUrlParams(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text }))
+      .setUrlParams(strict(Schema.Struct({ directory: text, search: text, house, limit: count, cursor: text })))
       .addSuccess(Page(Session))
       .addError(listing)
       .middleware(Reading)
@@ -109,7 +109,7 @@ export const SessionsApi = HttpApiGroup.make("sessions")
   .add(
     HttpApiEndpoint.put("label", "/sessions/:sessionID/labels/:messageID")
       .setPath(Schema.Struct({ ...bySession.fields, messageID: Schema.String }))
-      .setPayload(body(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label"))))
+      .setPayload(strict(Schema.Struct(Struct.pick(Options.LabelOptions.fields, "label"))))
       .addError(ChangeFailure)
       .addError(labelling)
       .middleware(Prompting)

@@ -7,7 +7,7 @@ import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { EventUnreadable } from "@daybook/log/log/EventLog"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
-import { body, bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
+import { strict, bySession, ChangeFailure, ReadFailure } from "./Shared.ts"
 
 type Path = `/sessions/:sessionID${string}`
 
@@ -17,7 +17,7 @@ export const reads = <const Name extends string, A, I>(name: Name, path: Path, f
 
 /** Changes a field of a session. Who may do it, and further errors, are added. */
 export const changes = <const Name extends string, A, I>(name: Name, path: Path, payload: Schema.Schema<A, I>) =>
-  HttpApiEndpoint.put(name, path).setPath(bySession).setPayload(body(payload)).addError(ChangeFailure)
+  HttpApiEndpoint.put(name, path).setPath(bySession).setPayload(strict(payload)).addError(ChangeFailure)
 
 /** Has an effect on a session. Results, further errors, and who may do it, are added. */
 export const acts = <const Name extends string>(name: Name, path: Path) =>
@@ -28,7 +28,7 @@ const restoring = failures(Schema.Union(SnapshotUnavailable, SessionBusy, EventU
 /** Takes back work of a session, or an undo. */
 export const restores = <const Name extends string>(name: Name, path: Path) =>
   acts(name, path)
-    .setPayload(body(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID"))))
+    .setPayload(strict(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID"))))
     .addSuccess(Undone)
     .addError(restoring)
     .middleware(Prompting)

@@ -11,10 +11,10 @@ import { failures } from "../wire/Failure.ts"
 export const bySession = Schema.Struct({ sessionID: SessionID })
 
 /**
- * A body. A server refuses fields that the schema does not have: a misspelt optional one would have no effect. A client leaves
- * them out: its arguments are checked by the compiler, and may have more fields, as those of the facade.
+ * A body or a query. A server refuses fields that the schema does not have: a misspelt optional one would have no effect. A client
+ * leaves them out: its arguments are checked by the compiler, and may have more fields, as those of the facade.
  */
-export const body = <A, I>(schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
+export const strict = <A, I>(schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
   Schema.compose(schema.annotations({ parseOptions: { onExcessProperty: "error" } }), Schema.typeSchema(schema))
 
 /** An optional number of a query. */

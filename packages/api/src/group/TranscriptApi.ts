@@ -12,7 +12,7 @@ import { MessagePage } from "@daybook/log/store/Pages"
 import { Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Message } from "../wire/Named.ts"
-import { bySession, count, EventsFailure, ReadFailure } from "./Shared.ts"
+import { bySession, count, EventsFailure, ReadFailure, strict } from "./Shared.ts"
 import { reads } from "./Shapes.ts"
 
 /** A page of messages. */
@@ -25,12 +25,14 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
     HttpApiEndpoint.get("messages", "/sessions/:sessionID/messages")
       .setPath(bySession)
       .setUrlParams(
-        Schema.Struct({
-          limit: count,
-          order: Schema.optional(Schema.Literal("asc", "desc")),
-          cursor: count,
-          branch: Schema.optional(Schema.Literal("path", "all"))
-        })
+        strict(
+          Schema.Struct({
+            limit: count,
+            order: Schema.optional(Schema.Literal("asc", "desc")),
+            cursor: count,
+            branch: Schema.optional(Schema.Literal("path", "all"))
+          })
+        )
       )
       .addSuccess(NamedPage)
       .addError(ReadFailure)
@@ -47,7 +49,7 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
   .add(
     HttpApiEndpoint.get("tree", "/sessions/:sessionID/tree")
       .setPath(bySession)
-      .setUrlParams(Schema.Struct({ limit: count, cursor: count }))
+      .setUrlParams(strict(Schema.Struct({ limit: count, cursor: count })))
       .addSuccess(TreePage)
       .addError(ReadFailure)
       .middleware(Reading)
@@ -56,7 +58,7 @@ export const TranscriptApi = HttpApiGroup.make("transcript")
   .add(
     HttpApiEndpoint.get("request", "/sessions/:sessionID/request")
       .setPath(bySession)
-      .setUrlParams(Schema.Struct({ at: count }))
+      .setUrlParams(strict(Schema.Struct({ at: count })))
       .addSuccess(ShownRequest)
       .addError(failures(NothingShown))
       .addError(failures(RunError))

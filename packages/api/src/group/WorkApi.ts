@@ -24,7 +24,7 @@ import { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
 import { Prompting, Reading } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { Input, Session } from "../wire/Named.ts"
-import { AppendFailure, body, bySession, ChangeFailure, EventsFailure } from "./Shared.ts"
+import { AppendFailure, strict, bySession, ChangeFailure, EventsFailure } from "./Shared.ts"
 import { acts, reads, restores } from "./Shapes.ts"
 
 const admitting = failures(Schema.Union(PromptConflictError, InboxFullError))
@@ -54,7 +54,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     acts("prompt", "/sessions/:sessionID/prompts")
       .setHeaders(Schema.Struct({ "idempotency-key": Schema.optional(Schema.String.pipe(Schema.maxLength(200))) }))
-      .setPayload(body(PromptPayload))
+      .setPayload(strict(PromptPayload))
       .addSuccess(Input)
       .addError(admitting)
       .middleware(Prompting)
@@ -70,7 +70,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     HttpApiEndpoint.post("ask", "/sessions/:sessionID/ask")
       .setPath(bySession)
-      .setPayload(body(Schema.Struct({ ...Struct.omit(Options.AskOptions.fields, "sessionID"), id: MessageID })))
+      .setPayload(strict(Schema.Struct({ ...Struct.omit(Options.AskOptions.fields, "sessionID"), id: MessageID })))
       .addSuccess(Answer)
       .addSuccess(Pending, { status: 202 })
       .addError(failures(Schema.Union(InvalidInput, ImportUnfinished, PromptUnanswered)))
@@ -83,7 +83,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     HttpApiEndpoint.post("resume", "/sessions/:sessionID/resume")
       .setPath(bySession)
-      .setUrlParams(Schema.Struct({ id: Schema.optional(resumeID) }))
+      .setUrlParams(strict(Schema.Struct({ id: Schema.optional(resumeID) })))
       .addSuccess(Waited)
       .addError(failures(RunError))
       .middleware(Prompting)
@@ -98,7 +98,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(
     HttpApiEndpoint.post("interrupt", "/sessions/:sessionID/interrupt")
       .setPath(bySession)
-      .setPayload(body(Options.InterruptOptions))
+      .setPayload(strict(Options.InterruptOptions))
       .addError(failures(LogUnavailable))
       .middleware(Prompting)
   )
@@ -113,7 +113,7 @@ export const WorkApi = HttpApiGroup.make("work")
   .add(acts("unprune", "/sessions/:sessionID/unprune").middleware(Prompting))
   .add(
     acts("branch", "/sessions/:sessionID/branch")
-      .setPayload(body(Schema.Struct(Struct.omit(Options.BranchOptions.fields, "sessionID"))))
+      .setPayload(strict(Schema.Struct(Struct.omit(Options.BranchOptions.fields, "sessionID"))))
       .addSuccess(Options.Branched)
       .addError(branching)
       .addError(summarizing)
@@ -121,7 +121,7 @@ export const WorkApi = HttpApiGroup.make("work")
   )
   .add(
     acts("fork", "/sessions/:sessionID/fork")
-      .setPayload(body(Schema.Struct(Struct.omit(Options.ForkOptions.fields, "sessionID"))))
+      .setPayload(strict(Schema.Struct(Struct.omit(Options.ForkOptions.fields, "sessionID"))))
       .addSuccess(Options.Forked, { status: 201 })
       .addError(failures(MessageNotFound))
       .addError(EventsFailure)
