@@ -134,8 +134,9 @@ it.scopedLive("HT-11: a failure of the server itself is 500 without details, and
   const logged: Array<string> = []
   const logger = Logger.make(({ cause }) => void logged.push(Cause.pretty(cause)))
   return Effect.gen(function* () {
+    const progress = Effect.succeed({ position: 0, head: 0 })
     const search = { search: () => Effect.die(new Error("a secret path")), prompts: () => Effect.die("secret") }
-    const service = { ...search, update: () => Effect.die(0), rebuild: () => Effect.die(0), progress: Effect.die(0) }
+    const service = { ...search, update: () => progress, rebuild: () => progress, progress }
     const served = yield* ServedApi.serve({ search: service })
     const { body, status } = yield* Effect.provideService(answer("/search?query=x"), Served, served)
     assert.strictEqual(status, 500)
