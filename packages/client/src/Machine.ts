@@ -30,7 +30,7 @@ export interface Machine {
   readonly limits: (
     sessionID: SessionID
   ) => Effect.Effect<SessionLimits, SessionNotFound | StoreError | ConnectionError>
-  /** One page of the sessions whose texts match, the best first. The server indexes new events within seconds. */
+  /** One page of the sessions whose texts match, the best first. The server indexes new events first (HT-39). */
   readonly search: (
     options: SearchOptions
   ) => Effect.Effect<SearchPage, InvalidInput | LogUnavailable | NotServed | ConnectionError>

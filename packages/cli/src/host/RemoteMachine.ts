@@ -23,7 +23,7 @@ const lost = <A, E extends { readonly _tag: string }>(found: Effect.Effect<A, E 
     error instanceof InvalidInput || error instanceof LogUnavailable ? Effect.fail(error) : Effect.die(error)
   )
 
-/** The server's search. It keeps its index current itself. */
+/** The search of the server, which keeps its own index current. */
 export const search = (server: Server) =>
   Layer.effect(
     Search,

@@ -11,7 +11,7 @@ const maximumMessage = 1_000
 export const clip = (text: string): string =>
   text.length <= maximumMessage ? text : `${text.slice(0, maximumMessage)}...`
 
-/** What was expected and what was there, in the words of the schema library. */
+/** The schema library's sentence for a value of another kind. */
 const expectation = /^Expected ([\s\S]+), actual ([\s\S]*)$/
 
 /** The library prints the whole schema of a structure. */
@@ -20,7 +20,7 @@ const kindOf = (expected: string): string => {
   return expected.startsWith("ReadonlyArray<") ? "an array" : expected
 }
 
-/** One message for the alternatives of a field. That the field may be absent is no help. */
+/** One message for the alternatives of a field, without the one that it is absent. */
 const joined = (messages: ReadonlyArray<string>): string => {
   const helpful = messages.filter((message) => !message.startsWith("Expected undefined, "))
   const distinct = [...new Set(helpful.length === 0 ? messages : helpful)]
@@ -55,6 +55,6 @@ export const sentences = (issues: ReadonlyArray<Issue>, whole: string): string =
   return [...lines, ...more].join("; ")
 }
 
-/** Describes each field by what it expects. `whole` names the value itself. */
+/** Says what each wrong field expects. `whole` names the value itself. */
 export const describeIssues = (error: ParseResult.ParseError, whole: string): string =>
   sentences(ParseResult.ArrayFormatter.formatErrorSync(error), whole)

@@ -5,7 +5,7 @@ import type { HttpRefused } from "@daybook/core/http/HttpRefused"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { parseOrText } from "./CallInput.ts"
 
-/** Whose errors they are, and what they must not show. */
+/** The provider of the errors, and the values that they must not show. */
 export interface Owner {
   /** Used in errors: `anthropic`. */
   readonly provider: string

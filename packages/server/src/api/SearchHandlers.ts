@@ -7,7 +7,7 @@ import type { Search } from "@daybook/log/search/Search"
 
 type SearchService = typeof Search.Service
 
-/** How long a search waits for the index. What is missing then, the result says. */
+/** How long a search waits for the index. `behind` of its result counts the events that are missing then. */
 const patience = "500 millis"
 
 /** Searches with the service, if there is one. */
