@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import { survives } from "./support/BotKills.ts"
 
 it.live(
-  "DI-12: after three kills under lost replies and redelivery every answer is shown once, whole and in order, and every message admitted once",
-  () => survives({ kills: Number(process.env["DAYBOOK_RUNS"] ?? 3), seed: Number(process.env["DAYBOOK_SEED"] ?? 16) }),
+  "DI-12: after 20 kills under lost replies and redelivery every answer is shown once, whole and in order, and every message admitted once",
+  () => survives({ kills: Number(process.env["DAYBOOK_RUNS"] ?? 20), seed: Number(process.env["DAYBOOK_SEED"] ?? 16) }),
   600_000
 )

@@ -4,6 +4,6 @@ import { survives } from "./support/Kills.ts"
 
 it.live(
   "RT-11: after kills at random steps of prune and restore nothing is lost and nothing half",
-  () => survives(2, 1),
+  () => survives(5, 1),
   120_000
 )

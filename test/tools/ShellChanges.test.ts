@@ -194,7 +194,7 @@ describe("names in a real shell", () => {
       spawnSync("bash", ["--norc", "-c", script.join("\n")], { cwd: folder, env: { PATH: `${folder}:/usr/bin:/bin` } })
       assert.notInclude(readFileSync(join(folder, "log"), "utf8"), "bad", JSON.stringify({ lines, line }))
     },
-    { fastCheck: { numRuns: cases(40) }, timeout: 120_000 }
+    { fastCheck: { numRuns: cases(150) }, timeout: 120_000 }
   )
 
   it.prop(

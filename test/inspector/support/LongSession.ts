@@ -1,6 +1,6 @@
 /**
- * A session of many events in the inspector. Method: count what the page asks for and what it keeps in the document, and read
- * the size of its heap; a time would say more about the machine. `DAYBOOK_FIGURES=1` prints times and frames too.
+ * A session of many events in the inspector. The tests count the page's requests and the rows of its document, and read the size
+ * of its heap. Times would depend on the machine. `DAYBOOK_FIGURES=1` prints times and frames too.
  */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"

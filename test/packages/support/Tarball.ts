@@ -52,7 +52,7 @@ export const checkImports = (folder: string, modules: ReadonlyArray<string>): vo
   }
 }
 
-/** Its manifest says what it is, and leaves effect and the driver to the application. */
+/** Checks that the manifest describes the package, and that `effect` and the driver are peers. */
 export const checkManifest = (name: string, folder: string): void => {
   const { dependencies = {}, ...fields } = manifest(folder)
   for (const field of ["description", "homepage", "engines", "keywords"]) assert.isDefined(fields[field], field)

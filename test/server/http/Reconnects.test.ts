@@ -7,10 +7,10 @@ import { newSession } from "../../support/Harness.ts"
 import { allFrames, frames } from "./support/Frames.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 
-const reconnects = 25
+const reconnects = 100
 
 it.scopedLive(
-  "HT-40: readers that are cut off 50 times while events are stored get each event once, of a session and of the feed",
+  "HT-40: readers that are cut off 200 times while events are stored get each event once, of a session and of the feed",
   () =>
     Effect.gen(function* () {
       const sessions = yield* Sessions

@@ -82,7 +82,7 @@ const bashParts = (mark: string) => {
   return {
     /** $2: number of the command. */
     beginning: [
-      // A variable that a command made read-only is no reason for `set -e` to end the shell.
+      // Under `set -e` the shell would end here if a command had made the variable read-only.
       String.raw`\builtin declare -gx ${callVariable}=${callMark(mark, "$2")}||((1))`,
       print(begin("$1"), stdout),
       print(begin("$1"), stderr)
@@ -256,8 +256,8 @@ export const inFolder = (dialect: Dialect, folder: string, command: string): str
 }
 
 /**
- * Sent while a command runs: the shell answers when it reads lines again, also if an interrupt took the end. Not before it runs: a
- * POSIX shell reads ahead, and forgets what it has read at an interrupt. A bash keeps the code of a command whose end was taken.
+ * Sent while a command runs: the shell answers when it reads lines again, also if an interrupt discarded the end. It is not sent
+ * before the command runs, because a POSIX shell reads ahead and discards those lines at an interrupt. A bash keeps the exit code.
  */
 export const noteLine = (dialect: Dialect, token: string): string => {
   const repair = "((_db_c=${_db_c:--1}<0?$?:_db_c,1));\\_db_u;"

@@ -37,7 +37,7 @@ export interface State {
   readonly calls: ReadonlyMap<string, CallState>
   /** Set by the provider's finish or error part. Parts after an error are ignored (TO-7). */
   readonly ended: "no" | "finished" | "failed"
-  /** Part of the answer is stored durably: a retry is no longer safe (TU-12, CM-10). */
+  /** Whether part of the answer is on disk. A retry is then no longer safe (TU-12, CM-10). */
   readonly output: boolean
 }
 
