@@ -5,8 +5,9 @@
 import { mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Predicate, Schema, type Scope } from "effect"
+import * as Connection from "@daybook/log/storage/Connection"
 import { immediately } from "@daybook/log/storage/Transaction"
 import { makePrivate } from "@daybook/log/storage/PrivateFile"
 
@@ -52,10 +53,10 @@ const schema = [
   `PRAGMA user_version = ${version}`
 ]
 
-const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
+const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
-const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient, filename: string) {
+const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   yield* sql`PRAGMA busy_timeout = 2000`
   yield* sql`PRAGMA locking_mode = EXCLUSIVE`
   yield* sql`PRAGMA journal_mode = WAL`
@@ -86,11 +87,11 @@ export const failed =
   }
 
 /** The open database, until the scope closes. */
-export const open = (filename: string): Effect.Effect<SqliteClient.SqliteClient, OutboxFailed, Scope.Scope> =>
+export const open = (filename: string): Effect.Effect<SqlClient.SqlClient, OutboxFailed, Scope.Scope> =>
   Effect.gen(function* () {
     yield* Effect.tryPromise(() => mkdir(dirname(filename), { recursive: true, mode: 0o700 }))
     yield* Effect.promise(() => makePrivate(filename))
-    const sql = yield* SqliteClient.make({ filename, disableWAL: true })
+    const { client: sql } = yield* Connection.open({ filename })
     yield* prepare(sql, filename)
     return sql
   }).pipe(

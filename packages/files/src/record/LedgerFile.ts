@@ -4,11 +4,11 @@
  */
 import { lstatSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, ExecutionStrategy, Exit, Predicate, Scope } from "effect"
+import * as Connection from "@daybook/log/storage/Connection"
 import { immediately } from "@daybook/log/storage/Transaction"
-import * as FileBeside from "@daybook/log/storage/FileBeside"
 import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
@@ -54,14 +54,14 @@ class NotOurs {
   readonly _tag = "NotOurs"
 }
 
-const pragma = (sql: SqliteClient.SqliteClient, name: string) =>
+const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
 
 /** Truncates the write-ahead log and overwrites unused bytes, which may hold deleted rows. Only this connection uses the file. */
-export const erase = (sql: SqliteClient.SqliteClient, filename: string) =>
+export const erase = (sql: SqlClient.SqlClient, filename: string) =>
   Effect.zipRight(sql`PRAGMA wal_checkpoint(TRUNCATE)`, UnusedBytes.overwrite(sql, filename))
 
-const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient, filename: string) {
+const prepare = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, filename: string) {
   // A second exporter fails immediately.
   yield* sql`PRAGMA busy_timeout = 0`
   yield* sql`PRAGMA locking_mode = EXCLUSIVE`
@@ -86,15 +86,11 @@ const prepare = Effect.fnUntraced(function* (sql: SqliteClient.SqliteClient, fil
 const connect = (
   filename: string,
   root: string
-): Effect.Effect<SqliteClient.SqliteClient | undefined, RootBusy | RootUnusable, Scope.Scope> =>
+): Effect.Effect<SqlClient.SqlClient | undefined, RootBusy | RootUnusable, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Scope.fork(yield* Effect.scope, ExecutionStrategy.sequential)
-    // After the connection is closed.
-    yield* Scope.addFinalizer(
-      scope,
-      Effect.sync(() => FileBeside.closeUnused(filename))
-    )
-    const sql = yield* SqliteClient.make({ filename, disableWAL: true }).pipe(
+    const sql = yield* Connection.open({ filename }).pipe(
+      Effect.map(({ client }) => client),
       Effect.tap((opened) => prepare(opened, filename)),
       // The driver throws if it cannot open a file or prepare a statement.
       Effect.catchAllDefect((defect) => Effect.fail(defect)),
@@ -146,7 +142,7 @@ const setAside = (files: SafeFiles, fileName: string) =>
 /** The open file. */
 export interface LedgerFile {
   readonly filename: string
-  readonly sql: SqliteClient.SqliteClient
+  readonly sql: SqlClient.SqlClient
   /** Whether it is still the file under the root; otherwise its lock no longer protects the root. */
   readonly isHeld: Effect.Effect<boolean, LedgerFailed>
 }

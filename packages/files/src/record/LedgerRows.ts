@@ -1,10 +1,10 @@
 /** Reads and writes the rows of `ledger.sqlite`. Spec: FI-65..FI-68 in specs/files.md. */
-import type * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import type { Cursor, FileRecord, FileRecords, SessionRecord } from "./Records.ts"
 
 /** The rows of the open file. Statements fail with `SqlError`. */
-type Sql = SqliteClient.SqliteClient
+type Sql = SqlClient.SqlClient
 
 interface FileRow {
   readonly name: string

@@ -4,9 +4,9 @@
  * @module @daybook/log/maintenance/Backup
  */
 import { link, realpath, rm, stat } from "node:fs/promises"
-import Sqlite from "better-sqlite3"
 import { Clock, Effect, type Scope, Stream } from "effect"
 import * as Database from "../storage/Database.ts"
+import * as Driver from "../storage/Driver.ts"
 import { discard, searchPath } from "../storage/SearchFile.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import {
@@ -111,7 +111,7 @@ export interface RestoreResult extends Heads {
 const alone = (database: string): Effect.Effect<void, BackupFailed, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(database, () => {
-      const db = new Sqlite(database, { fileMustExist: true, timeout: 0 })
+      const db = Driver.open(database, { fileMustExist: true, timeout: 0 })
       try {
         // SQLite leaves this mode only for the single connection of the file.
         db.pragma("journal_mode = DELETE")

@@ -5,9 +5,9 @@
 import { createHash, randomBytes } from "node:crypto"
 import { access, link, open, readdir, rename, rm } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
-import Sqlite from "better-sqlite3"
 import { Effect, Predicate, Schema, type Scope } from "effect"
 import { applicationID, schemaVersion } from "../storage/Database.ts"
+import * as Driver from "../storage/Driver.ts"
 import { makePrivate } from "../storage/PrivateFile.ts"
 import { reasonOf } from "../storage/StorageReason.ts"
 import { isAlive } from "../support/Alive.ts"
@@ -52,11 +52,11 @@ export const attempt = <A>(path: string, work: (signal: AbortSignal) => Promise<
   })
 
 /** Opens a Daybook database for reading, with a snapshot that lasts until the scope closes. */
-export const snapshotOf = (path: string): Effect.Effect<Sqlite.Database, BackupFailed, Scope.Scope> =>
+export const snapshotOf = (path: string): Effect.Effect<Driver.Database, BackupFailed, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(path, async () => {
       await access(path)
-      const db = new Sqlite(path, { readonly: true, fileMustExist: true, timeout: 10_000 })
+      const db = Driver.open(path, { readonly: true, fileMustExist: true, timeout: 10_000 })
       try {
         db.exec("BEGIN")
         check(db, path)
@@ -70,12 +70,12 @@ export const snapshotOf = (path: string): Effect.Effect<Sqlite.Database, BackupF
   )
 
 /** Reads a single number. */
-const numberOf = (db: Sqlite.Database, text: string): number => {
+const numberOf = (db: Driver.Database, text: string): number => {
   const value = db.prepare(text).pluck().get()
   return typeof value === "number" ? value : 0
 }
 
-const check = (db: Sqlite.Database, path: string): void => {
+const check = (db: Driver.Database, path: string): void => {
   const isOurs = (): boolean => {
     try {
       return db.pragma("application_id", { simple: true }) === applicationID
@@ -93,7 +93,7 @@ const check = (db: Sqlite.Database, path: string): void => {
 }
 
 /** The heads of a database. */
-export const headsOf = (db: Sqlite.Database): Heads => {
+export const headsOf = (db: Driver.Database): Heads => {
   const hash = createHash("sha256")
   let sessions = 0
   const rows = db
@@ -116,7 +116,7 @@ const pause = (ms: number): void => {
 }
 
 /** Copies the snapshot to the file. Without the snapshot a commit of another process would start the copy again. */
-const copyPages = (from: Sqlite.Database, to: string, onProgress: OnProgress, signal: AbortSignal) => {
+const copyPages = (from: Driver.Database, to: string, onProgress: OnProgress, signal: AbortSignal) => {
   const began = performance.now()
   const pageSize = numberOf(from, "PRAGMA page_size")
   return from.backup(to, {
@@ -161,11 +161,11 @@ export const incomplete = (target: string): Effect.Effect<string, BackupFailed, 
   )
 
 /** Copies the snapshot to the file, and compares the heads of both. */
-export const copy = (from: Sqlite.Database, to: string, onProgress: OnProgress): Effect.Effect<Heads, BackupFailed> =>
+export const copy = (from: Driver.Database, to: string, onProgress: OnProgress): Effect.Effect<Heads, BackupFailed> =>
   attempt(to, async (signal) => {
     const heads = headsOf(from)
     await copyPages(from, to, onProgress, signal)
-    const db = new Sqlite(to, { fileMustExist: true })
+    const db = Driver.open(to, { fileMustExist: true })
     try {
       const copied = headsOf(db)
       // A session's head is its last event, unless all its events are pruned, it was only claimed or is being removed.
@@ -195,7 +195,7 @@ const sync = async (path: string): Promise<void> => {
 /** Makes the file whole without a write-ahead log beside it, durable, and gives it its name. */
 export const publish = (path: string, target: string, replace: boolean): Effect.Effect<void, BackupFailed> =>
   attempt(target, async () => {
-    const db = new Sqlite(path, { fileMustExist: true })
+    const db = Driver.open(path, { fileMustExist: true })
     db.pragma("journal_mode = DELETE")
     db.close()
     await sync(path)

@@ -5,10 +5,10 @@
  * @module @daybook/log/maintenance/Stats
  */
 import { statSync } from "node:fs"
-import type Sqlite from "better-sqlite3"
 import { Effect, Schema } from "effect"
 import type { Stats } from "../domain/StoreStats.ts"
 import { SessionNotFound } from "../log/EventLog.ts"
+import type * as Driver from "../storage/Driver.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import { attempt, type BackupFailed, snapshotOf } from "./Copy.ts"
 
@@ -37,7 +37,7 @@ type Row = readonly [session: number, type: number, created: number, bytes: numb
 const isRow = Schema.is(Schema.Tuple(Schema.Number, Schema.Number, Schema.Number, Schema.Number))
 
 /** Reads a single number; 0 for null. */
-const numberOf = (db: Sqlite.Database, text: string, ...parameters: ReadonlyArray<unknown>): number => {
+const numberOf = (db: Driver.Database, text: string, ...parameters: ReadonlyArray<unknown>): number => {
   const value = db
     .prepare(text)
     .pluck()
@@ -52,7 +52,7 @@ const shown = "e.session NOT IN (SELECT session FROM event_sequence WHERE sessio
 
 /** The measured events, and how many each of them represents. */
 const measured = (
-  db: Sqlite.Database,
+  db: Driver.Database,
   { exact = false, sample = standardSample }: StatsOptions,
   session: number | undefined
 ) => {
@@ -145,7 +145,7 @@ const isPage = Schema.is(Schema.Tuple(Schema.String, Schema.Number))
 const isObject = Schema.is(Schema.Tuple(Schema.String, Schema.String))
 
 /** The pages of every table and of its indexes. */
-const tablesOf = (db: Sqlite.Database, path: string) => {
+const tablesOf = (db: Driver.Database, path: string) => {
   const objects = db.prepare("SELECT name, tbl_name FROM sqlite_master").raw().all().filter(isObject)
   const [tables, sizes] = [new Map(objects), new Map<string, number>()]
   const take = (row: unknown) => {
@@ -161,7 +161,7 @@ const tablesOf = (db: Sqlite.Database, path: string) => {
 
 const Named = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String) })
 
-const sessionNamed = (db: Sqlite.Database, session: number) =>
+const sessionNamed = (db: Driver.Database, session: number) =>
   Schema.decodeUnknownSync(Named)(
     db
       .prepare(
@@ -171,14 +171,14 @@ const sessionNamed = (db: Sqlite.Database, session: number) =>
       .get(session)
   )
 
-const typeNamed = (db: Sqlite.Database, type: number): string =>
+const typeNamed = (db: Driver.Database, type: number): string =>
   String(db.prepare("SELECT name FROM event_type WHERE type = ?").pluck().get(type) ?? "unknown")
 
 const walBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
 
 /** Everything of the report but the tables. */
 const countsOf = (
-  db: Sqlite.Database,
+  db: Driver.Database,
   { database }: StatsOptions,
   session: number | undefined,
   { days, sessions, types }: Sums
@@ -214,7 +214,7 @@ const countsOf = (
 }
 
 const measure = Effect.fnUntraced(function* (
-  db: Sqlite.Database,
+  db: Driver.Database,
   options: StatsOptions,
   session: number | undefined
 ): Effect.fn.Return<Stats, BackupFailed> {

@@ -1,16 +1,16 @@
 /**
- * Opens a database with better-sqlite3 as a client of `@effect/sql`. The driver of `@effect/sql-sqlite-node` does the
- * same, but keeps its connection to itself: here the connection also runs statements directly, for code that runs many
- * of them in one transaction (`Statements`). Spec: ST-28.
+ * Opens a database with better-sqlite3 as a client of `@effect/sql`. `@effect/sql-sqlite-node` does the same, but keeps
+ * its connection to itself, and installs a driver that aborts on Node 24: here the connection also runs statements
+ * directly, for code that runs many of them in one transaction (`Statements`). Spec: ST-28, PA-3.
  */
 import type * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqlError from "@effect/sql/SqlError"
 import * as SqlStatement from "@effect/sql/Statement"
-import Sqlite from "better-sqlite3"
+import type Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
+import * as Driver from "./Driver.ts"
 import * as FileBeside from "./FileBeside.ts"
 
 export type Parameters = ReadonlyArray<string | number | null>
@@ -39,7 +39,7 @@ const kept = 400
 const failed = (message: string, cause: unknown) => new SqlError.SqlError({ cause, message })
 
 /** Prepares each text once, and keeps the most recently prepared ones. */
-const makePrepare = (db: Sqlite.Database) => {
+const makePrepare = (db: Driver.Database) => {
   const prepared = new Map<string, Sqlite.Statement<Array<unknown>>>()
   return (text: string): Sqlite.Statement<Array<unknown>> => {
     const known = prepared.get(text)
@@ -54,7 +54,7 @@ const makePrepare = (db: Sqlite.Database) => {
   }
 }
 
-const makeConnection = (db: Sqlite.Database, isReserved: () => boolean): DirectConnection => {
+const makeConnection = (db: Driver.Database, isReserved: () => boolean): DirectConnection => {
   const prepare = makePrepare(db)
 
   /** What a statement returns: its rows, or the driver's result if it has none. */
@@ -131,13 +131,13 @@ export interface Options {
 export const open = (
   options: Options
 ): Effect.Effect<
-  { readonly client: SqliteClient.SqliteClient; readonly connection: DirectConnection },
+  { readonly client: SqlClient.SqlClient; readonly connection: DirectConnection },
   never,
   Scope.Scope | Reactivity.Reactivity
 > =>
   Effect.gen(function* () {
     const db = yield* Effect.acquireRelease(
-      Effect.sync(() => new Sqlite(options.filename, { readonly: options.readonly ?? false })),
+      Effect.sync(() => Driver.open(options.filename, { readonly: options.readonly ?? false })),
       (opened) =>
         Effect.sync(() => {
           opened.close()
@@ -164,15 +164,5 @@ export const open = (
       transactionAcquirer: reserve,
       spanAttributes: [["db.system.name", "sqlite"]]
     })
-    const attempt = <A>(message: string, run: () => A | Promise<A>) =>
-      Effect.tryPromise({ try: async () => run(), catch: (cause) => failed(message, cause) })
-    const client = Object.assign(made, {
-      [SqliteClient.TypeId]: SqliteClient.TypeId,
-      [ConnectionId]: connection,
-      config: { filename: options.filename },
-      export: attempt("Failed to export database", () => new Uint8Array(db.serialize())),
-      backup: (destination: string) => attempt("Failed to backup database", () => db.backup(destination)),
-      loadExtension: (path: string) => attempt("Failed to load extension", () => void db.loadExtension(path))
-    }) as unknown as SqliteClient.SqliteClient
-    return { client, connection }
+    return { client: Object.assign(made, { [ConnectionId]: connection }), connection }
   })

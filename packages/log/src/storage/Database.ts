@@ -6,7 +6,6 @@ import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -78,7 +77,7 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
 /** Opens a file as a client with lean statements. */
 export const open = (
   options: Connection.Options
-): Effect.Effect<SqliteClient.SqliteClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
+): Effect.Effect<SqlClient.SqlClient, DatabaseError, Scope.Scope | Reactivity.Reactivity> =>
   Connection.open(options).pipe(
     Effect.map(({ client, connection }) => lean(client, connection)),
     // The driver throws if the file cannot be opened.
@@ -237,12 +236,12 @@ const openReading = ({ filename }: DatabaseOptions) =>
     )
   )
 
-const reader = (options: DatabaseOptions, sql: SqliteClient.SqliteClient) =>
+const reader = (options: DatabaseOptions, sql: SqlClient.SqlClient) =>
   options.filename === ":memory:" ? Effect.succeed<SqlClient.SqlClient>(sql) : openReading(options)
 
 const trimEvery = "10 seconds"
 
-type Connections = SqlClient.SqlClient | SqliteClient.SqliteClient | ReadSql
+type Connections = SqlClient.SqlClient | ReadSql
 
 /** Opens the database, migrates it, and provides both connections for the life of the layer. */
 export const layer = (options: DatabaseOptions): Layer.Layer<Connections, DatabaseError> =>
@@ -253,8 +252,7 @@ export const layer = (options: DatabaseOptions): Layer.Layer<Connections, Databa
       if (options.filename !== ":memory:") {
         yield* Effect.forkScoped(Effect.repeat(trim(sql, options.filename), Schedule.spaced(trimEvery)))
       }
-      return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
-        Context.add(SqliteClient.SqliteClient, sql),
+      return Context.make(SqlClient.SqlClient, sql).pipe(
         Context.add(ReadSql, read)
       )
     })
@@ -268,9 +266,8 @@ const readingOnly = (options: DatabaseOptions) =>
       const sql = yield* openReading(options)
       const latest = yield* snapshot(sql)(checkVersion(sql, options.filename))
       if (latest !== schemaVersion) return yield* Effect.fail("another schema" as const)
-      return Context.make(SqlClient.SqlClient, sql as SqlClient.SqlClient).pipe(
-        Context.add(SqliteClient.SqliteClient, sql),
-        Context.add(ReadSql, sql as SqlClient.SqlClient)
+      return Context.make(SqlClient.SqlClient, sql).pipe(
+        Context.add(ReadSql, sql)
       )
     })
   ).pipe(Layer.provide(Reactivity.layer))
