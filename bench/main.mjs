@@ -27,7 +27,7 @@ const options = {
   conditions: ["@daybook/source"],
   platform: "node",
   format: "esm",
-  target: "node20",
+  target: "node22",
   logLevel: "warning"
 }
 await build({
@@ -57,7 +57,7 @@ const { outputFiles } = await build({
 })
 for (const { path, text } of outputFiles) {
   const supported = { "dynamic-import": false }
-  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
+  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node22", minify: true, supported })
   writeFileSync(path, code)
 }
 const { main } = await import(pathToFileURL(join(cache, "run.mjs")).href)

@@ -141,7 +141,6 @@ export const logDependencies: ReadonlyArray<string> = [
   "@effect/experimental",
   "@effect/platform",
   "@effect/sql",
-  "@effect/sql-sqlite-node",
   "better-sqlite3",
   "effect",
   "ulid"

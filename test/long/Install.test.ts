@@ -19,8 +19,7 @@ const lines = [
       "@effect/platform@0.96.3",
       "@effect/platform-node@0.107.0",
       "@effect/rpc@0.75.1",
-      "@effect/sql@0.51.1",
-      "@effect/sql-sqlite-node@0.52.0"
+      "@effect/sql@0.51.1"
     ]
   ]
 ] as const
@@ -34,7 +33,7 @@ describe("an installation from the registry", () => {
       try {
         writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
         const ours = (await pack(folder)).map((file) => `./${file}`)
-        await run(folder, "npm", "install", "--no-audit", "--no-fund", ...ours, "@types/node@20", ...others)
+        await run(folder, "npm", "install", "--no-audit", "--no-fund", ...ours, "@types/node@22", ...others)
         const [copy, ...more] = await copiesOfEffect(folder)
         assert.deepStrictEqual(more, [])
         assert.include(await run(folder, "npm", "ls", "effect"), `effect@${version}.`)

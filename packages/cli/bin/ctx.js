@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 "use strict"
+require("./node.js")
 /** Starts the bundled command `ctx`. CommonJS, because it starts faster. Spec: CL-60, CL-100 in specs/cli.md. */
 const { existsSync } = require("node:fs")
 const { join } = require("node:path")

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 "use strict"
+require("./node.js")
 /**
  * Starts the bundled command. Help and version are texts that the build wrote; they load nothing. Everything else goes to the
  * bundle: `reader.js` for the reading verbs, `main.js` for the others. CommonJS, because it starts faster.

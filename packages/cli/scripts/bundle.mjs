@@ -36,7 +36,7 @@ const options = {
   bundle: true,
   minify: true,
   platform: "node",
-  target: "node20",
+  target: "node22",
   conditions: ["@daybook/source"],
   // Native packages; `sharp` is optional, and loaded for the first picture. `ssh2` and `discord.js` do without their native parts.
   external: ["better-sqlite3", "sharp", "cpu-features", "zlib-sync", "bufferutil", "utf-8-validate", "*.node"],
@@ -120,7 +120,7 @@ for (const { contents, path } of [ctx, reader, stream].flatMap(({ outputFiles })
 for (const { path, text } of outputFiles) {
   // `import()` becomes a promise of `require()`, the only form that the loader of bin/ supports.
   const supported = { "dynamic-import": false }
-  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node20", minify: true, supported })
+  const { code } = await transform(text, { format: "cjs", platform: "node", target: "node22", minify: true, supported })
   await writeFile(path, code)
 }
 

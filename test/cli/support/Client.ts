@@ -1,6 +1,6 @@
 /** A client of a socket, like `socat`: it writes lines, closes its side, and reads until the end. */
 import { Effect, type Scope } from "effect"
-import { existsSync, readFileSync, watch } from "node:fs"
+import { existsSync, readFileSync, type FSWatcher, watch } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
 
@@ -79,16 +79,26 @@ export const ask = (path: string, request: Frame): Effect.Effect<ReadonlyArray<F
     })
   )
 
+/** The folder, or the closest of its parents that exists. */
+const closest = (folder: string): string => (existsSync(folder) ? folder : closest(dirname(folder)))
+
 /** Waits until a file's text satisfies the predicate, like a reader with `tail -f`. */
 export const untilFile = (path: string, holds: (text: string) => boolean): Effect.Effect<string> =>
   Effect.async<string>((resume) => {
     const look = () => {
+      // The folder may be created later: then its closest parent is watched until it is.
+      const folder = closest(dirname(path))
+      if (folder !== watched) {
+        watcher?.close()
+        watcher = watch((watched = folder), look)
+      }
       const text = existsSync(path) ? readFileSync(path, "utf8") : ""
       if (!holds(text)) return
-      watcher.close()
+      watcher?.close()
       resume(Effect.succeed(text))
     }
-    const watcher = watch(dirname(path), look)
+    let watched: string | undefined
+    let watcher: FSWatcher | undefined
     look()
-    return Effect.sync(() => watcher.close())
+    return Effect.sync(() => watcher?.close())
   })

@@ -52,16 +52,22 @@ export const checkImports = (folder: string, modules: ReadonlyArray<string>): vo
   }
 }
 
-/** Checks that the manifest describes the package, and that `effect` and the driver are peers. */
+/** Packages that depend on SQLite's driver: the log opens it, and the command's bundle leaves it outside. */
+const withDriver: ReadonlyArray<string> = ["cli", "log"]
+
+/** Checks that the manifest describes the package, that `effect` is a peer, and that the log brings the driver. */
 export const checkManifest = (name: string, folder: string): void => {
   const { dependencies = {}, ...fields } = manifest(folder)
   for (const field of ["description", "homepage", "engines", "keywords"]) assert.isDefined(fields[field], field)
   assert.strictEqual(fields["license"], "MIT")
   assert.deepStrictEqual(fields["publishConfig"], { access: "public" })
-  const forbidden = /^(?:effect|@effect\/.*|gpt-tokenizer)$/
-  const driver = isLibrary(name) ? ["better-sqlite3"] : []
+  assert.deepStrictEqual(fields["engines"], { node: ">=22" })
   assert.deepStrictEqual(
-    Object.keys(dependencies).filter((each) => forbidden.test(each) || driver.includes(each)),
+    Object.keys(dependencies).filter((each) => /^(?:effect|@effect\/.*|gpt-tokenizer)$/.test(each)),
     []
   )
+  const { peerDependencies = {} } = fields
+  assert.notProperty(peerDependencies, "@effect/sql-sqlite-node")
+  assert.strictEqual("better-sqlite3" in dependencies, withDriver.includes(name))
+  if ("better-sqlite3" in dependencies) assert.match(dependencies["better-sqlite3"] ?? "", /^\^?13\./)
 }

@@ -252,9 +252,7 @@ export const layer = (options: DatabaseOptions): Layer.Layer<Connections, Databa
       if (options.filename !== ":memory:") {
         yield* Effect.forkScoped(Effect.repeat(trim(sql, options.filename), Schedule.spaced(trimEvery)))
       }
-      return Context.make(SqlClient.SqlClient, sql).pipe(
-        Context.add(ReadSql, read)
-      )
+      return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(ReadSql, read))
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
@@ -266,9 +264,7 @@ const readingOnly = (options: DatabaseOptions) =>
       const sql = yield* openReading(options)
       const latest = yield* snapshot(sql)(checkVersion(sql, options.filename))
       if (latest !== schemaVersion) return yield* Effect.fail("another schema" as const)
-      return Context.make(SqlClient.SqlClient, sql).pipe(
-        Context.add(ReadSql, sql)
-      )
+      return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(ReadSql, sql))
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
