@@ -227,9 +227,10 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
     render,
     describe: (agent) => (liveFor(agent) === undefined ? undefined : liveDescription),
     handler: Effect.fn("Tool.bash")(function* ({ command, timeout = bashLimits.timeout, workdir }, call) {
-      const root = yield* files.resolveFolder(".")
       const live = liveFor(call.agent)
+      // Before the first wait: calls of one turn enter in their order (TO-136).
       const place = live === undefined ? processPlace : yield* live.enter(call)
+      const root = yield* files.resolveFolder(".")
       const folder = yield* workdir === undefined
         ? Effect.orElse(files.resolveFolder(place.cwd ?? "."), () => files.resolveFolder("."))
         : files.resolveFolder(workdir)

@@ -107,13 +107,14 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
   const entries = new Map<SessionID, Entry>()
 
   const entryOf = Effect.fnUntraced(function* (sessionID: SessionID) {
-    const known = entries.get(sessionID)
-    const entry: Entry = known ?? {
+    const made: Entry = {
       turn: yield* Effect.makeSemaphore(1),
       record: yield* ShellRecord.inSession(sessionID),
       shell: undefined,
       why: undefined
     }
+    // Read after the last pause, so that two calls of a session never make an entry each.
+    const entry = entries.get(sessionID) ?? made
     entries.delete(sessionID)
     entries.set(sessionID, entry)
     for (const [id, { shell }] of entries) {
