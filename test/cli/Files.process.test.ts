@@ -4,6 +4,9 @@ import { Effect } from "effect"
 import Sqlite from "better-sqlite3"
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as Store from "../../packages/log/src/Store.ts"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place } from "./support/Process.ts"
 import { everyPath, houseOf } from "./support/SessionTree.ts"
@@ -90,6 +93,24 @@ describe("files", () => {
       const none = join(here.root, "none")
       assert.strictEqual((yield* here.run(["remove", "other", "--yes"], { env: { DAYBOOK_ROOT: none } })).stderr, "")
       assert.isFalse(existsSync(none))
+    })
+  )
+
+  it.scopedLive("CL-206: remove of a session that was removed before removes what is left of its files", () =>
+    Effect.gen(function* () {
+      const { here, folder, id } = yield* exported
+      // As after a command that was killed before it removed the files.
+      yield* Effect.flatMap(EventLog, (log) => log.remove(SessionID.make(id))).pipe(
+        Effect.provide(Store.layer({ filename: here.database }))
+      )
+      assert.isTrue(existsSync(folder))
+      const again = yield* here.run(["remove", id, "--yes"])
+      assert.deepStrictEqual(
+        [again.code, again.stderr],
+        [0, `${id} was removed before; removing what is left of its files\n`]
+      )
+      assert.isFalse(existsSync(folder))
+      assert.strictEqual((yield* here.run(["remove", "ses_never", "--yes"])).code, 3)
     })
   )
 

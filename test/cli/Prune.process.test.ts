@@ -36,7 +36,7 @@ it.scopedLive("CL-200: without --yes it lists what would go, and changes nothing
       shown.stdout,
       /\n2 sessions, \d+ events, [\d.]+ [KM]B of events; removing them frees an estimated [\d.]+ [KM]B\n$/
     )
-    assert.include(shown.stderr, "nothing was removed; --yes removes them")
+    assert.include(shown.stderr, "nothing was removed; --yes removes the events, and the snapshots of files that undo")
     const [line, total] = jsonLines((yield* here.run(["prune", first, "--to", "30", "--json"])).stdout)
     assert.deepInclude(line, { sessionID: first, floor: -1, held: [] })
     assert.deepInclude(total, { total: { ...(total?.["total"] as object), sessions: 1 } })
@@ -50,6 +50,7 @@ it.scopedLive("CL-201: a bound is required, and malformed sizes and durations ar
     const cases: ReadonlyArray<readonly [words: ReadonlyArray<string>, sentence: RegExp]> = [
       [[], /say what may go: give --keep AGE, --max-size SIZE or --to SEQ/],
       [["--keep", "90"], /--keep: expected a whole number and a unit/],
+      [["--keep", "3m"], /--keep: expected a whole number and a unit, h, d, w or y, for example 90d \(m could mean/],
       [["--keep", "1.5d"], /--keep: expected a whole number/],
       [["--max-size", "2gb"], /--max-size: expected a number and a unit/],
       [["--to", "soon"], /--to: expected a sequence number, or compaction/],

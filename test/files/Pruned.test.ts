@@ -90,6 +90,26 @@ it.scoped("FI-121: a verification names a pruned session, and compares the other
   )
 )
 
+it.scoped("FI-121: where every session of a house is pruned, its index is not foreign", () =>
+  exported((root) =>
+    Effect.gen(function* () {
+      yield* pruned(two)
+      assert.deepStrictEqual(yield* found(root), [`pruned ${house}/${one}`, `pruned ${house}/${two}`])
+    })
+  )
+)
+
+it.scoped("FI-122: a rebuild counts the pruned sessions that it left as they are", () =>
+  exported((root) =>
+    Effect.gen(function* () {
+      const { rebuild } = yield* exporterAt({ root, uid })
+      assert.deepInclude(yield* rebuild(), { sessions: 1, left: 1 })
+      assert.deepInclude(yield* rebuild(one), { sessions: 0, left: 1 })
+      assert.deepInclude(yield* rebuild(two), { sessions: 1, left: 0 })
+    })
+  )
+)
+
 it.scoped("FI-122: a rebuild reports a pruned session and leaves its files as they are", () =>
   exported((root) =>
     Effect.gen(function* () {

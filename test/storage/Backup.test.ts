@@ -133,6 +133,16 @@ describe("restore", () => {
     })
   )
 
+  it.scoped("ST-46: restores of one second keep each replaced database under a name of its own", () =>
+    Effect.gen(function* () {
+      const { database, file } = yield* prepared
+      yield* Backup.backup({ database, file })
+      const restores = yield* Effect.replicateEffect(Backup.restore({ database, file }), 3)
+      assert.strictEqual(new Set(restores.map(({ aside }) => aside)).size, 3)
+      for (const { aside = "" } of restores) assert.isTrue(existsSync(aside))
+    })
+  )
+
   it.scopedLive("ST-46: a database that is used, a damaged copy and another file are refused; nothing changes", () =>
     Effect.gen(function* () {
       const { database, file, folder, one } = yield* prepared

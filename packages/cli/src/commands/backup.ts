@@ -26,7 +26,8 @@ export const backup = {
   details: [
     "The copy is the database as it is when the command begins; running sessions continue. FILE appears when the copy is " +
       "complete and on disk, and only you may read it. The copy is opened and compared with the database.",
-    "Removing a session does not remove it from earlier copies."
+    "Removing a session does not remove it from earlier copies. The snapshots of files that undo needs are in a folder " +
+      "beside the database, not in the copy."
   ],
   flags: [force, verify, Flags.json],
   examples: [

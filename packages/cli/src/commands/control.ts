@@ -1,9 +1,10 @@
 /** `daybook interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect, Either, Option } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { modelText } from "@daybook/log/domain/ModelText"
+import { EventLog } from "@daybook/log/log/EventLog"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
@@ -98,9 +99,25 @@ export const rename = {
 
 const yes = Flags.toggle("yes", "do not ask")
 
+/** The session's id if the log has removed it: a command that was killed may have left its files. */
+const removedBefore = Effect.fnUntraced(function* (reference: string) {
+  const log = yield* EventLog
+  for (let page = yield* log.removals(); page.length > 0; page = yield* log.removals({ after: page.at(-1)?.number })) {
+    for (const { sessionID } of page) if (sessionID === reference) return sessionID
+  }
+  return undefined
+})
+
 const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure: boolean) {
   const sessions = yield* Sessions
-  const session = yield* resolve(Option.some(reference))
+  const found = yield* Effect.either(resolve(Option.some(reference)))
+  if (Either.isLeft(found)) {
+    const removed = found.left._tag === "SessionNotFound" ? yield* removedBefore(reference) : undefined
+    if (removed === undefined) return yield* found.left
+    yield* (yield* Output).note(`${removed} was removed before; removing what is left of its files\n`)
+    return removed
+  }
+  const session = found.right
   if (!sure) {
     const name = session.title === undefined ? session.id : `${session.id} "${oneLine(session.title, 60)}"`
     const answer = yield* Question.ask(`Remove ${name} with all its events? [y/N] `)

@@ -5,14 +5,14 @@ import { Effect, Option } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import type { Verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
 
 const orRule = <A>(value: A | undefined, rule: string) =>
   value === undefined ? Effect.fail(rule) : Effect.succeed(value)
 
 const keep = Flags.value("keep", "AGE", "keep the events of this age, for example 90d", (given) =>
-  orRule(durationOf(given), durationRule)
+  orRule(ageOf(given), ageRule)
 )
 const maxSize = Flags.value("max-size", "SIZE", "prune until the file is at most this size, for example 2GB", (given) =>
   orRule(sizeOf(given), sizeRule)
@@ -39,7 +39,8 @@ export const prune = {
     "Without --yes it lists the events that would go, and changes nothing. SESSION is an id or a title; default: all " +
       "sessions, the one unused for the longest time first. A session is cut only where an activity ended and nothing was " +
       "open. Messages, contexts, files and search stay as they are; the events themselves can no longer be followed or " +
-      "listed. Registered consumers that have not read them hold them back.",
+      "listed, and files of such a session are no longer compared or rebuilt. The snapshots of their turns go too, so undo " +
+      "restores no file of them. Registered consumers that have not read the events hold them back.",
     "Free pages are given back to the file system in small steps, while other processes work. Ctrl-C stops between two " +
       "steps: each session is then either as before or pruned. --archive keeps the events as JSON lines, one file per " +
       "session; --restore puts such a file back exactly, or refuses and says why. The exit code is 1 if a session could not " +

@@ -25,7 +25,7 @@ import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
 import { isStdio, type McpServer } from "@daybook/mcp/McpServer"
-import { durationOf, sizeOf } from "../support/Amounts.ts"
+import { ageOf, sizeOf } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
 import { type ShellSection, shellOf } from "./ShellSection.ts"
 import { present } from "./Written.ts"
@@ -265,7 +265,7 @@ export const parseConfig = (
       retention:
         retention &&
         present({
-          keep: retention.keep === undefined ? undefined : durationOf(retention.keep),
+          keep: retention.keep === undefined ? undefined : ageOf(retention.keep),
           maxSize: retention.max_size === undefined ? undefined : sizeOf(retention.max_size),
           archive: retention.archive === undefined ? undefined : absolute(retention.archive)
         }),

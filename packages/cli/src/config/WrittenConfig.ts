@@ -16,7 +16,7 @@ import {
 import { NamingMode } from "@daybook/core/session/NamingMode"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import { HttpServer, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
-import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { WrittenShell } from "./ShellSection.ts"
 import { amountOf } from "./Written.ts"
 
@@ -54,7 +54,7 @@ export const WrittenSandbox = Schema.Struct({
 const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
 
 const WrittenRetention = Schema.Struct({
-  keep: amountOf(durationOf, durationRule),
+  keep: amountOf(ageOf, ageRule),
   max_size: amountOf(sizeOf, sizeRule),
   archive: optional(someText)
 }).pipe(

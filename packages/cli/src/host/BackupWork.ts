@@ -1,5 +1,7 @@
 /** Runs `daybook backup` and `daybook restore`. Spec: CL-190..CL-193 in specs/cli.md. */
+import { existsSync } from "node:fs"
 import { Effect } from "effect"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Backup from "@daybook/log/maintenance/Backup"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { Interrupted, NotFound } from "../support/Errors.ts"
@@ -49,6 +51,11 @@ export const backup = Effect.fn("Command.backup")(
         ? `${jsonLine({ file, bytes, sessions, position, digest, verified: options.verify }, output.terminal)}\n`
         : `${oneLine(file, 400)}: ${sessions} session${sessions === 1 ? "" : "s"}, ${megabytes(bytes)}${verified}\n`
     )
+    const snapshots = Snapshots.folderBeside(options.database)
+    if (existsSync(snapshots))
+      yield* output.note(
+        `the snapshots of files that undo needs are not in it: copy ${oneLine(snapshots, 400)} as well\n`
+      )
   },
   Effect.scoped,
   untilSignal,

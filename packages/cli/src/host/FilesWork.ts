@@ -4,6 +4,7 @@
  */
 import { Effect, Stream } from "effect"
 import { Exporter } from "@daybook/files/Exporter"
+import type { Exported } from "@daybook/files/thread/Requests"
 import { verify } from "@daybook/files/verify/Verify"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
@@ -56,18 +57,21 @@ const write = Effect.fn("Command.files.write")(function* (request: Request, root
   const output = yield* Output
   const exporter = yield* Exporter
   const session = yield* chosen(request)
-  const { position, sessions } =
+  const exported: Partial<Exported> =
     request.action === "rebuild"
       ? yield* exporter.rebuild(session?.id)
       : session === undefined
         ? yield* exporter.catchUp
-        : yield* Effect.as(exporter.exportSession(session.id), { position: undefined, sessions: 1 })
+        : yield* Effect.as(exporter.exportSession(session.id), { sessions: 1 })
+  const { left = 0, position, sessions = 0 } = exported
   const told = request.action === "rebuild" ? "compared and repaired" : "brought up to date"
   yield* output.write(
     request.json
-      ? `${jsonLine({ root, sessions, position }, output.terminal)}\n`
+      ? `${jsonLine({ root, sessions, position, ...(left > 0 ? { left } : {}) }, output.terminal)}\n`
       : `${many(sessions, "session")} ${told} at ${oneLine(root, 400)}\n`
   )
+  if (left > 0)
+    return yield* new FilesDiffer({ message: `the files of ${many(left, "session")} were left as they are` })
 })
 
 /** Reports progress on a terminal. */

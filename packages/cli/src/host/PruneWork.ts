@@ -69,7 +69,10 @@ const show = Effect.fn("Command.prune.show")(function* (request: Request) {
   yield* output.write(
     request.json ? `${jsonLine({ total: { ...totals, frees } }, output.terminal)}\n` : totalsLine(totals, frees)
   )
-  if (!request.json) yield* output.note("nothing was removed; --yes removes them\n")
+  if (!request.json) {
+    const snapshots = totals.sessions === 0 ? "" : ", and the snapshots of files that undo needs for their turns"
+    yield* output.note(`nothing was removed; --yes removes the events${snapshots}\n`)
+  }
 })
 
 /** Counts copied and deleted events. On a terminal it reports the counts every few seconds. */

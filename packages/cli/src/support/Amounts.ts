@@ -15,11 +15,15 @@ const durations: Readonly<Record<string, number>> = {
   m: 60_000,
   h: 3_600_000,
   d: 86_400_000,
-  w: 7 * 86_400_000
+  w: 7 * 86_400_000,
+  y: 365 * 86_400_000
 }
 
 /** What `sizeOf` accepts, for errors and help. */
 export const sizeRule = "a number and a unit, KB, MB, GB, TB, KiB, MiB, GiB or TiB, for example 2GB"
+
+/** What `ageOf` accepts, for errors and help. */
+export const ageRule = "a whole number and a unit, h, d, w or y, for example 90d (m could mean minutes or months)"
 
 /** What `durationOf` accepts, for errors and help. */
 export const durationRule = "a whole number and a unit, m, h, d or w, for example 90d"
@@ -44,6 +48,9 @@ export const timeText = (ms: number): string => {
 
 /** The milliseconds of a duration such as `90d`; undefined if it is none. */
 export const durationOf = (text: string): number | undefined => amount(text, /^(\d+)([mhdw])$/, durations)
+
+/** The milliseconds of an age such as `90d`, without the unit that people read as months; undefined if it is none. */
+export const ageOf = (text: string): number | undefined => amount(text, /^(\d+)([hdwy])$/, durations)
 
 const decimal = ["KB", "MB", "GB", "TB"] as const
 

@@ -71,24 +71,27 @@ const rebuild = Effect.fn("Exporter.rebuild")(function* (work: Work, id?: string
     attempt(work, id, Effect.zipRight(work.writer.rewrite(id), work.writer.finish(id, { atEnd: true })))
   if (id !== undefined) {
     yield* exportSession(work, id)
-    yield* again(id)
+    const done = yield* again(id)
     const record = yield* work.tracker.ledger.session(id)
     yield* writeIndexes(work, record === undefined ? [] : [record.index], true)
-    return { position: (yield* work.tracker.ledger.cursor).position, sessions: 1 }
+    const { position } = yield* work.tracker.ledger.cursor
+    return { position, sessions: done ? 1 : 0, left: done ? 0 : 1 }
   }
   const { position } = yield* pullAll(work)
   yield* retryBehind(work)
-  let [after, sessions] = ["", 0]
+  let [after, sessions, left] = ["", 0, 0]
   while (true) {
     const records = yield* work.tracker.ledger.sessions(after, sweptAtOnce)
-    for (const record of records) yield* again(record.id)
-    sessions += records.length
+    for (const record of records) {
+      if (yield* again(record.id)) sessions += 1
+      else left += 1
+    }
     const last = records.at(-1)
     if (last === undefined) break
     after = last.id
   }
   yield* writeIndexes(work, [...work.writer.dueIndexes(), ...(yield* work.tracker.ledger.indexes)], true)
-  return { position, sessions }
+  return { position, sessions, left }
 })
 
 /** Makes the operations on the files of one root and its record; runs nothing. */

@@ -76,7 +76,8 @@ export const attempt = (
 
 /** Says that a session's files cannot be rendered. */
 const prunedText = (id: string, floor: number): string =>
-  `the events of ${id} up to ${floor} were pruned: its files stay as they are; daybook prune --restore puts the events back`
+  `the events of ${id} up to ${floor} were pruned, so its files cannot be written from the log and stay as they are; ` +
+  "if prune archived the events, daybook prune --restore FILE puts them back"
 
 /** Writes the indexes; with `anew`, compares contents instead of stamps. */
 export const writeIndexes = (work: Work, indexes: Iterable<string>, anew = false) =>

@@ -17,7 +17,9 @@ export const Exported = Schema.Struct({
   /** The position that all files have reached. */
   position: Schema.Int,
   /** The number of sessions brought up to date. */
-  sessions: Schema.Int
+  sessions: Schema.Int,
+  /** The number of sessions whose files a rebuild left as they are; a finding says why. */
+  left: optional(Schema.Int)
 })
 export type Exported = typeof Exported.Type
 

@@ -29,7 +29,7 @@ export const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index:
     ([path, content]) => checkContent(root, path, undefined, content)
   )
   const others = (yield* foreign(root, beside, expected)).filter(
-    ({ path }) => (whole || !path.startsWith(`${index}/`)) && found.every((one) => one.path !== path)
+    ({ path }) => (whole || !`${path}/`.startsWith(`${index}/`)) && found.every((one) => one.path !== path)
   )
   return [found, ...ofFiles, others].flat()
 })

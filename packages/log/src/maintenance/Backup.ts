@@ -4,7 +4,7 @@
  * @module @daybook/log/maintenance/Backup
  */
 import { link, realpath, rm, stat } from "node:fs/promises"
-import { Clock, Effect, type Scope, Stream } from "effect"
+import { Clock, Effect, Predicate, type Scope, Stream } from "effect"
 import * as Database from "../storage/Database.ts"
 import * as Driver from "../storage/Driver.ts"
 import { discard, searchPath } from "../storage/SearchFile.ts"
@@ -128,15 +128,29 @@ const alone = (database: string): Effect.Effect<void, BackupFailed, Scope.Scope>
     (db) => Effect.sync(() => db?.close())
   )
 
-/** Gives the current database a second name, so that its own name always holds a whole database. */
-const keepAside = (database: string, aside: string) =>
-  attempt(aside, async () => {
+/** Links the file to the first name with a number that is free; returns the name. */
+const linkAside = async (database: string, name: string, n = 1): Promise<string> => {
+  const aside = n === 1 ? name : `${name}-${n}`
+  try {
     await link(database, aside)
+    return aside
+  } catch (cause) {
+    // Another restore of the same second.
+    if (Predicate.hasProperty(cause, "code") && cause.code === "EEXIST") return linkAside(database, name, n + 1)
+    throw cause
+  }
+}
+
+/** Gives the current database a second name, so that its own name always holds a whole database. Returns that name. */
+const keepAside = (database: string, name: string) =>
+  attempt(name, async () => {
+    const aside = await linkAside(database, name)
     // Only a damaged database still has these. SQLite would apply them to the new one.
     for (const end of ["-wal", "-journal"]) {
       if (await exists(`${database}${end}`)) await link(`${database}${end}`, `${aside}${end}`)
     }
     for (const end of ["-wal", "-journal", "-shm"]) await rm(`${database}${end}`, { force: true })
+    return aside
   })
 
 /**
@@ -157,15 +171,15 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
     return created
   }
   const now = new Date(yield* Clock.currentTimeMillis).toISOString().replaceAll(/[-:]|\.\d+/g, "")
-  const aside = `${database}.replaced-${now}`
-  yield* Effect.uninterruptible(
+  const aside = yield* Effect.uninterruptible(
     Effect.scoped(
       Effect.gen(function* () {
         yield* alone(database)
-        yield* keepAside(database, aside)
+        const aside = yield* keepAside(database, `${database}.replaced-${now}`)
         // It holds words of the replaced database; the next search builds it again.
         yield* discard(searchPath(database))
         yield* publish(path, database, true)
+        return aside
       })
     )
   )
