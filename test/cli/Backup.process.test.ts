@@ -1,7 +1,7 @@
 /** `daybook backup` and `daybook restore`. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, statSync, writeFileSync, mkdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, place } from "./support/Process.ts"
@@ -32,6 +32,17 @@ describe("copies", () => {
         assert.deepStrictEqual(titles, ["one"])
         assert.isTrue(readdirSync(dirname(here.database)).some((name) => name.includes(".replaced-")))
       })
+  )
+
+  it.scopedLive("CL-462: a backup says where the snapshots are, which are not in it", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--no-run", "--session", "one", "hello"])
+      assert.strictEqual((yield* here.run(["backup", "first"])).stderr, "")
+      const snapshots = join(dirname(here.database), "snapshots")
+      mkdirSync(snapshots)
+      assert.include((yield* here.run(["backup", "second"])).stderr, `not in it: copy ${snapshots} as well\n`)
+    })
   )
 
   it.scopedLive("CL-192: a used database, a missing file and a file of another kind are refused", () =>

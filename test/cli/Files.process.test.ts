@@ -96,7 +96,20 @@ describe("files", () => {
     })
   )
 
-  it.scopedLive("CL-206: remove of a session that was removed before removes what is left of its files", () =>
+  it.scopedLive("CL-460: a rebuild that left a session's files as they are is exit code 1, and says how many", () =>
+    Effect.gen(function* () {
+      const { here } = yield* exported
+      assert.strictEqual((yield* here.run(["prune", "fix", "--to", "100000", "--yes", "--force"])).code, 0)
+      const { code, stderr } = yield* here.run(["files", "rebuild"])
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /the files of 1 session were left as they are\n$/)
+      const json = jsonLines((yield* here.run(["files", "rebuild", "--json"])).stdout)[0]
+      assert.deepInclude(json, { sessions: 0, left: 1 })
+      assert.strictEqual((yield* here.run(["files", "verify"])).code, 0)
+    })
+  )
+
+  it.scopedLive("CL-461: remove of a session that was removed before removes what is left of its files", () =>
     Effect.gen(function* () {
       const { here, folder, id } = yield* exported
       // As after a command that was killed before it removed the files.

@@ -99,7 +99,7 @@ it.scoped("FI-121: where every session of a house is pruned, its index is not fo
   )
 )
 
-it.scoped("FI-122: a rebuild counts the pruned sessions that it left as they are", () =>
+it.scoped("FI-460: a rebuild counts the pruned sessions that it left as they are", () =>
   exported((root) =>
     Effect.gen(function* () {
       const { rebuild } = yield* exporterAt({ root, uid })
