@@ -41,13 +41,14 @@ describe("words", () => {
         [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n'],
         [["--help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["--json", "--help"], 'daybook: there is no command "--json"; daybook --help lists them\n'],
-        [["help", "prompt", "extra"], 'daybook: help prompt: "extra" is one word too many\n'],
+        [["help", "prompt", "extra"], 'daybook: help prompt: unexpected argument "extra"\n'],
         [["help", "shell", "wacth"], 'daybook: there is no "shell wacth"; did you mean watch?\n'],
-        [["help", "shell", "watch", "x"], 'daybook: help shell watch: "x" is one word too many\n'],
-        [["--version", "extra"], 'daybook: --version: "extra" is one word too many\n'],
+        [["help", "shell", "watch", "x"], 'daybook: help shell watch: unexpected argument "x"\n'],
+        [["search", ""], "daybook: say what to search: daybook search WORDS; see daybook search --help\n"],
+        [["--version", "extra"], 'daybook: --version: unexpected argument "extra"\n'],
         [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
         [["remove"], "daybook: remove: SESSION is missing; daybook help remove tells more\n"],
-        [["sessions", "extra"], 'daybook: sessions: "extra" is one word too many\n'],
+        [["sessions", "extra"], 'daybook: sessions: unexpected argument "extra"\n'],
         [["prompt", "--session", "a", "--session", "b", "Hi"], "daybook: --session is given twice\n"],
         [["prompt", "--no-run", "Hi", "--no-run"], "daybook: --no-run is given twice\n"]
       ] as const) {
@@ -71,7 +72,7 @@ describe("words", () => {
       ]) {
         const { code, stderr, stdout } = yield* here.ctx(words)
         assert.deepStrictEqual([code, stdout], [2, ""])
-        assert.match(stderr, /^ctx: .*"extra" is one word too many; see ctx --help\n$/)
+        assert.match(stderr, /^ctx: .*unexpected argument "extra"; see ctx --help\n$/)
       }
       for (const words of [
         ["trust", "grnat"],

@@ -107,10 +107,13 @@ it.scopedLive("CL-264, CL-265: a prompt is typed, recalled with up-arrow, and pa
     assert.strictEqual(recalled.code, 0, recalled.stdout)
     const pasted = yield* typed(["one\rtwo\rthree", "\r"])
     assert.strictEqual(pasted.code, 0, pasted.stdout)
+    const marked = yield* typed(["\u001b[200~four\rfive\r\u001b[201~", "\r"])
+    assert.strictEqual(marked.code, 0, marked.stdout)
+    for (const mark of ["\u001b[?2004h", "\u001b[?2004l"]) assert.include(marked.stdout, mark)
     const history = jsonLines((yield* here.run(["history", "--json"])).stdout)
     assert.deepStrictEqual(
       history.map((each) => each["text"]),
-      ["one\ntwo\nthree", "an earlier prompt again", "an earlier prompt"]
+      ["four\nfive", "one\ntwo\nthree", "an earlier prompt again", "an earlier prompt"]
     )
     const ended = yield* typed(["\u0004"])
     assert.strictEqual(ended.code, 2)

@@ -235,7 +235,7 @@ describe("ctx", () => {
         [["look"], "there is no command"],
         [["history"], "AGENT is missing"],
         [["latest", "--model"], "MODEL is missing"],
-        [["history", "coder", "a", "b"], "one word too many"],
+        [["history", "coder", "a", "b"], "unexpected argument"],
         [["resume", "coder", "a"], "takes no session"],
         [["history", "coder", "--nope"], "has no option"],
         [["history", "coder", "--json=1"], "takes no value"],

@@ -78,7 +78,10 @@ describe("daybook prompt", () => {
       const ended = yield* run.ended
       assert.strictEqual(ended.code, 130)
       assert.strictEqual(ended.stdout, "Half an ans\n")
-      assert.match(ended.stderr, /daybook: interrupted; the inbox of ses_\S+ is kept\n$/)
+      assert.match(
+        ended.stderr,
+        /daybook: stopped; what was written is kept. Go on: daybook continue, or daybook resume ses_\S+\n$/
+      )
       yield* turn.closed
       const events = jsonLines((yield* here.run(["events", "fix", "--json"])).stdout)
       const types = events.map((event) => event["type"])

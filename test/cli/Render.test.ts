@@ -3,7 +3,9 @@ import { rootHelp, verbHelps } from "../../packages/cli/src/arguments/Help.ts"
 import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
+import { dateTime } from "../../packages/cli/src/render/Plain.ts"
 import { sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
+import { sentences } from "../../packages/cli/src/render/Width.ts"
 import type { Message, Session } from "../../packages/log/src/domain/Message.ts"
 import { activitySettled, textEnded, toolCalled } from "./support/events.ts"
 
@@ -39,6 +41,15 @@ const assistant = (text: string, output: string) =>
     ]
   }) as unknown as Message // as above
 
+it("CL-562: sentences for a terminal are broken at words, and times say that they are in UTC", () => {
+  assert.strictEqual(
+    sentences("set ANTHROPIC_API_KEY or another\nshort\n", 20),
+    "set\nANTHROPIC_API_KEY or\nanother\nshort\n"
+  )
+  assert.strictEqual(sentences("abcdefgh", 3), "abc\ndef\ngh")
+  assert.strictEqual(dateTime(0), "1970-01-01 00:00:00Z")
+})
+
 describe("renderers", () => {
   it("CL-12: the keys of an event are in the documented order", () => {
     const event = textEnded("t", "Hello\nworld")
@@ -52,7 +63,7 @@ describe("renderers", () => {
   it("CL-13: an event is one line, whatever it carries", () => {
     assert.match(
       eventLine(textEnded("t", "Hello\nworld")),
-      /^ +\d+ {2}2026-01-02 03:04:05 {2}text\.ended +Hello world$/
+      /^ +\d+ {2}2026-01-02 03:04:05Z {2}text\.ended +Hello world$/
     )
     assert.match(eventLine(toolCalled("c", "read", { path: "x".repeat(500) })), /^[^\n]{60,150}…$/)
     assert.match(eventLine(activitySettled("failed", "boom")), /activity\.settled +act_1 failed boom$/)
@@ -143,13 +154,13 @@ describe("renderers", () => {
   })
 
   it("CL-14: a session is one line, whatever its title and folder are called", () => {
-    assert.strictEqual(sessionTable([session]), "2026-01-02 03:04:05  new  ses_a  two lines ␛[31m  /work/a b\n")
+    assert.strictEqual(sessionTable([session]), "2026-01-02 03:04:05Z  new  ses_a  two lines ␛[31m  /work/a b\n")
   })
 
   it("CL-15: a message is one line: its words, then its calls", () => {
     assert.strictEqual(
       messageLine(assistant("Let me\nsee", "x")),
-      "     7  2026-01-02 03:04:05  assistant       msg_a  Let me see [read]\n"
+      "     7  2026-01-02 03:04:05Z  assistant       msg_a  Let me see [read]\n"
     )
   })
 

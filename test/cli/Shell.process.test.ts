@@ -184,7 +184,7 @@ it.scopedLive(
       assert.deepStrictEqual(yield* ended("watch", "one", "two"), [
         2,
         "",
-        'daybook: shell watch: "two" is one word too many\n'
+        'daybook: shell watch: unexpected argument "two"\n'
       ])
       assert.strictEqual((yield* ended("watch", "--folow"))[0], 2)
       // An option of the action may stand before it.

@@ -253,7 +253,7 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
         [["--deny", "/bin/rm"], /^daybook: deny\[0\]: expected the name of a command/],
         [["--ignore", "x"], /^daybook: --ignore needs --workspace\n$/],
         [["--workspace", "/"], /^daybook: workspace: expected an absolute path below the root folder\n$/],
-        [["extra"], /^daybook: shell create: "extra" is one word too many\n$/]
+        [["extra"], /^daybook: shell create: unexpected argument "extra"\n$/]
       ] as const) {
         const { code, stderr, stdout } = yield* here.shell(["create", ...words])
         assert.deepStrictEqual([code, stdout], [2, ""], words.join(" "))

@@ -157,7 +157,10 @@ describe("a terminal", () => {
       const lines = shown(ended.stdout, 60)
       assert.notMatch(lines.join("\n"), spinner)
       assert.include(lines, "Half an ans")
-      assert.match(lines.slice(-3).join(""), /^daybook: interrupted; the inbox of ses_\S+ is kept$/)
+      assert.match(
+        lines.slice(-3).join(" ").trim(),
+        /^daybook: stopped; what was written is kept. Go on: daybook continue, or daybook resume ses_\S+$/
+      )
     })
   )
 

@@ -1,7 +1,7 @@
 /** The verbs that list, show and steer sessions, as processes on one database. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -12,6 +12,21 @@ beforeAll(() => void build())
 const titles = (stdout: string) => jsonLines(stdout).map((session) => session["title"])
 
 describe("verbs", () => {
+  it.scopedLive("CL-561: the folder that selects sessions and prompts need not exist any more", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const other = join(here.root, "other")
+      mkdirSync(other)
+      yield* here.run(["prompt", "--session", "two", "--no-run", "about pears"], { cwd: other })
+      rmSync(other, { recursive: true })
+      for (const verb of ["sessions", "history"]) {
+        const { code, stderr, stdout } = yield* here.run([verb, "--json", "--cwd", other])
+        assert.strictEqual(code, 0, stderr)
+        assert.lengthOf(jsonLines(stdout), 1)
+      }
+    })
+  )
+
   it.scopedLive("CL-14: sessions come in pages, the last used first, and can be narrowed", () =>
     Effect.gen(function* () {
       const here = yield* place

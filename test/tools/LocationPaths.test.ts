@@ -1,5 +1,5 @@
 /** Absolute paths, as models give them for every tool that takes one: inside the Location, and outside of it. */
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
@@ -38,6 +38,24 @@ describe("paths of the Location", () => {
       }
       assert.strictEqual(yield* said("read", { path: join(outside, "inner", "a.ts") }), file())
       assert.strictEqual(yield* said("read", { path: "." }), "src/\n")
+    })
+  )
+
+  it.scoped("TO-560: a composed name finds the file that has the decomposed one, and the other way round", () =>
+    Effect.gen(function* () {
+      const { folder, said, succeed } = yield* makeDesk()
+      const name = "r\u00e9sum\u00e9.md"
+      for (const [stored, typed] of [
+        [name.normalize("NFD"), name],
+        [`b${name}`, `b${name}`.normalize("NFD")]
+      ] as const) {
+        writeFileSync(join(folder, stored), "one\n")
+        assert.strictEqual(yield* said("read", { path: typed }), "one\n")
+        yield* succeed("edit", { path: typed, oldText: "one", newText: "two" })
+        yield* succeed("write", { path: typed, content: "three\n" })
+        assert.strictEqual(readFileSync(join(folder, stored), "utf8"), "three\n")
+      }
+      assert.lengthOf(readdirSync(folder), 3)
     })
   )
 

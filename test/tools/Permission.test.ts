@@ -209,6 +209,23 @@ describe("Permission", () => {
     })
   )
 
+  it.scoped(
+    "PM-560: patterns that do not match the call are not saved, and the question is asked again with the reason",
+    () =>
+      Effect.gen(function* () {
+        const desk = yield* makeDesk
+        const { permission, store } = yield* build(desk.layer)
+        const fiber = yield* Effect.fork(permission.authorize(request([], { always: ["src/*"] })))
+        yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, Answer.AlwaysFor({ resources: ["yes"] }))
+        const again = yield* Queue.take(desk.questions)
+        assert.include(again.asked.notes[0] ?? "", '"yes" does not match this call')
+        assert.deepStrictEqual(yield* store.list(folder), [])
+        yield* Deferred.succeed(again.answer, Answer.AlwaysFor({ resources: ["src/*"] }))
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual(patterns(yield* store.list(folder)), [{ permission: "edit", resource: "src/*" }])
+      })
+  )
+
   it.scoped("PM-3: `always` is saved for the project and not asked again; `once` is asked again", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk

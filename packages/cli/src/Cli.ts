@@ -45,7 +45,7 @@ const inWords = <E>(name: string, error: E): E | UsageError => {
 }
 
 const tooMany = (before: string, word: string) =>
-  new UsageError({ message: `${before}: "${oneLine(word, 40)}" is one word too many` })
+  new UsageError({ message: `${before}: unexpected argument "${oneLine(word, 40)}"` })
 
 /** Runs the words after `daybook`. bin/daybook.js prints help before. */
 export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<string>) =>

@@ -9,6 +9,7 @@ import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import * as Cli from "./Cli.ts"
 import { failureOfCause } from "./render/Failure.ts"
 import { visible } from "./render/Visible.ts"
+import { sentences } from "./render/Width.ts"
 import { standard } from "./support/Stream.ts"
 import * as Output from "./terminal/Output.ts"
 
@@ -52,6 +53,8 @@ export const run = <E>(verbs: Cli.Verbs<E>, version: string, words: ReadonlyArra
     const { code, sentence } = failureOfCause(exit.cause)
     const words = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
     const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""
-    standard().stderr.write(visible(`${words}${where}`), () => process.exit(code))
+    const { stderr } = standard()
+    const shown = sentences(visible(`${words}${where}`), stderr.columns() ?? Number.MAX_SAFE_INTEGER)
+    stderr.write(shown, () => process.exit(code))
   })
 }

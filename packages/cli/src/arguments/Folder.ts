@@ -1,7 +1,7 @@
 /** Resolves the folder that a command works in to its real path. Spec: CL-9 in specs/cli.md. */
 import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
-import { resolve } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { Effect } from "effect"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -42,6 +42,19 @@ export const current = Effect.suspend(() =>
 /** The folder of an option, relative to the current one; by default the current one. */
 export const given = (path: string | undefined, option: string) =>
   path === undefined ? current : canonical(resolve(path), option)
+
+/** The real path, also of a folder that has gone: the parents that still exist may be links. */
+const realOrGone = async (path: string): Promise<string> => {
+  try {
+    return await realpath(path)
+  } catch (cause) {
+    const isGone = cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+    return isGone && dirname(path) !== path ? join(await realOrGone(dirname(path)), basename(path)) : path
+  }
+}
+
+/** The folder by which an option selects what is stored. It need not exist any more (CL-561). */
+export const selected = (path: string) => Effect.promise(() => realOrGone(resolve(path)))
 
 const ofSession: Advice = { ...ofAny, ENOENT: "; create it to go on with the session" }
 

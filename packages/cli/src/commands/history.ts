@@ -36,7 +36,7 @@ export const history = {
     (given) =>
       Effect.gen(function* () {
         const cwd = Option.getOrUndefined(given.cwd)
-        const directory = cwd === undefined ? undefined : yield* Folder.given(cwd, "--cwd")
+        const directory = cwd === undefined ? undefined : yield* Folder.selected(cwd)
         const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
         yield* work.history({
           words: given.words.join(" "),

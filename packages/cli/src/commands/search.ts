@@ -21,7 +21,7 @@ export const search = {
       "below it; after: and before: a date, a time (UTC) or an age such as 7d. A filter that is given twice accepts both values.",
     "Sessions with the most relevant and most recent texts come first, each with up to three of them. The number before a " +
       "text is its event: daybook context SESSION --at N shows what the model was shown then, and daybook messages SESSION " +
-      "--cursor N continues there.",
+      "--after N continues there.",
     "The first search builds an index beside the database; later ones add what is new. It holds words and no text, and " +
       "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
       "that begins with a dash."
@@ -44,7 +44,7 @@ export const search = {
     },
     (given) =>
       Effect.gen(function* () {
-        if (given.words.length === 0 && !given.rebuild) {
+        if (given.words.join("").trim() === "" && !given.rebuild) {
           return yield* new UsageError({
             message: "say what to search: daybook search WORDS; see daybook search --help"
           })

@@ -26,7 +26,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
 }) {
   const output = yield* Output
   const sessions = yield* SessionStore
-  const directory = options.cwd === undefined ? undefined : yield* Folder.given(options.cwd, "--cwd")
+  const directory = options.cwd === undefined ? undefined : yield* Folder.selected(options.cwd)
   const waiting = options.json ? new Set<SessionID>() : new Set((yield* (yield* Inbox).sessions).map(({ id }) => id))
   const table = (items: ReadonlyArray<Session>) =>
     options.json

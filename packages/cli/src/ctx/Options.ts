@@ -65,7 +65,7 @@ export const parse = (words: ReadonlyArray<string>, ownUid: number): Options => 
   if (verb === undefined)
     throw usage(first === "" ? "no command is given" : `there is no command ${short(first)}${didYouMean(first, verbs)}`)
   if (name === undefined) throw usage(`ctx ${verb}: ${model ? "MODEL" : "AGENT"} is missing`)
-  if (more.length > 0) throw usage(`ctx ${verb}: ${short(more[0] ?? "")} is one word too many`)
+  if (more.length > 0) throw usage(`ctx ${verb}: unexpected argument ${short(more[0] ?? "")}`)
   if (session !== undefined && verb !== "history" && verb !== "latest") {
     throw usage(`ctx ${verb} takes no session: ${short(session)}`)
   }

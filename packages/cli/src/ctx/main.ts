@@ -56,7 +56,7 @@ const run = async (words: ReadonlyArray<string>): Promise<void> => {
   if (first === "help" && about !== undefined && !about.startsWith("-") && !isVerb(about)) parse([about], 0)
   const extra = first === "help" ? words[2] : first === "--version" ? about : undefined
   if (extra !== undefined)
-    throw usage(`${words.slice(0, first === "help" ? 2 : 1).join(" ")}: ${short(extra)} is one word too many`)
+    throw usage(`${words.slice(0, first === "help" ? 2 : 1).join(" ")}: unexpected argument ${short(extra)}`)
   if (words.length === 0 || first === "help" || asksFor(words, "--help", "-h")) return write(help(CTX_VERSION))
   if (asksFor(words, "--version")) return write(`${CTX_VERSION}\n`)
   const options = parse(words, process.getuid?.() ?? 0)

@@ -273,7 +273,9 @@ const conclude = (
   view: RunView.RunView,
   stopped: Extract<Item, { type: "stop" }> | undefined
 ): Effect.Effect<void, unknown> => {
-  const interrupted = new Interrupted({ message: `interrupted; the inbox of ${sessionID} is kept` })
+  const interrupted = new Interrupted({
+    message: `stopped; what was written is kept. Go on: daybook continue, or daybook resume ${sessionID}`
+  })
   if (stopped?.signal === true) return Exit.isFailure(stopped.exit) ? stopped.exit : Effect.fail(interrupted)
   if (stopped !== undefined && Exit.isFailure(stopped.exit) && !Cause.isInterruptedOnly(stopped.exit.cause)) {
     return stopped.exit

@@ -56,6 +56,6 @@ export const settle = Effect.fn("Trusting.settle")(function* (directory: string)
   // A clone without texts needs no note: the refusal of a command says why.
   if (report.brings.every(({ kind }) => kind === "clone")) return
   yield* output.note(
-    `the files of the project in ${oneLine(root, 400)} have no effect: ${standing.why}; daybook trust shows them\n`
+    `the configuration that the project in ${oneLine(root, 400)} brings is ignored: ${standing.why}; daybook trust shows it, daybook trust grant uses it\n`
   )
 })

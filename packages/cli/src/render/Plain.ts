@@ -13,10 +13,13 @@ export const oneLine = (text: string, cells = 120): string => {
 /** Indents every line. */
 export const indent = (text: string, by: string): string => text.replaceAll(/^(?=.)/gm, by)
 
-/** `2026-11-21 21:15:03`, in UTC. */
+/** `2026-11-21 21:15:03Z`: in UTC, and says so. */
 export const dateTime = (ms: number): string =>
   Number.isFinite(ms) && Math.abs(ms) <= 8.64e15
-    ? new Date(ms).toISOString().slice(0, 19).replace("T", " ")
+    ? new Date(ms)
+        .toISOString()
+        .replace("T", " ")
+        .replace(/\.\d+Z$/, "Z")
     : String(ms)
 
 /** Bytes as people write them: `12 kB`. */

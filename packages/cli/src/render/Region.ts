@@ -9,8 +9,7 @@
  *   running calls     │ the region: erased and redrawn
  *   the status line   ┘
  */
-import wrapAnsi from "wrap-ansi"
-import { cut, width } from "./Width.ts"
+import { rowsAtWords, cut, width } from "./Width.ts"
 
 /** The answer, the model's reasoning, and lines about the run. */
 export type Channel = "text" | "reasoning" | "note"
@@ -43,15 +42,6 @@ export const empty: Region = { row: "", channel: "text", drawn: [] }
 
 /** The last cell of a row stays empty: terminals disagree about the cursor's position after it. */
 const room = (columns: number): number => Math.max(2, columns - 1)
-
-/** Wraps a text at words into rows. Spaces at the end of a row are dropped. */
-const rows = (text: string, cells: number): ReadonlyArray<string> => {
-  const words = text.trimEnd()
-  if (words === "") return [text.slice(0, cells)]
-  const [first = "", ...rest] = wrapAnsi(words, cells, { hard: true, trim: false }).split("\n")
-  const wrapped = [first, ...rest.map((row) => row.trimStart()).filter((row) => row !== "")]
-  return [...wrapped.slice(0, -1), `${wrapped.at(-1) ?? ""}${text.slice(words.length, words.length + cells)}`]
-}
 
 /** Text is wrapped in pieces of this length: a model may write a megabyte without a line break. */
 const pieceLength = 4_096
@@ -86,7 +76,7 @@ const write = (state: Written, { channel, text }: Piece, columns: number, looks:
   const lines = text.replaceAll("\t", "    ").split("\n")
   for (const [at, line] of lines.entries()) {
     for (let from = 0; from < line.length; from += pieceLength) {
-      const wrapped = rows(row + line.slice(from, from + pieceLength), cells)
+      const wrapped = rowsAtWords(row + line.slice(from, from + pieceLength), cells)
       for (const full of wrapped.slice(0, -1)) keep(full.trimEnd(), channel)
       row = wrapped.at(-1) ?? ""
     }

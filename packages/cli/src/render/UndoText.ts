@@ -26,7 +26,8 @@ export const fileLines = ({ files }: Undone): string => {
 /** What the files and the history became, for stderr. */
 export const undoNote = (sessionID: string, { counts, leafID, omitted, problems, undone, files }: Undone): string => {
   const changed = counts.restored + counts.recreated + counts.deleted
-  const place = leafID === undefined ? "before the first message" : `after ${leafID}`
+  const place = leafID === undefined ? "the history is empty again" : `the history ends at ${leafID}`
+  const left = counts.conflicts === 0 ? "" : `, ${many(counts.conflicts, "file")} left as they are`
   const lines = [
     ...problems.map((problem) => `files of some turns stay as they are: ${oneLine(problem, 400)}`),
     ...(omitted.length === 0
@@ -39,8 +40,8 @@ export const undoNote = (sessionID: string, { counts, leafID, omitted, problems,
         ]),
     ...(files.length === 0 ? ["no file was snapshotted with a change: only the history goes back"] : []),
     undone
-      ? `${sessionID} continues ${place}; ${many(changed, "file")} changed, ${counts.conflicts} left`
-      : `dry run, nothing changed: ${sessionID} would continue ${place}; ${many(changed, "file")} would change, ${counts.conflicts} would be left`
+      ? `took back the last prompt of ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
+      : `dry run, nothing was changed. An undo in ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
   ]
   return lines.map((line) => `${line}\n`).join("")
 }

@@ -31,5 +31,22 @@ export const cut = (text: string, cells: number): string => {
 export const rowsOf = (text: string, cells: number): ReadonlyArray<string> =>
   wrapAnsi(text, cells, { hard: true, wordWrap: false, trim: false }).split("\n")
 
+/** A line as rows, broken at words. Spaces at the end of a row are dropped; a longer word is broken anywhere. */
+export const rowsAtWords = (line: string, cells: number): ReadonlyArray<string> => {
+  const words = line.trimEnd()
+  if (words === "") return [line.slice(0, cells)]
+  const [first = "", ...rest] = wrapAnsi(words, cells, { hard: true, trim: false }).split("\n")
+  const wrapped = [first, ...rest.map((row) => row.trimStart()).filter((row) => row !== "")]
+  return [...wrapped.slice(0, -1), `${wrapped.at(-1) ?? ""}${line.slice(words.length, words.length + cells)}`]
+}
+
+/** Sentences for a terminal: a line that does not fit is broken at words. */
+export const sentences = (text: string, cells: number): string =>
+  text
+    .split("\n")
+    .flatMap((line) => (isPlain(line) && line.length <= cells ? [line] : rowsAtWords(line, cells)))
+    .map((row) => row.trimEnd())
+    .join("\n")
+
 /** The text padded with spaces to `cells` cells. */
 export const pad = (text: string, cells: number): string => text + " ".repeat(Math.max(0, cells - width(text)))

@@ -14,6 +14,8 @@ export interface Trouble {
 /** One of the process's two output streams. */
 export interface Sink {
   readonly terminal: boolean
+  /** The terminal's width in cells; undefined for a file or a pipe. */
+  readonly columns: () => number | undefined
   /** Calls `done` when all data is written or the write failed. After a failure nothing more is written. */
   readonly write: (data: string | Uint8Array, done: (trouble?: Trouble) => void) => void
 }
@@ -69,6 +71,7 @@ const make = (fd: 1 | 2): Sink => {
   }
   return {
     terminal,
+    columns: () => (terminal ? stream.columns : undefined),
     write: (data, done) => {
       if (failed !== undefined || data.length === 0) return done(failed)
       if (direct) return end(done, writeAll(fd, typeof data === "string" ? Buffer.from(data) : data))

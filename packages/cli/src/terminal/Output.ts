@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { visible } from "../render/Visible.ts"
+import { sentences } from "../render/Width.ts"
 import { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { describe, type Sink, standard, type Trouble } from "../support/Stream.ts"
 
@@ -57,7 +58,7 @@ export const layer = Layer.effect(
       write: (text) => send(safe(text)),
       draw: (to, picture) => (to === "stdout" ? send(picture) : losing("stderr", picture)),
       error: (text) => losing("stderr", stderr.terminal ? visible(text) : text),
-      note: (text) => losing("stderr", visible(text)),
+      note: (text) => losing("stderr", sentences(visible(text), stderr.columns() ?? Number.MAX_SAFE_INTEGER)),
       print: (text) => losing("stdout", safe(text)),
       complete: Effect.suspend(() => lost ?? Effect.void)
     })

@@ -5,6 +5,7 @@
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { visible } from "../render/Visible.ts"
+import * as Paste from "./Paste.ts"
 import * as Terminal from "./Terminal.ts"
 
 /** Earlier prompts that are recalled, at most, and the longest of them, in characters. */
@@ -14,7 +15,7 @@ export const [recallLimit, recallLength] = [500, 2_000]
 export const recallable = (prompts: ReadonlyArray<string>): ReadonlyArray<string> =>
   prompts.filter((text) => text.length <= recallLength && !text.includes("\n") && visible(text) === text)
 
-/** Lines that arrive closer together were pasted, in milliseconds. */
+/** Where the terminal does not mark pastes, lines that arrive closer together were pasted, in milliseconds. */
 const pasteGap = 30
 
 /** Asks for a prompt; `earlier` is recalled with up-arrow, the newest first. `undefined` if the input ends. */
@@ -32,8 +33,10 @@ export const read = (earlier: ReadonlyArray<string>): Effect.Effect<string | und
         historySize: recallLimit,
         removeHistoryDuplicates: true
       })
+      const paste = Paste.marked(process.stderr)
       const end = (text: string | undefined) => {
         clearTimeout(timer)
+        paste.stop()
         editor.close()
         resume(Effect.succeed(text))
       }
@@ -41,16 +44,18 @@ export const read = (earlier: ReadonlyArray<string>): Effect.Effect<string | und
         .on("line", (line) => {
           typed.push(line)
           clearTimeout(timer)
+          if (paste.isUnderWay()) return
           // The rest of a paste stays in the editor: its own line end submits everything.
           timer = setTimeout(() => {
-            if (editor.line === "") end(typed.join("\n"))
+            if (editor.line === "") end(Paste.textOf(typed))
           }, pasteGap)
         })
         .on("SIGINT", () => process.kill(process.pid, "SIGINT"))
-        .on("close", () => end(typed.length === 0 ? undefined : typed.join("\n")))
+        .on("close", () => end(typed.length === 0 ? undefined : Paste.textOf(typed)))
       editor.prompt()
       return Effect.sync(() => {
         clearTimeout(timer)
+        paste.stop()
         editor.removeAllListeners("close").close()
       })
     })

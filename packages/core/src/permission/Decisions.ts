@@ -34,7 +34,8 @@ export interface Asked {
   readonly untrusted: string | undefined
 }
 
-const approvalOf = ({ definition, permission }: Authorization, resource: string): Approval => ({
+/** The approval of a pattern for calls like this one. */
+export const approvalOf = ({ definition, permission }: Authorization, resource: string): Approval => ({
   permission,
   resource,
   ...(definition === undefined ? {} : { definition })

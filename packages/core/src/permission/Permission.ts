@@ -14,10 +14,10 @@ import type { ToolDeclined, ToolFailure } from "../domain/ToolError.ts"
 import { makeKeyedLock } from "../support/KeyedLock.ts"
 import { notCounting, projectAt } from "../trust/Project.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
-import { type Authorization, guardsIn } from "./Authorization.ts"
-import { allow, type Asked, keep, record, type Records, refuse } from "./Decisions.ts"
-import { judge, type Standing } from "./Judgement.ts"
-import { PermissionAsker } from "./PermissionAsker.ts"
+import { type Authorization, guardsIn, quoted } from "./Authorization.ts"
+import { allow, approvalOf, type Asked, keep, record, type Records, refuse } from "./Decisions.ts"
+import { judge, judgeByApprovals, type Standing } from "./Judgement.ts"
+import { type Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { PermissionStore } from "./PermissionStore.ts"
 import { describeGuards } from "./ProtectedPaths.ts"
 import * as SessionApprovals from "./SessionApprovals.ts"
@@ -37,12 +37,20 @@ export class Permission extends Context.Tag("@daybook/core/Permission")<
 const changedSince =
   "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
+/** Whether the patterns, once saved, would allow the call. */
+const covers = ({ request, resources }: Asked, { approvals }: Standing, patterns: ReadonlyArray<string>): boolean =>
+  judgeByApprovals(request, resources, [...approvals, ...patterns.map((pattern) => approvalOf(request, pattern))]).open
+    .length === 0
+
+const useless = (patterns: ReadonlyArray<string>): string =>
+  `The pattern ${patterns.map(quoted).join(", ")} does not match this call, so nothing was saved.`
+
 /** The question about a call, without the session's title and the complete action. */
-const questionOf = ({ always, request, resources, untrusted }: Asked, standing: Standing) => {
+const questionOf = ({ always, request, resources, untrusted }: Asked, standing: Standing, note = "") => {
   const { agent, callID, permission, sessionID, tool = permission } = request
   const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
   const reasons = untrusted === undefined ? (request.because?.(agent.permissions, standing.approvals) ?? []) : []
-  const notes = [protection, standing.changed ? changedSince : "", ...reasons].filter((note) => note !== "")
+  const notes = [note, protection, standing.changed ? changedSince : "", ...reasons].filter((note) => note !== "")
   const title = [request.title, ...notes].join("\n")
   return { sessionID, callID, tool, agent: agent.name, permission, resources, title, notes, always }
 }
@@ -72,13 +80,20 @@ const make = Effect.gen(function* () {
   const untrusted = Effect.map(projectAt(trust, location.directory), notCounting)
   const records: Records = { location, store, given, log }
 
-  /** Asks a person, and carries out the answer. */
+  /** Asks a person, and carries out the answer. Patterns that do not match the call are asked for again (PM-560). */
   const ask = Effect.fnUntraced(function* (asked: Asked, standing: Standing) {
-    const { request } = asked
-    const question = questionOf(asked, standing)
+    const { request, untrusted } = asked
     const sessionTitle = yield* titleOf(sessions, request.sessionID)
     const subject = yield* request.subject ?? Effect.succeed({ type: "call" } as const)
-    const answer = yield* asker.ask({ ...question, ...sessionTitle, location, subject })
+    const answerTo = (note?: string): Effect.Effect<Answer> =>
+      Effect.flatMap(
+        asker.ask({ ...questionOf(asked, standing, note), ...sessionTitle, location, subject }),
+        (answer) =>
+          answer._tag === "AlwaysFor" && untrusted === undefined && !covers(asked, standing, answer.resources)
+            ? answerTo(useless(answer.resources))
+            : Effect.succeed(answer)
+      )
+    const answer = yield* answerTo()
     const decision = yield* keep(records, asked)(answer)
     if (decision !== undefined) yield* record(records, request, standing, decision)
     yield* refuse(asked)(answer)

@@ -26,24 +26,58 @@ export interface Mention {
 /** Longer words are not mentions. */
 const maximumLength = 4_096
 
+/** Letters of scripts that set no space between words, so that a mention may follow them. */
+const spaceless = String.raw`\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}`
+
+/** Punctuation of other scripts that ends a name, as a comma does. A quoted name may contain it. */
+const stops = "。｡，､、；：！？…‥・«»“”„‟‹›؛،؟।"
+
 /**
  * Characters that may precede a mention: white space, opening or separating characters. After a word it is an e-mail
  * address.
  */
-const mayPrecede = /[\s([{<"',;:|>*\u2013\u2014]/
+const precedes = new RegExp(String.raw`[\s([{<"',;:|>*\u2013\u2014\p{Ps}\p{Pe}\p{Pi}\p{Pf}${stops}${spaceless}]$`, "u")
+
+/** Whether a mention may begin at the offset. Two code units are one character of a rare script. */
+const mayBegin = (text: string, at: number): boolean => at === 0 || precedes.test(text.slice(Math.max(0, at - 2), at))
 
 /** A path may contain `@` at the start of a folder's name, as in scoped packages. */
-const word = /(?:[^\s\p{Cc}@"`<>|,;]|(?<=\/)@)+/uy
+const word = new RegExp(String.raw`(?:[^\s\p{Cc}@"\x60<>|,;${stops}]|(?<=\/)@)+`, "uy")
 const quotedName = /"([^"\p{Cc}]+)"(?:#L\d{1,9}(?:-L?\d{1,9})?|:\d{1,9}(?:-\d{1,9})?)?/uy
 const linesAtEnd = /^(.+?)(?:#L(\d{1,9})(?:-L?(\d{1,9}))?|:(\d{1,9})(?:-(\d{1,9})|:\d{1,9})?)$/su
 const serverAndUri = /^([A-Za-z0-9][A-Za-z0-9._-]{0,63}):(.+)$/s
 
 const brackets: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" }
 
+/** Brackets of other scripts, the closing ones by the opening ones. */
+const wideBrackets = new Map(
+  Array.from(
+    ["「」", "『』", "（）", "【】", "《》", "〈〉", "〔〕", "［］", "｛｝", "｢｣"],
+    ([open = "", close = ""]) => [close, open]
+  )
+)
+const openingWide = new Set(wideBrackets.values())
+
+/** The name up to the first closing bracket of another script that it did not open: text goes on behind it without a space. */
+const withinWide = (text: string): string => {
+  const open: Array<string> = []
+  for (const [index, character] of Array.from(text).entries()) {
+    if (openingWide.has(character)) open.push(character)
+    else if (wideBrackets.has(character) && open.pop() !== wideBrackets.get(character)) {
+      return Array.from(text).slice(0, index).join("")
+    }
+  }
+  return text
+}
+
+/** A possessive of the sentence: `@README.md's`. */
+const possessive = /['’]s$/u
+
 const count = (text: string, character: string) => text.split(character).length - 1
 
 /** Trims the punctuation of the surrounding sentence; balanced closing brackets stay. */
-const trimmed = (text: string): string => {
+const trimmed = (found: string): string => {
+  const text = withinWide(found).replace(possessive, "")
   const surplus = new Map(
     Object.entries(brackets).map(([close, open]) => [close, count(text, close) - count(text, open)])
   )
@@ -51,7 +85,7 @@ const trimmed = (text: string): string => {
   for (; end > 0; end--) {
     const last = text.charAt(end - 1)
     const extra = surplus.get(last)
-    if (extra === undefined ? !".,;:!?'*".includes(last) : extra <= 0) break
+    if (extra === undefined ? !".,;:!?'’*".includes(last) : extra <= 0) break
     if (extra !== undefined) surplus.set(last, extra - 1)
   }
   return text.slice(0, end)
@@ -109,7 +143,7 @@ export const findMentions = (text: string, limit = Number.MAX_SAFE_INTEGER): Rea
       at = end
       continue
     }
-    const mention = at === 0 || mayPrecede.test(text.charAt(at - 1)) ? mentionAt(text, at) : undefined
+    const mention = mayBegin(text, at) ? mentionAt(text, at) : undefined
     if (mention !== undefined) mentions.push(mention)
     at = mention?.end ?? at + 1
   }

@@ -170,7 +170,7 @@ const write = async (options: TrustOptions, decision: Decision): Promise<void> =
   }
 }
 
-const undecided = "there is no decision yet about what it brings"
+const undecided = "you have not decided whether to trust it"
 const hasChanged = "what it brings has changed since it was trusted"
 
 /** The project's standing, from the options, the decision and what it brings now. */
@@ -191,7 +191,7 @@ const standingOf = async (parts: Parts, root: string): Promise<Standing> => {
   }
   if (decision?.state === "trusted") {
     return unchanged
-      ? { state: "trusted", why: "it was trusted", decided: true, approved: approvedOf(decision.brought) }
+      ? { state: "trusted", why: "you trusted it", decided: true, approved: approvedOf(decision.brought) }
       : { state: "unknown", why: hasChanged, decided: false }
   }
   if (held === "foreign") return foreign

@@ -22,6 +22,25 @@ export interface Sources {
   readonly references: ReadonlyMap<string, Reference>
 }
 
+const isThere = (full: string): Promise<boolean> =>
+  fs.lstat(full).then(
+    () => true,
+    () => false
+  )
+
+/**
+ * The path as the disk has it. A name that does not exist is tried in Unicode's composed and decomposed forms too: keyboards
+ * and models write one form, and a file that another system made may have the other (TO-560).
+ */
+const onDisk = async (full: string): Promise<string> => {
+  const forms = [full, full.normalize("NFC"), full.normalize("NFD")]
+  if (new Set(forms).size === 1) return full
+  for (const form of forms) if (await isThere(form)) return form
+  return full
+}
+
+const formOf = (full: string) => Effect.promise(() => onDisk(full))
+
 /** The canonical folder of the Location. */
 export const rootOf = ({ directory }: Sources) => tryFile("use", directory, () => fs.realpath(directory))
 
@@ -41,7 +60,7 @@ const resolveReferenced = Effect.fnUntraced(function* (
   if (path.isAbsolute(rest) || path.win32.isAbsolute(rest)) {
     return yield* refuse("path.invalid", `${quoted(given)}: the path in a reference is relative to it`)
   }
-  const full = path.resolve(root, rest)
+  const full = yield* formOf(path.resolve(root, rest))
   if (!isWithin(root, full)) return yield* beyond
   const real = yield* tryFile("read", given, () => fs.realpath(full))
   if (!isWithin(root, real)) return yield* beyond
@@ -70,7 +89,7 @@ export const resolve = Effect.fn("LocationFiles.resolve")(function* (
   const referenced = parseReferenced(files.references, name)
   if (Option.isSome(referenced)) return yield* resolveReferenced(files, referenced.value)
   const root = yield* rootOf(files)
-  const full = yield* lexical(root, name)
+  const full = yield* formOf(yield* lexical(root, name))
   const real = yield* tryFile("read", name, () => fs.realpath(full))
   if (!isWithin(root, real)) return yield* outside(name)
   return { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
@@ -100,7 +119,7 @@ export const resolveWritable = Effect.fn("LocationFiles.resolveWritable")(functi
     return yield* refuse("path.invalid", `${quoted(name)} is in a reference; references can only be read`)
   }
   const root = yield* rootOf(files)
-  const full = yield* lexical(root, name)
+  const full = yield* formOf(yield* lexical(root, name))
   const { real: base, rest } = yield* existing(name, full)
   const real = path.join(base, rest)
   if (!isWithin(root, base)) return yield* outside(name)
@@ -118,7 +137,8 @@ export const resolveWritable = Effect.fn("LocationFiles.resolveWritable")(functi
 export const resolveFolder = Effect.fn("LocationFiles.resolveFolder")(function* (files: Sources, name: string) {
   const root = yield* rootOf(files)
   if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
-  const real = yield* tryFile("use", name, () => fs.realpath(path.resolve(root, name)))
+  const full = yield* formOf(path.resolve(root, name))
+  const real = yield* tryFile("use", name, () => fs.realpath(full))
   const stats = yield* tryFile("use", name, () => fs.stat(real))
   if (!stats.isDirectory()) return yield* refuse("file.access", `cannot use ${quoted(name)}: it is not a folder`)
   const inside = isWithin(root, real)
