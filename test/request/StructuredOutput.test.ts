@@ -229,6 +229,19 @@ it.scoped("RQ-44: a schema that cannot be used is refused at admission, with the
   }).pipe(Effect.provide(runtime(tools)))
 )
 
+it("RQ-40: a schema may name draft-06, draft-07, 2019-09 or 2020-12, and means what it means there", () => {
+  const drafts = ["http://json-schema.org/draft-06/schema#", "http://json-schema.org/draft-07/schema#"]
+  for (const $schema of [...drafts, "https://json-schema.org/draft/2019-09/schema"]) {
+    const pair = { type: "array", items: [{ type: "string" }, { type: "integer" }], additionalItems: false }
+    const check = Either.getOrThrow(checkOf({ schema: { $schema, type: "object", properties: { pair } } }))
+    assert.deepStrictEqual([check({ pair: ["a", 1] }), check({ pair: ["a", "b"] })], [true, false], $schema)
+  }
+  const $schema = "https://json-schema.org/draft/2020-12/schema"
+  const pair = { type: "array", prefixItems: [{ type: "string" }, { type: "integer" }], items: false }
+  const check = Either.getOrThrow(checkOf({ schema: { $schema, type: "object", properties: { pair } } }))
+  assert.deepStrictEqual([check({ pair: ["a", 1] }), check({ pair: ["a", 1, 2] })], [true, false])
+})
+
 it("LM-23: patterns of a schema are matched in linear time, anywhere in the text; what cannot be is refused", () => {
   const checked = (schema: JsonRecord) => checkOf({ schema: { type: "object", ...schema } })
   const fits = (schema: JsonRecord, value: unknown) => Either.getOrThrow(checked(schema))(value)

@@ -3,7 +3,9 @@
  * invalid one is returned with its errors, once. The value is the input of the accepted call, in the log. Spec:
  * RQ-40..44.
  */
-import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
+import { Ajv2019 } from "ajv/dist/2019.js"
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { Effect, Either } from "effect"
 import { RE2JS } from "re2js"
 import type { Message, ToolPart } from "@daybook/log/domain/Message"
@@ -48,6 +50,13 @@ const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string
 const notASchema = (cause: unknown): string =>
   `it is not a valid JSON Schema: ${cause instanceof Error ? cause.message : String(cause)}`
 
+/** The validator of the draft that a schema names; without a name it is 2020-12. */
+const validatorOf = (draft: unknown) => {
+  const name = typeof draft === "string" ? draft : ""
+  if (/\/draft-0[4-7]\//.test(name)) return Ajv
+  return name.includes("/2019-09/") ? Ajv2019 : Ajv2020
+}
+
 /** Compiles a schema; Left explains why the schema is not usable. */
 export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunction, string> => {
   const written = Either.try({ try: () => JSON.stringify(schema), catch: notASchema })
@@ -64,7 +73,8 @@ export const checkOf = ({ schema }: OutputFormat): Either.Either<ValidateFunctio
     try: () => {
       // A separate instance per schema, so that schemas do not share ids.
       const options = { allErrors: true, strict: false, validateFormats: false, logger: false } as const
-      const check = new Ajv2020({ ...options, code: { regExp: linearExpression } }).compile(schema)
+      const { $schema, ...words } = schema
+      const check = new (validatorOf($schema))({ ...options, code: { regExp: linearExpression } }).compile(words)
       compiled.set(text, check)
       const oldest = compiled.size > compiledLimit ? compiled.keys().next().value : undefined
       if (oldest !== undefined) compiled.delete(oldest)
