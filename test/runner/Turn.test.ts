@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Ref } from "effect"
+import { Deferred, Effect, Fiber, Ref, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
@@ -46,6 +46,22 @@ it.scoped("2.2: one plain text turn has its events in the documented order", () 
       "session.next.step.ended",
       "session.next.activity.settled"
     ])
+  }).pipe(Effect.provide(standard))
+)
+
+it.scoped("EX-560: a turn that a defect of the host's model ended names the defect", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* model.answer(Stream.die(new TypeError("boom in my model")))
+    yield* say(id, "Hi")
+    yield* Effect.exit(sessions.wait(id))
+    const [settled] = yield* dataOf(id, "session.next.activity.settled")
+    assert.deepInclude(settled, {
+      outcome: "failed",
+      error: { type: "defect", message: "TypeError: boom in my model" }
+    })
   }).pipe(Effect.provide(standard))
 )
 

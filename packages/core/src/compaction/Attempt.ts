@@ -9,6 +9,7 @@ import type { StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError, CursorAhead, CursorExpired, EventLog, ReadError } from "@daybook/log/log/EventLog"
 import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
+import { described } from "../support/Defect.ts"
 import { type CompactionRequest, filesOf, type Plan } from "./Plan.ts"
 import { serialize } from "./Serialize.ts"
 import { withFiles } from "./Summary.ts"
@@ -87,7 +88,7 @@ const errorOf = (cause: Cause.Cause<SummaryFailed | LogError>): StoredError => {
   if (failure instanceof SummaryFailed) return failure.error
   return Cause.isInterruptedOnly(cause)
     ? { type: "aborted", message: "interrupted" }
-    : { type: "internal", message: "an internal error ended the compaction" }
+    : { type: "defect", message: described(cause, "an internal error ended the compaction") }
 }
 
 /** Carries out a plan, or records why there is none. Returns whether the history was compacted. */

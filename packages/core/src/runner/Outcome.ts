@@ -2,6 +2,7 @@
 import { Cause, Exit, Option } from "effect"
 import type { StoredError } from "@daybook/log/domain/Values"
 import { ToolDeclined } from "../domain/ToolError.ts"
+import { described } from "../support/Defect.ts"
 
 /** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
@@ -25,7 +26,10 @@ export const outcomeOf = (exit: Exit.Exit<ActivityResult, Failure>): Outcome => 
   if (failure === undefined) {
     return Cause.isInterruptedOnly(exit.cause)
       ? { outcome: "interrupted" }
-      : { outcome: "failed", error: { type: "defect", message: "an internal error ended the activity" } }
+      : {
+          outcome: "failed",
+          error: { type: "defect", message: described(exit.cause, "an internal error ended the activity") }
+        }
   }
   return failure instanceof ToolDeclined
     ? { outcome: "interrupted", error: { type: "declined", message: failure.message } }

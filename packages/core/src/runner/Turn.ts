@@ -17,6 +17,7 @@ import type { StreamPart } from "../model/StreamPart.ts"
 import type { ToolChoice } from "../request/Request.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
 import { firstOf } from "../support/Race.ts"
+import { described } from "../support/Defect.ts"
 import type { MaterializedTools } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
 import type { Repeats } from "./Repeats.ts"
@@ -174,7 +175,7 @@ const abortedStep = (cause: Cause.Cause<ProviderFailed | ToolFibers.Abort>): Sto
   if (failure === undefined) {
     return Cause.isInterruptedOnly(cause)
       ? { type: "aborted", message: "interrupted" }
-      : { type: "defect", message: "an internal error ended the turn" }
+      : { type: "defect", message: described(cause, "an internal error ended the turn") }
   }
   return failure._tag === "ToolDeclined"
     ? { type: "declined", message: `a call of ${failure.tool} was declined` }
