@@ -66,7 +66,7 @@ const works = {
     const { Garbage, importLog, LogSource, NodeFileSystem } = await import("./FormatsImport.ts")
     // As `daybook import` does.
     Garbage.bound()
-    return importLog(LogSource.open(path), { directory: "/tmp" }).pipe(
+    return importLog((ends) => LogSource.open(path, "auto", ends), { directory: "/tmp" }).pipe(
       Effect.map(({ sessionID }) => sessionID),
       Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer)),
       Effect.runPromise

@@ -19,7 +19,7 @@ const storeAt = (filename: string) => Effect.provide(Layer.merge(Store.layer({ f
 /** Imports the log and returns the session's events without what a database assigns. */
 const imported = (filename: string, log: string) =>
   Effect.gen(function* () {
-    const { sessionID } = yield* importLog(LogSource.open(log), { directory: "/tmp" })
+    const { sessionID } = yield* importLog((ends) => LogSource.open(log, "auto", ends), { directory: "/tmp" })
     const session = yield* (yield* SessionStore).get(sessionID)
     assert.isTrue(session.imported !== undefined && isComplete(session.imported))
     assert.strictEqual((yield* (yield* SessionStore).list({})).items.length, 1)

@@ -30,7 +30,7 @@ const statement: object = Object.getPrototypeOf(memory.prepare("SELECT 1"))
 memory.close()
 for (const name of ["run", "all", "get"]) count(statement, name)
 
-await importLog(LogSource.open(log), { directory: "/tmp" }).pipe(
+await importLog((ends) => LogSource.open(log, "auto", ends), { directory: "/tmp" }).pipe(
   Effect.provide(Layer.merge(Store.layer({ filename }), NodeFileSystem.layer)),
   Effect.runPromise
 )

@@ -15,7 +15,7 @@ import { rollout } from "../support/CodexLogs.ts"
 const continued = (pieces: Stream.Stream<Piece>) =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
-    const report = yield* importLog(pieces, { directory: "/tmp" })
+    const report = yield* importLog(() => pieces, { directory: "/tmp" })
     const imported = yield* sessions.get(report.sessionID)
     const model = yield* ScriptedModel
     yield* model.answer(says("Fine."))
@@ -87,7 +87,7 @@ it.effect("FM-137: after an import, the model is not shown the prompt that was r
 it.effect("FM-156: a rollout of Codex is imported with its usage, its messages and its model", () =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
-    const report = yield* importLog(codex(rollout(3, 40)), { directory: "/tmp" })
+    const report = yield* importLog(() => codex(rollout(3, 40)), { directory: "/tmp" })
     assert.deepStrictEqual(report.problems, {})
     assert.deepInclude(report, { prompts: 3, answers: 6, results: 3 })
     const imported = yield* sessions.get(report.sessionID)

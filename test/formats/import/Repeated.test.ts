@@ -8,6 +8,7 @@ import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { linesOf, longRecords, piRecords } from "../support/EntryTexts.ts"
+import { assertGrows, claudeLogs, codexLogs } from "../support/GrowingLogs.ts"
 import { eventsOf, exported, importText, piecesOf } from "../support/RoundTrips.ts"
 
 const store = () => Effect.provide(Layer.provideMerge(layerStore, memoryLog))
@@ -19,7 +20,7 @@ const contents = (id: string) =>
 /** Imports and stops after a number of batches, as a kill would. */
 const stoppedAfter = (text: string, batches: number) => {
   let left = batches
-  return importLog(piecesOf(text), {
+  return importLog(() => piecesOf(text), {
     directory: "/tmp",
     progress: () => Effect.suspend(() => (--left > 0 ? Effect.void : Effect.interrupt))
   }).pipe(Effect.exit)
@@ -103,6 +104,31 @@ it.effect("IM-43: new records do not follow what the session did; IM-44: as new 
   }).pipe(store())
 )
 
+it.effect("IM-420: whatever line a log of Claude Code ended at when it was imported, the whole log follows", () =>
+  Effect.forEach(claudeLogs, assertGrows)
+)
+
+it.effect("IM-420: whatever line a rollout of Codex ended at when it was imported, the whole rollout follows", () =>
+  Effect.forEach(codexLogs, assertGrows)
+)
+
+it.effect(
+  "IM-421: an import that makes other events of the stored records does not blame a change of the session",
+  () =>
+    Effect.gen(function* () {
+      const all = longRecords(30)
+      const { sessionID } = yield* importText(linesOf(all.slice(0, 40)))
+      const before = yield* eventsOf(sessionID)
+      const last = before.at(-1)
+      if (last?.type !== "session.next.imported") return assert.fail("an import ends with its progress")
+      // As another release may have stored the same records: with one event more.
+      yield* (yield* EventLog).append(sessionID, [draft("session.next.imported", last.data)])
+      const refused = yield* Effect.flip(importText(linesOf(all)))
+      assert.deepInclude({ ...refused }, { _tag: "ImportDiffers", sessionID, records: 39 })
+      assert.strictEqual((yield* contents(sessionID)).length, before.length + 1)
+    }).pipe(store())
+)
+
 it.effect("IM-45: a dry run reports the same and stores nothing", () =>
   Effect.gen(function* () {
     const text = linesOf(longRecords(30))
@@ -144,7 +170,7 @@ it.effect("IM-5: results without a call are reported and not shown", () =>
 
 it.effect("IM-1: a log without a head, or with two, is refused and stores nothing", () =>
   Effect.gen(function* () {
-    const nothing = yield* Effect.flip(importLog(Stream.empty, { directory: "/tmp" }))
+    const nothing = yield* Effect.flip(importLog(() => Stream.empty, { directory: "/tmp" }))
     assert.strictEqual(nothing._tag, "NoHead")
     assert.deepStrictEqual((yield* (yield* SessionStore).list({})).items, [])
   }).pipe(store())

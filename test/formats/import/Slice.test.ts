@@ -79,7 +79,7 @@ it.effect(
   () =>
     Effect.gen(function* () {
       const sessions = yield* Sessions
-      const report = yield* importLog(Stream.fromIterable(pieces("/tmp")), { directory: "/tmp" })
+      const report = yield* importLog(() => Stream.fromIterable(pieces("/tmp")), { directory: "/tmp" })
       assert.strictEqual(report.status, "imported")
       const session = yield* sessions.get(report.sessionID)
       assert.deepInclude(session, { createdAt: at(0), updatedAt: at(4), cost: 0.03 })
@@ -92,7 +92,7 @@ it.effect(
       assert.deepStrictEqual(userTexts(request), ["What is in the folder?", "And what does it say?"])
       assert.include(JSON.stringify(request.prompt), "readme.md")
       yield* sessions.wait(report.sessionID)
-      const again = yield* importLog(Stream.fromIterable(pieces("/tmp")), { directory: "/tmp" })
+      const again = yield* importLog(() => Stream.fromIterable(pieces("/tmp")), { directory: "/tmp" })
       assert.deepInclude(again, { status: "unchanged", added: 0, sessionID: report.sessionID })
     }).pipe(Effect.provide(runtime()))
 )

@@ -86,7 +86,7 @@ const exported = (sessionID: Parameters<typeof eventsOf>[0]) =>
 it.effect("IM-34: a thread, imported and exported as a thread, has the same lines and metadata", () =>
   Effect.gen(function* () {
     const source = linesOf(records)
-    const { sessionID } = yield* importLog(pieces(source), { directory: "/tmp" })
+    const { sessionID } = yield* importLog(() => pieces(source), { directory: "/tmp" })
     const { files, text } = yield* exported(sessionID)
     assert.deepStrictEqual(text.split("\n"), source.split("\n"))
     assert.deepStrictEqual<unknown>(files?.metadata, metadata)

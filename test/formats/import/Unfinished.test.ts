@@ -15,7 +15,7 @@ const text = linesOf(longRecords(400))
 
 /** The session of an import that ended after its first batch, as by a kill. */
 const stopped = Effect.gen(function* () {
-  yield* Effect.exit(importLog(piecesOf(text), { directory: "/tmp", progress: () => Effect.interrupt }))
+  yield* Effect.exit(importLog(() => piecesOf(text), { directory: "/tmp", progress: () => Effect.interrupt }))
   const [half] = (yield* (yield* Sessions).list()).items
   return half ?? (yield* Effect.dieMessage("nothing was imported"))
 })

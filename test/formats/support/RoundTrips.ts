@@ -13,10 +13,10 @@ import { importLog, type ImportOptions } from "../../../packages/formats/src/imp
 export const piecesOf = (text: string) => EntryReader.fromBytes()(Stream.make(Buffer.from(text)))
 
 export const importPieces = (pieces: Iterable<Piece>, options: Partial<ImportOptions> = {}) =>
-  importLog(Stream.fromIterable(pieces), { directory: "/tmp", ...options })
+  importLog(() => Stream.fromIterable(pieces), { directory: "/tmp", ...options })
 
 export const importText = (text: string, options: Partial<ImportOptions> = {}) =>
-  importLog(piecesOf(text), { directory: "/tmp", ...options })
+  importLog(() => piecesOf(text), { directory: "/tmp", ...options })
 
 /** All events of a session. */
 export const eventsOf = (id: string) =>

@@ -47,7 +47,7 @@ const makeBar = Effect.map(Output, (output) => {
 })
 
 /** The errors that say to import the log as a new session. */
-const changed = new Set(["SourceDiffers", "SessionContinued"])
+const changed = new Set(["SourceDiffers", "SessionContinued", "ImportDiffers"])
 
 /** What kept a log from being imported, in words and by type. */
 const failed = (path: string, error: unknown, json: boolean, terminal: boolean) => {
@@ -77,7 +77,7 @@ const importAll = Effect.fn("Command.import")(function* (request: Request) {
   for (const { bytes, path } of sources) {
     const before = done
     const outcome = yield* Effect.either(
-      importLog(LogSource.open(path, request.dialect), {
+      importLog((ends) => LogSource.open(path, request.dialect, ends), {
         directory: homedir(),
         dryRun: request.dryRun,
         asNew: request.asNew,

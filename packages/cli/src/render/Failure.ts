@@ -111,6 +111,7 @@ const codes = new Map<string, number>([
   ["LogUnreadable", exitCode.failed],
   ["SourceDiffers", exitCode.conflict],
   ["SessionContinued", exitCode.conflict],
+  ["ImportDiffers", exitCode.conflict],
   ["DifferenceUnreadable", exitCode.database],
   ["FilesDiffer", exitCode.failed],
   ["TurnLimitExceeded", exitCode.failed],

@@ -18,6 +18,8 @@ export interface Draft {
   readonly parts: Array<AnswerPart>
   /** Where a part is, by what makes it the same as a part of another line. */
   readonly known: Map<string, number>
+  /** The parts of the same message that an earlier answer has. */
+  readonly earlier: ReadonlySet<string>
   readonly error: string | undefined
   finish: string | undefined
   aborted: boolean
@@ -35,20 +37,23 @@ const identityOf = (part: AnswerPart): string =>
   part.type === "call" ? `call ${part.id}` : `${part.type} ${part.text}`
 
 /** Adds parts; one that is there already replaces that one. */
-const addParts = ({ known, parts }: Draft, added: ReadonlyArray<AnswerPart>): void => {
+const addParts = ({ earlier, known, parts }: Draft, added: ReadonlyArray<AnswerPart>): void => {
   for (const part of added) {
     const identity = identityOf(part)
+    if (earlier.has(identity)) continue
     const at = known.get(identity) ?? parts.length
     known.set(identity, at)
     parts[at] = part
   }
 }
 
+/** An answer with the blocks of a line. `before` is an answer of the same message that has ended. */
 export const draftOf = (
   base: Draft["base"],
   fields: ClaudeRecord,
   parts: ReadonlyArray<AnswerPart>,
-  spent: Spent
+  spent: Spent,
+  before?: Draft
 ): Draft => {
   const failed = fields.isApiErrorMessage === true
   const draft: Draft = {
@@ -57,6 +62,7 @@ export const draftOf = (
     model: fields.message?.model ?? "unknown",
     parts: [],
     known: new Map(),
+    earlier: new Set(before === undefined ? [] : [...before.earlier, ...before.known.keys()]),
     error: failed ? textOf(parts) || "The request failed." : undefined,
     finish: fields.message?.stop_reason,
     aborted: false,
@@ -65,6 +71,10 @@ export const draftOf = (
   if (!failed) addParts(draft, parts)
   return draft
 }
+
+/** Whether the answer says and spends nothing. */
+export const isEmpty = ({ error, parts, spent }: Draft): boolean =>
+  parts.length === 0 && error === undefined && isNothing(spent)
 
 /** Adds the blocks of a further line. */
 export const grow = (

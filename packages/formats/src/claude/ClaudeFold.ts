@@ -52,9 +52,9 @@ const commandItem = ({ base, command, hidden, output, slash }: Running): Item =>
     ? { _tag: "User", ...base, content: [{ type: "text", text: command }] }
     : { _tag: "Command", ...base, command, output: output ?? "", cancelled: false, hidden }
 
-/** A fold of one log. `subagent`: the log is a side chain as a whole. */
-export const make = (subagent: boolean): Fold => {
-  const outlet = Outlet.make()
+/** A fold of one log. `subagent`: the log is a side chain as a whole. `ends`: where earlier imports ended (IM-420). */
+export const make = (subagent: boolean, ends?: Outlet.Ends): Fold => {
+  const outlet = Outlet.make(ends)
   const tree = ClaudeTree.make()
   const usage = ClaudeUsage.make()
   const titles = ClaudeTitles.make()
@@ -62,6 +62,8 @@ export const make = (subagent: boolean): Fold => {
   const tools = new Map<string, string>()
   let time = 0
   let answer: ClaudeAnswer.Draft | undefined
+  /** The answer that ended with an earlier import; further lines of its message continue it. */
+  let cut: ClaudeAnswer.Draft | undefined
   let running: Running | undefined
   let boundary: ClaudeRecord["compactMetadata"]
   /** What side chains spent since the last subagent's result. */
@@ -121,9 +123,11 @@ export const make = (subagent: boolean): Fold => {
     }
   }
 
-  const start = (draft: ClaudeAnswer.Draft, { fields, sizeBytes }: Current) => {
-    tree.add(draft.base, fields.uuid)
+  const start = (draft: ClaudeAnswer.Draft, { fields, sizeBytes }: Current, continues: boolean) => {
+    if (continues) tree.extend(draft.base, fields.uuid)
+    else tree.add(draft.base, fields.uuid)
     answer = draft
+    cut = undefined
     outlet.grow(() => {
       answer = undefined
       return ClaudeAnswer.complete(draft)
@@ -146,13 +150,17 @@ export const make = (subagent: boolean): Fold => {
       opaque(current)
     } else {
       outlet.release()
-      start(ClaudeAnswer.draftOf(base, fields, parts, spent), current)
+      const before = message.id !== undefined && cut?.messageID === message.id ? cut : undefined
+      const draft = ClaudeAnswer.draftOf(base, fields, parts, spent, before)
+      if (before !== undefined && ClaudeAnswer.isEmpty(draft)) opaque(current)
+      else start(draft, current, before !== undefined)
     }
     settle(results, current, 1)
   }
 
   const prompt = (content: Content, current: Current) => {
     outlet.release()
+    cut = undefined
     const item: Item = { _tag: "User", ...current.base, content }
     tree.add(item, current.fields.uuid)
     outlet.emit(item, current.sizeBytes)
@@ -262,7 +270,10 @@ export const make = (subagent: boolean): Fold => {
         const base = baseOf(record, { ...fields, parentUuid: fields.uuid, logicalParentUuid: undefined })
         extend({ _tag: "Opaque", ...base }, { fields: { ...fields, uuid: undefined }, base, sizeBytes })
       } else fold({ fields, base: baseOf(record, fields), sizeBytes })
-      return outlet.take()
+      const growing = answer
+      const pieces = outlet.take()
+      if (answer === undefined && growing !== undefined) cut = growing
+      return pieces
     },
     end: () => {
       outlet.release()

@@ -16,7 +16,7 @@ export const dialect: DialectReader = {
     for (const value of last ? early : early.slice(-1)) {
       const fields = decode(value)
       const head = fields.uuid === undefined && !last ? undefined : headOf(fields, name)
-      if (head !== undefined) return { head, fold: ClaudeFold.make(isSubagent(fields)) }
+      if (head !== undefined) return { head, makeFold: (ends) => ClaudeFold.make(isSubagent(fields), ends) }
     }
     return undefined
   }

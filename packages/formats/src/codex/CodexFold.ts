@@ -49,9 +49,9 @@ const completed = ({ aborted, base, model, parts, provider, spent }: Draft): Ite
   ...(isNothing(spent) ? {} : { spent })
 })
 
-/** A fold of one rollout; the head's time is that of records without a time. */
-export const make = (head: Head): Fold => {
-  const outlet = Outlet.make()
+/** A fold of one rollout; the head's time is that of records without a time. `ends`: where earlier imports ended (IM-420). */
+export const make = (head: Head, ends?: Outlet.Ends): Fold => {
+  const outlet = Outlet.make(ends)
   const usage = CodexUsage.make()
   const repeats = CodexRepeats.make()
   /** Tools of calls without result yet, by call. */
@@ -62,6 +62,8 @@ export const make = (head: Head): Fold => {
   let last: string | null = null
   let [provider, model] = ["openai", "unknown"]
   let answer: Draft | undefined
+  /** The answer that ended with an earlier import; the count of its tokens may follow. */
+  let cut: Draft | undefined
   /** What requests without an answer spent. */
   let beside = nothing
 
@@ -98,6 +100,7 @@ export const make = (head: Head): Fold => {
     beside = nothing
     last = base.key
     answer = draft
+    cut = undefined
     outlet.grow(() => {
       answer = undefined
       return completed(draft)
@@ -131,6 +134,7 @@ export const make = (head: Head): Fold => {
     if (message.is === "note") return emit({ _tag: "Note", ...base, content }, sizeBytes)
     if (message.is === "prompt") {
       turns.push(base.parent)
+      cut = undefined
       return emit({ _tag: "User", ...base, content }, sizeBytes)
     }
     const { command, exitCode, output } = message
@@ -149,8 +153,7 @@ export const make = (head: Head): Fold => {
   const event = (record: LogRecord, payload: Payload) => {
     switch (payload.type) {
       case "token_count":
-        spend(payload)
-        return opaque(record)
+        return spend(record, payload)
       case "turn_aborted":
         if (answer !== undefined) answer.aborted = true
         return opaque(record)
@@ -171,15 +174,20 @@ export const make = (head: Head): Fold => {
     }
   }
 
-  /** Adds what was spent to the answer that it was spent for. */
-  const spend = (payload: Payload) => {
+  /** Adds what was spent to the answer that it was spent for. If that is stored, an answer without parts has it. */
+  const spend = (record: LogRecord, payload: Payload) => {
     const spent = usage.count(payload)
-    if (isNothing(spent)) return
+    if (!isNothing(spent) && answer === undefined && cut !== undefined) {
+      const late: Draft = { ...cut, base: baseOf(record), parts: [], spent, aborted: false }
+      cut = undefined
+      return emit(completed(late), record.text.length)
+    }
     if (answer === undefined) beside = plus(beside, spent)
-    else {
+    else if (!isNothing(spent)) {
       answer.spent = plus(answer.spent, spent)
       answer.ended = true
     }
+    opaque(record)
   }
 
   const turnContext = (record: LogRecord, payload: Payload) => {
@@ -221,8 +229,7 @@ export const make = (head: Head): Fold => {
       case "inter_agent_communication":
         return user(record, "agent", contentOf(payload.content))
       case "token_usage_record":
-        spend(payload)
-        return opaque(record)
+        return spend(record, payload)
       default:
         return opaque(record)
     }
@@ -233,7 +240,10 @@ export const make = (head: Head): Fold => {
       const { payload, timestamp, type } = decode(record.value)
       time = timeOf(timestamp) ?? time
       fold(record, type, payload)
-      return outlet.take()
+      const growing = answer
+      const pieces = outlet.take()
+      if (answer === undefined && growing !== undefined) cut = growing
+      return pieces
     },
     end: () => {
       outlet.release()

@@ -20,7 +20,7 @@ export const dialect: DialectReader = {
   makeRecords: CodexDocument.makeEither,
   open: (early, name, last) => {
     const head = headOf(early, name, last)
-    return head === undefined ? undefined : { head, fold: CodexFold.make(head) }
+    return head === undefined ? undefined : { head, makeFold: (ends) => CodexFold.make(head, ends) }
   }
 }
 

@@ -25,7 +25,7 @@ import * as ThreadID from "../thread/ThreadID.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, textOf, tokensOf } from "./Drafts.ts"
-import { NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
+import { ImportDiffers, NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
 import { sessionIDOf } from "./SourceIds.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
@@ -260,13 +260,25 @@ const target = Effect.fnUntraced(function* (head: Head, asNew: boolean) {
 
 const isWhole = ({ imported }: Session): boolean => imported === undefined || isComplete(imported)
 
-/** Imports a log. `SourceDiffers` and `SessionContinued` say that nothing more was stored. */
+/** Reads the log. `ends`: after how many items earlier imports of it ended; what grew there ends there again (IM-420). */
+export type Read<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
+
+/** Where earlier imports of the log ended. */
+const endsOf = Effect.fnUntraced(function* <E, R>(read: Read<E, R>, asNew: boolean) {
+  const isHead = (piece: Piece): piece is Head => piece._tag === "Head"
+  const head = yield* Stream.runHead(Stream.filter(read([]), isHead))
+  if (Option.isNone(head)) return []
+  const { session } = yield* target(head.value, asNew)
+  return Option.getOrUndefined(session)?.imported?.ends ?? []
+})
+
+/** Imports a log. `SourceDiffers`, `SessionContinued` and `ImportDiffers` say that nothing more was stored. */
 export const importLog = <E, R>(
-  pieces: Stream.Stream<Piece, E, R>,
+  read: Read<E, R>,
   options: ImportOptions
 ): Effect.Effect<
   ImportReport,
-  E | NoHead | SourceDiffers | SessionContinued | AppendError | StoreError | LogUnavailable,
+  E | NoHead | SourceDiffers | SessionContinued | ImportDiffers | AppendError | StoreError | LogUnavailable,
   R | EventLog | SessionStore
 > =>
   Effect.gen(function* () {
@@ -278,6 +290,16 @@ export const importLog = <E, R>(
     const differs = (sessionID: SessionID, records: number, details: string) =>
       new SourceDiffers({ sessionID, records, details })
 
+    /** Why the batch does not follow: the session's last event is the import's own, or another one. */
+    const conflict = Effect.fnUntraced(function* (sessionID: SessionID, actual: number) {
+      const records = stored?.records ?? 0
+      const page = yield* Effect.option(log.read({ sessionID, after: actual - 1, limit: 1 }))
+      const last = Option.flatMap(page, ({ events }) => Arr.head(events))
+      return yield* Option.exists(last, ({ type }) => type === "session.next.imported")
+        ? new ImportDiffers({ sessionID, records })
+        : new SessionContinued({ sessionID, records })
+    })
+
     /** Stores the batch, unless it is stored. */
     const flush = Effect.fnUntraced(function* (current: Importing) {
       const { sessionID } = current.conversion
@@ -287,9 +309,7 @@ export const importLog = <E, R>(
       if (stored === undefined || stored.records < current.records || isBehind(stored, current.log)) {
         yield* log
           .append(sessionID, drafts, { times, expectedSeq: before })
-          .pipe(
-            Effect.catchTag("SeqConflict", () => new SessionContinued({ sessionID, records: stored?.records ?? 0 }))
-          )
+          .pipe(Effect.catchTag("SeqConflict", ({ actual }) => conflict(sessionID, actual)))
       } else if (stored.records === current.records && stored.digest !== current.log.digest) {
         return yield* differs(sessionID, stored.records, `its first ${stored.records} records are not the same`)
       }
@@ -323,6 +343,7 @@ export const importLog = <E, R>(
       if (stored !== undefined) yield* endedHere(importing)
     })
 
+    const pieces = read(yield* endsOf(read, options.asNew === true))
     yield* Stream.runForEachChunk(pieces, (chunk) => Effect.forEach(chunk, take, { discard: true }))
     if (importing === undefined) return yield* new NoHead({ details: "it has no head" })
     const current: Importing = importing

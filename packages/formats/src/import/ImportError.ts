@@ -39,6 +39,23 @@ export class SessionContinued extends Schema.TaggedError<SessionContinued>("@day
   }
 }
 
+/**
+ * The session has other events than this import makes of the records that are stored: another import of the log is running,
+ * or another release of Daybook imported them.
+ */
+export class ImportDiffers extends Schema.TaggedError<ImportDiffers>("@daybook/formats/ImportDiffers")(
+  "ImportDiffers",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `${this.sessionID} has other events than this import makes of the first ${this.records} records: another import of ` +
+      "the log is running, or another release imported it; wait for that import, import the log as a new session, or " +
+      "remove that one first"
+    )
+  }
+}
+
 /** Why an import failed, beside errors of the source and of the store. */
-export const ImportError = Schema.Union(NoHead, SourceDiffers, SessionContinued)
+export const ImportError = Schema.Union(NoHead, SourceDiffers, SessionContinued, ImportDiffers)
 export type ImportError = typeof ImportError.Type

@@ -9,6 +9,7 @@ import type { Head, Piece, Problem } from "../conversation/Conversation.ts"
 import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
+import type { Ends } from "./Outlet.ts"
 
 /** Folds the records of a log into pieces. */
 export interface Fold {
@@ -19,7 +20,7 @@ export interface Fold {
 /** A log whose head is known. */
 export interface Opened {
   readonly head: Head
-  readonly fold: Fold
+  readonly makeFold: (ends?: Ends) => Fold
 }
 
 /** What a dialect knows of its logs. */
@@ -38,19 +39,22 @@ export interface DialectReader {
 export interface Options extends Omit<JsonLines.Options, "isRecord"> {
   /** The name of the file without its ending, if the bytes are those of a file. */
   readonly name?: string | undefined
+  /** After how many items earlier reads of the log ended: an item that grew there ends there again (IM-420). */
+  readonly ends?: Ends
 }
 
 /** The head must be among this many records and bytes. */
 const maxRecords = 256
 const maxSizeBytes = 16 * 1024 * 1024
 
-const make = (dialect: DialectReader, name: string | undefined): Fold => {
+const make = (dialect: DialectReader, name: string | undefined, ends: Ends | undefined): Fold => {
   let fold: Fold | undefined
   let early: Array<JsonLines.LogRecord> = []
   let earlyBytes = 0
   let refused = false
   const values = () => early.map(({ value }) => value)
-  const openedBy = ({ head, fold: opened }: Opened): ReadonlyArray<Piece> => {
+  const openedBy = ({ head, makeFold }: Opened): ReadonlyArray<Piece> => {
+    const opened = makeFold(ends)
     fold = opened
     const records = early
     early = []
@@ -84,10 +88,10 @@ const make = (dialect: DialectReader, name: string | undefined): Fold => {
 
 /** Reads records in file order. Problems of lines pass through. */
 export const readRecords =
-  (dialect: DialectReader, name?: string) =>
+  (dialect: DialectReader, name?: string, ends?: Ends) =>
   <E, R>(records: Stream.Stream<JsonLines.LogRecord | Problem, E, R>): Stream.Stream<Piece, E, R> =>
     Stream.suspend(() => {
-      const fold = make(dialect, name)
+      const fold = make(dialect, name, ends)
       return records.pipe(
         // A chunk at a time: an effect for each record would cost more than its reading.
         Stream.mapChunks((chunk) =>
@@ -101,17 +105,17 @@ export const readRecords =
 
 /** Reads the bytes of a log. */
 export const read =
-  (dialect: DialectReader, { name, ...options }: Options = {}) =>
+  (dialect: DialectReader, { ends, name, ...options }: Options = {}) =>
   <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Piece, E, R> =>
     bytes.pipe(
       JsonLines.read({ ...options, isRecord: dialect.isRecord }, dialect.makeRecords),
-      readRecords(dialect, name)
+      readRecords(dialect, name, ends)
     )
 
 /** Reads a file, which is never changed. */
 export const readFile =
-  (dialect: DialectReader, options: Omit<Options, "name"> = {}) =>
-  (path: string): Stream.Stream<Piece, LogFile.LogUnreadable, FileSystem> =>
+  (dialect: DialectReader) =>
+  (path: string, options: Omit<Options, "name"> = {}): Stream.Stream<Piece, LogFile.LogUnreadable, FileSystem> =>
     LogFile.bytes(path).pipe(decompressed, read(dialect, { ...options, name: nameOf(path) }))
 
 /** The name of a file without its folder and ending. */

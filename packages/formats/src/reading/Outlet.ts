@@ -1,6 +1,7 @@
 /**
  * Collects what a reader produces, in file order, while one item may still grow: an answer whose record spans several
- * lines, or a command whose output follows. What comes after it waits. The wait is bounded. Spec: FM-133.
+ * lines, or a command whose output follows. What comes after it waits. The wait is bounded, and ends where an earlier
+ * import of the log ended, which gives the items of that import. Spec: FM-133, IM-420.
  */
 import type { Item, Piece } from "../conversation/Conversation.ts"
 
@@ -11,14 +12,19 @@ export interface Outlet {
   readonly grow: (complete: () => Item, sizeBytes?: number) => void
   /** Produces the growing item and what waits behind it. */
   readonly release: () => void
-  /** What is produced so far; the next call returns what comes later. */
+  /** What a record produced; the next call returns what comes later. */
   readonly take: () => ReadonlyArray<Piece>
 }
 
 const maxWaiting = 512
 const maxWaitingBytes = 16 * 1024 * 1024
 
-export const make = (): Outlet => {
+/** Counts of items at which an item ends that could grow. */
+export type Ends = ReadonlyArray<number>
+
+export const make = (ends: Ends = []): Outlet => {
+  const isEnd = new Set(ends)
+  let items = 0
   let out: Array<Piece> = []
   let complete: (() => Item) | undefined
   let waiting: Array<Piece> = []
@@ -34,6 +40,7 @@ export const make = (): Outlet => {
   }
   return {
     emit: (piece, sizeBytes = 0) => {
+      if (piece._tag !== "Problem") items += 1
       if (complete === undefined) return void out.push(piece)
       waiting.push(piece)
       waitingBytes += sizeBytes
@@ -41,11 +48,13 @@ export const make = (): Outlet => {
     },
     grow: (next, sizeBytes = 0) => {
       release()
+      items += 1
       complete = next
       waitingBytes = sizeBytes
     },
     release,
     take: () => {
+      if (isEnd.has(items)) release()
       const pieces = out
       out = []
       return pieces

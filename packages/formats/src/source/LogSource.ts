@@ -10,6 +10,7 @@ import { dialectOf, type UnknownDialect } from "../detection/Detection.ts"
 import type { EntryError } from "../entry/EntryErrors.ts"
 import * as EntryReader from "../entry/EntryReader.ts"
 import type { LogUnreadable } from "../lines/LogFile.ts"
+import type { Ends } from "../reading/Outlet.ts"
 import * as ThreadReader from "../thread/ThreadReader.ts"
 
 /** The dialect of a log, or the one that its content shows. */
@@ -21,17 +22,17 @@ export type Source = Stream.Stream<Piece, EntryError | UnknownDialect | LogUnrea
 const entries = (path: string): Source => EntryReader.fromPath(path)
 
 /** The entry logs of one family have one reader, which finds the dialect. */
-const readers: Readonly<Record<Dialect, (path: string) => Source>> = {
+const readers: Readonly<Record<Dialect, (path: string, ends: Ends) => Source>> = {
   pi: entries,
   xcsh: entries,
   omp: entries,
   thread: (path) => ThreadReader.read(basename(path) === "session.jsonl" ? dirname(path) : path),
-  "claude-code": ClaudeReader.file,
-  codex: CodexReader.file
+  "claude-code": (path, ends) => ClaudeReader.file(path, { ends }),
+  codex: (path, ends) => CodexReader.file(path, { ends })
 }
 
-/** Opens a log, which is only read. */
-export const open = (path: string, dialect: Choice = "auto"): Source =>
+/** Opens a log, which is only read. `ends`: after how many items earlier imports of it ended (IM-420). */
+export const open = (path: string, dialect: Choice = "auto", ends: Ends = []): Source =>
   dialect === "auto"
-    ? Stream.unwrap(Effect.map(dialectOf(path), (found) => readers[found](path)))
-    : readers[dialect](path)
+    ? Stream.unwrap(Effect.map(dialectOf(path), (found) => readers[found](path, ends)))
+    : readers[dialect](path, ends)
