@@ -1,15 +1,13 @@
 /** Threads as sessions and back; sessions of Daybook as threads. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, Layer, Schema, Stream } from "effect"
+import { Effect, Layer, Schema, Stream } from "effect"
 import { layerStore } from "../../../packages/log/src/Store.ts"
-import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
-import { type ThreadFiles, threadLines } from "../../../packages/formats/src/export/ThreadExport.ts"
 import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import type { Head, Piece } from "../../../packages/formats/src/conversation/Conversation.ts"
 import { itemsOf } from "../../../packages/formats/src/thread/ThreadReader.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { linesOf, piRecords } from "../support/EntryTexts.ts"
-import { eventsOf, importText } from "../support/RoundTrips.ts"
+import { exportedThread, importText } from "../support/RoundTrips.ts"
 
 const store = Effect.provide(Layer.provideMerge(layerStore, memoryLog))
 
@@ -72,22 +70,11 @@ const pieces = (text: string): Stream.Stream<Piece> =>
     itemsOf(metadata.model, head.createdAt, "recover")(Stream.make(Buffer.from(text)))
   )
 
-const exported = (sessionID: Parameters<typeof eventsOf>[0]) =>
-  Effect.gen(function* () {
-    const events = yield* eventsOf(sessionID)
-    const [first] = events
-    if (first === undefined) return yield* Effect.dieMessage("no events")
-    const session = yield* (yield* SessionStore).get(first.sessionID)
-    let files: ThreadFiles | undefined
-    const lines = threadLines(session, Stream.fromIterable(events), (found) => (files = found))
-    return { text: Chunk.join(yield* Stream.runCollect(lines), ""), files }
-  })
-
 it.effect("IM-34: a thread, imported and exported as a thread, has the same lines and metadata", () =>
   Effect.gen(function* () {
     const source = linesOf(records)
     const { sessionID } = yield* importLog(() => pieces(source), { directory: "/tmp" })
-    const { files, text } = yield* exported(sessionID)
+    const { files, text } = yield* exportedThread(sessionID)
     assert.deepStrictEqual(text.split("\n"), source.split("\n"))
     assert.deepStrictEqual<unknown>(files?.metadata, metadata)
   }).pipe(store)
@@ -96,7 +83,7 @@ it.effect("IM-34: a thread, imported and exported as a thread, has the same line
 it.effect("IM-35: another session is written as a thread of its history path, and says what was left out", () =>
   Effect.gen(function* () {
     const { sessionID } = yield* importText(linesOf(piRecords("/tmp")))
-    const { files, text } = yield* exported(sessionID)
+    const { files, text } = yield* exportedThread(sessionID)
     const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
     const lines = text
       .trimEnd()

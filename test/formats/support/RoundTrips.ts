@@ -7,6 +7,7 @@ import type { Piece } from "../../../packages/formats/src/conversation/Conversat
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import { entryLines, type ExportReport } from "../../../packages/formats/src/export/EntryExport.ts"
 import type { EntryDialect } from "../../../packages/formats/src/export/EntryRecord.ts"
+import { type ThreadFiles, threadLines } from "../../../packages/formats/src/export/ThreadExport.ts"
 import { importLog, type ImportOptions } from "../../../packages/formats/src/import/Import.ts"
 
 /** The conversation of a text. */
@@ -35,4 +36,13 @@ export const exported = (id: string, dialect: EntryDialect) =>
     const lines = entryLines(session, dialect, Stream.fromIterable(yield* eventsOf(id)), (done) => (report = done))
     const text = Chunk.join(yield* Stream.runCollect(lines), "")
     return { text, report }
+  })
+
+/** The session as a thread. */
+export const exportedThread = (id: string) =>
+  Effect.gen(function* () {
+    const session = yield* (yield* SessionStore).get(SessionID.make(id))
+    let files: ThreadFiles | undefined
+    const lines = threadLines(session, Stream.fromIterable(yield* eventsOf(id)), (found) => (files = found))
+    return { text: Chunk.join(yield* Stream.runCollect(lines), ""), files }
   })

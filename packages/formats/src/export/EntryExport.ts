@@ -8,8 +8,8 @@ import { Chunk, Effect, Either, Schema, Stream } from "effect"
 import { type ImportedLog, isComplete } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { apply } from "../difference/Difference.ts"
-import { type EntryDialect, entryHead, entryRecord, isEntryDialect } from "./EntryRecord.ts"
+import { apply, type JsonObject } from "../difference/Difference.ts"
+import { type EntryDialect, entryHead, entryRecord, isEntryDialect, leafRecord } from "./EntryRecord.ts"
 import { type Group, Grouping } from "./Grouping.ts"
 import { Ledger } from "./Ledger.ts"
 
@@ -73,6 +73,8 @@ export class EntryExport {
   private leaf: string | null = null
   /** The last record. */
   private written: string | null = null
+  /** The time of the last event. */
+  private time = 0
 
   private readonly session: Session
 
@@ -89,6 +91,7 @@ export class EntryExport {
 
   /** Takes the next event and returns its lines. */
   next(event: SessionEvent): Either.Either<ReadonlyArray<string>, DifferenceUnreadable> {
+    this.time = event.created
     if (event.type === "session.created") {
       this.created = event
       return Either.right(this.pending === undefined ? [this.head()] : [])
@@ -102,6 +105,7 @@ export class EntryExport {
     const line = record === undefined ? Either.right([]) : this.record(event, record)
     // Earlier releases of a log may have been imported first: the last import ends where the session's log ends.
     if (log !== undefined && log.records === this.imported?.records && log.ends.length === this.imported.ends.length) {
+      this.follow(this.pending)
       this.pending = undefined
     } else if (log !== undefined) {
       // What ended an earlier import is in no record of the source.
@@ -116,8 +120,7 @@ export class EntryExport {
   ): Either.Either<ReadonlyArray<string>, DifferenceUnreadable> {
     const events = this.pending ?? []
     this.pending = []
-    // Without the source's parents, those of the session's tree: left out records have no children.
-    for (const each of this.restores ? [] : events) if (each.type === "session.next.leaf.moved") this.moved(each.data)
+    this.follow(events)
     const parent = this.restores ? this.ledger.last : this.leaf
     const made =
       key === undefined ? this.headRecord() : entryRecord(events, this.ledger.place(key, event.created, parent))
@@ -141,6 +144,13 @@ export class EntryExport {
     })
   }
 
+  /** Takes events that are in a record of the import. */
+  private follow(events: ReadonlyArray<SessionEvent>): void {
+    this.grouping.follow(events)
+    // Without the source's parents, those of the session's tree: left out records have no children.
+    for (const each of this.restores ? [] : events) if (each.type === "session.next.leaf.moved") this.moved(each.data)
+  }
+
   private headRecord() {
     const { imported, session } = this
     const data = this.created?.type === "session.created" ? this.created.data : undefined
@@ -162,17 +172,29 @@ export class EntryExport {
     return groups.flatMap((group) => this.line(group) ?? [])
   }
 
-  private line({ events, seq, time }: Group): string | undefined {
+  private line(group: Group): string | undefined {
+    const { events, late, seq, time } = group
     const [first] = events
     if (first === undefined) return undefined
     if (first.type === "session.next.leaf.moved") {
       this.moved(first.data)
       return undefined
     }
-    const key = this.keys.of(messageOf(first) ?? first.id)
-    const record = entryRecord(events, this.ledger.place(key, time, this.leaf))
-    this.ledger.add(key, events, seq)
-    this.leaf = this.written = key
+    const message = messageOf(first) ?? first.id
+    const parent = late === undefined ? this.leaf : this.ledger.endOf(message)
+    if (parent === undefined) {
+      this.grouping.leaveOut(group)
+      return undefined
+    }
+    const key = this.keys.of(message)
+    const line = this.write(entryRecord(events, this.ledger.place(key, time, parent)), key)
+    this.ledger.add(key, events, seq, late)
+    if (late === undefined) this.leaf = key
+    return line
+  }
+
+  private write(record: JsonObject, key: string): string {
+    this.written = key
     this.lines += 1
     return `${JSON.stringify(record)}\n`
   }
@@ -184,19 +206,19 @@ export class EntryExport {
   /** The lines after the last event. */
   end(): ReadonlyArray<string> {
     const lines = this.native(this.grouping.end())
-    return this.hasHead ? lines : [this.head(), ...lines]
+    const all = this.hasHead ? lines : [this.head(), ...lines]
+    if (this.leaf === this.written || this.pending !== undefined) return all
+    const key = this.keys.of(`leaf ${this.leaf}`)
+    return [...all, this.write(leafRecord(this.ledger.place(key, this.time, this.leaf)), key)]
   }
 
   /** What was left out so far. */
   get report(): ExportReport {
-    const notes = [...this.notes]
-    if (this.leaf !== this.written && this.pending === undefined)
-      notes.push("the session's leaf is not its last record; a tool that opens the log continues after the last record")
     return {
       lines: this.lines,
       dropped: Object.fromEntries(this.grouping.dropped),
       records: this.hiddenRecords,
-      notes
+      notes: this.notes
     }
   }
 }

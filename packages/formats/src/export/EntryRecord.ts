@@ -275,6 +275,12 @@ export const entryRecord = (events: ReadonlyArray<Draft>, place: RecordPlace): J
   return base("custom", place)
 }
 
+/** A record that shows the model nothing: tools continue after the last record, which must follow the session's leaf. */
+export const leafRecord = (place: RecordPlace): JsonObject => ({
+  ...base("custom", place),
+  customType: "daybook.leaf"
+})
+
 /** The head of a log. */
 export const entryHead = (given: {
   readonly id: string

@@ -1,7 +1,7 @@
 /**
- * Groups a session's events into those of one record each: a prompt, an answer, a result, a command, a change. It holds
- * the events of the open step, the waiting prompts and the running commands, no more. `EntryRecord.ts` makes the records.
- * Pure. Spec: IM-31, IM-32.
+ * Groups a session's events into those of one record each: a prompt, an answer, a result, a command, a change. Results
+ * follow their answer. It holds the events of the open step, the waiting prompts, the running commands, and what came while
+ * calls ran. `EntryRecord.ts` makes the records. Pure. Spec: IM-31, IM-32, IM-422, IM-423.
  */
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 
@@ -12,7 +12,25 @@ export interface Group {
   readonly time: number
   /** The sequence number of its last event. */
   readonly seq: number
+  /** The result of a call whose answer is followed by messages already: it has no place behind them. */
+  readonly late?: true
 }
+
+type Result = Extract<SessionEvent, { readonly type: "session.next.tool.success" | "session.next.tool.failed" }>
+
+const isResult = (event: SessionEvent | undefined): event is Result =>
+  event?.type === "session.next.tool.success" || event?.type === "session.next.tool.failed"
+
+/** Events that make messages for the model, beside answers and results. */
+const messages: ReadonlySet<SessionEvent["type"]> = new Set([
+  "session.next.prompt.admitted",
+  "session.next.prompted",
+  "session.next.shell.started",
+  "session.next.synthetic",
+  "session.next.context.updated",
+  "session.next.compaction.ended",
+  "session.next.branch.summarized"
+] as const)
 
 const groupOf = (...events: ReadonlyArray<SessionEvent>): Group => {
   const last = events.at(-1)
@@ -29,14 +47,75 @@ export class Grouping {
   private readonly shells = new Map<string, SessionEvent>()
   private step: { readonly messageID: string; readonly events: Array<SessionEvent> } | undefined
   private results: Array<SessionEvent> = []
+  /** The answer whose results can still be written, because no message follows it. */
+  private answer: string | undefined
+  /** Its calls without a result. */
+  private open = new Set<string>()
+  /** What came while these calls were open: providers refuse a message between a call and its result. */
+  private held: Array<Group> = []
 
   private drop(event: SessionEvent): ReadonlyArray<Group> {
     this.dropped.set(event.type, (this.dropped.get(event.type) ?? 0) + 1)
     return []
   }
 
-  /** Takes the next event and returns the groups that it completes. */
+  /** Takes the next event and returns the groups that it completes, each result right behind its answer. */
   next(event: SessionEvent): ReadonlyArray<Group> {
+    return this.group(event).flatMap((group) => this.place(group))
+  }
+
+  /** Takes the events of a record that is written already. */
+  follow(events: ReadonlyArray<SessionEvent>): void {
+    for (const event of events) {
+      if (event.type === "session.next.step.started") this.waitFor(event.data.assistantMessageID)
+      else if (event.type === "session.next.leaf.moved") this.waitFor(event.data.messageID)
+      else if (event.type === "session.next.tool.called") this.open.add(event.data.callID)
+      else if (isResult(event) && event.data.assistantMessageID === this.answer) this.open.delete(event.data.callID)
+      else if (messages.has(event.type)) this.waitFor(undefined)
+    }
+  }
+
+  private waitFor(answer: string | undefined): void {
+    this.answer = answer
+    this.open.clear()
+  }
+
+  /** Whether the event is a result that the last answer waits for. */
+  awaits(event: SessionEvent): boolean {
+    return isResult(event) && event.data.assistantMessageID === this.answer && this.open.has(event.data.callID)
+  }
+
+  /** Counts a group that the format cannot hold. */
+  leaveOut({ events }: Group): void {
+    for (const event of events) this.drop(event)
+  }
+
+  private place(group: Group): ReadonlyArray<Group> {
+    const [first] = group.events
+    if (isResult(first)) {
+      if (first.data.assistantMessageID !== this.answer) return [{ ...group, late: true }]
+      this.follow(group.events)
+      return this.open.size > 0 ? [group] : [group, ...this.release()]
+    }
+    const endsWait = first?.type === "session.next.step.started" || first?.type === "session.next.leaf.moved"
+    if (this.open.size > 0 && !endsWait) {
+      this.held.push(group)
+      return []
+    }
+    const held = this.release()
+    this.follow(group.events)
+    return [...held, group]
+  }
+
+  private release(): ReadonlyArray<Group> {
+    const { held } = this
+    this.held = []
+    this.open.clear()
+    for (const { events } of held) this.follow(events)
+    return held
+  }
+
+  private group(event: SessionEvent): ReadonlyArray<Group> {
     switch (event.type) {
       case "session.next.prompt.admitted":
         this.waiting.set(event.data.messageID, event)
@@ -128,9 +207,10 @@ export class Grouping {
     }
   }
 
-  /** The end of the session: a step that has not ended. */
+  /** The end of the session: a step that has not ended, and what waits. */
   end(): ReadonlyArray<Group> {
-    return this.closeStep()
+    const last = this.closeStep().flatMap((group) => this.place(group))
+    return [...last, ...this.release()]
   }
 
   private closeStep(): ReadonlyArray<Group> {

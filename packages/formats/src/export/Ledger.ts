@@ -58,11 +58,16 @@ export class Ledger {
     return this.results.get(messageID) ?? this.messages.get(messageID)
   }
 
-  /** Adds a record that these events made; the last of them is event `end`. */
-  add(key: string, events: ReadonlyArray<Draft>, end: number): void {
+  /** Adds a record that these events made; the last of them is event `end`. A late result is not found by its events. */
+  add(key: string, events: ReadonlyArray<Draft>, end: number, late?: true): void {
     this.last = key
-    this.keys.push(key)
-    this.ends.push(end)
+    if (late === undefined) {
+      // A record that waited for results stands behind them, and has earlier events.
+      let at = this.ends.length
+      while (at > 0 && (this.ends[at - 1] ?? 0) > end) at -= 1
+      this.keys.splice(at, 0, key)
+      this.ends.splice(at, 0, end)
+    }
     for (const { data, type } of events) {
       if (type === "session.next.tool.called") this.tools.set(callName(data.assistantMessageID, data.callID), data.tool)
       else if (type === "session.next.tool.success" || type === "session.next.tool.failed") {

@@ -15,7 +15,7 @@ import type { ThreadMetadata } from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { DifferenceUnreadable, type ExportReport } from "./EntryExport.ts"
 import { eventItem } from "./EventItem.ts"
-import { Grouping } from "./Grouping.ts"
+import { type Group, Grouping } from "./Grouping.ts"
 import { Ledger } from "./Ledger.ts"
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -86,10 +86,17 @@ export const threadLines = <E, R>(
       ledger.add(key, own, seq)
       return writer.add(item)
     }
+    const linesOf = (groups: ReadonlyArray<Group>) =>
+      groups.flatMap((group) => {
+        if (group.late === undefined) return make(`${group.seq}`, group.events, group.time, group.seq)
+        grouping.leaveOut(group)
+        return []
+      })
     const restored = (event: Extract<SessionEvent, { readonly type: "session.next.imported" }>) => {
       const { log, record } = event.data
       const own = pending ?? []
       pending = []
+      grouping.follow(own)
       if (
         log !== undefined &&
         log.records === session.imported?.records &&
@@ -116,8 +123,9 @@ export const threadLines = <E, R>(
         pending.push(event)
         return Either.right([])
       }
-      if (!contains(path, event.seq)) return Either.right([])
-      const made = grouping.next(event).flatMap(({ events: own, seq, time }) => make(`${seq}`, own, time, seq))
+      // A result belongs to its answer, whatever branch the session was on when the call was settled.
+      if (!contains(path, event.seq) && !grouping.awaits(event)) return Either.right([])
+      const made = linesOf(grouping.next(event))
       native += made.length
       return Either.right(made.map(written))
     }
@@ -125,7 +133,7 @@ export const threadLines = <E, R>(
       Effect.map(Either.all(Chunk.toReadonlyArray(chunk).map(next)), (all) => Chunk.unsafeFromArray(all.flat()))
     )
     const tail = Stream.suspend(() => {
-      const last = grouping.end().flatMap(({ events: own, seq, time }) => make(`${seq}`, own, time, seq))
+      const last = linesOf(grouping.end())
       const texts = last.map(written)
       const end = writer.end()
       const { lastMessageAt, messageCount, nextSeq } = end.metadata
