@@ -32,7 +32,7 @@ const storage = Layer.sync(SessionStorage, () => {
     Effect.suspend((): Effect.Effect<A, E | StorageFailed, R> => (failing.has(name) ? Effect.fail(full(path)) : use))
   return SessionStorage.of({
     ...memory,
-    writeLines: (path, lines) => unless("writeLines", path, memory.writeLines(path, lines)),
+    writeLines: (path, lines, tail) => unless("writeLines", path, memory.writeLines(path, lines, tail)),
     rename: (from, to) => unless(from.endsWith(".jsonl") ? "rename" : "rename folder", from, memory.rename(from, to)),
     openWriter: (path) =>
       Effect.map(memory.openWriter(path), (writer) => ({
@@ -308,6 +308,84 @@ it_(
       (yield* linesAt("/x/a.jsonl")).map(({ type }) => type),
       ["session", "unknown"]
     )
+  })
+)
+
+it_(
+  "FM-421: a rewrite keeps each damaged state of a log in a file of its own",
+  Effect.gen(function* () {
+    const files = yield* SessionStorage
+    const path = "/x/a.jsonl"
+    const text = '{"type":"session","version":3,"id":"a","cwd":"/x"}\ndamaged\n'
+    yield* files.ensureDir("/x")
+    const states = [text, `${text}again\n`]
+    for (const state of states) {
+      yield* files.writeText(path, state)
+      yield* Effect.scoped(Effect.flatMap(SessionLogs.open(path, cwd), (session) => session.setTitle("title")))
+    }
+    const kept = yield* Effect.forEach(["damaged.bak", "damaged.2.bak"], (name) => files.readText(`${path}.${name}`))
+    assert.deepStrictEqual(kept, states)
+  })
+)
+
+it_(
+  "FM-422: a title keeps the lines that another tool appended meanwhile, also one that is not complete yet",
+  Effect.gen(function* () {
+    const files = yield* SessionStorage
+    const { reply, session } = yield* answered
+    const path = session.path() ?? ""
+    const other = { type: "message", id: "other", parentId: reply.id, message: { role: "user", content: "other" } }
+    yield* Effect.scoped(
+      Effect.flatMap(files.openWriter(path), (writer) => writer.writeLine(JSON.stringify({ ...other, timestamp: "" })))
+    )
+    yield* session.setTitle("title")
+    assert.strictEqual(session.entry("other")?.parentId, reply.id)
+    assert.strictEqual(session.leaf(), reply.id)
+    const text = yield* files.readText(path)
+    yield* files.writeText(path, `${text}{"type":"mess`)
+    yield* session.setTitle("another title")
+    const again = yield* files.readText(path)
+    assert.isTrue(again.endsWith('"timestamp":""}\n{"type":"mess'))
+    assert.include(again.split("\n")[0] ?? "", '"another title"')
+    yield* session.append(user("more"))
+    assert.isTrue((yield* files.readText(path)).startsWith(`${again}\n{`))
+  })
+)
+
+/** A value that is nested so deeply. */
+const nested = (levels: number): unknown => Array.from({ length: levels }).reduce((inner) => [inner], 1)
+
+it_(
+  "FM-423: every entry that is acknowledged can be read back; others are refused and change nothing",
+  Effect.gen(function* () {
+    const files = yield* SessionStorage
+    const endless: Array<unknown> = []
+    endless.push(endless)
+    const lines = Array.from({ length: 140 }, () => "x".repeat(490_000))
+    const values = [...Array.from({ length: 12 }, (_, n) => nested(492 + n)), nested(20_000), endless, 1n, lines]
+    const { path, entries } = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const unwritten = yield* SessionLogs.create(root, cwd)
+        const { session } = yield* answered
+        for (const data of values) {
+          const body: Body = { type: "custom", customType: "state", data }
+          const before = [session.entries().length, yield* files.stat(session.path() ?? "")]
+          const tried = yield* Effect.either(session.append(body))
+          const early = yield* Effect.either(unwritten.append(body))
+          assert.strictEqual(tried._tag, early._tag)
+          if (tried._tag === "Right") continue
+          assert.strictEqual(tried.left._tag, "RecordRefused")
+          assert.deepStrictEqual([session.entries().length, yield* files.stat(session.path() ?? "")], before)
+        }
+        yield* session.append(user("after"))
+        assert.strictEqual((yield* Effect.flip(session.setTitle("x".repeat(70_000_000))))._tag, "RecordRefused")
+        yield* unwritten.append(answer("reply"))
+        assert.strictEqual(unwritten.entries().length, session.entries().length - 2)
+        return { path: session.path() ?? "", entries: session.entries() }
+      })
+    )
+    assert.isAbove(entries.length, 5)
+    assert.deepStrictEqual((yield* SessionLogs.open(path, cwd)).entries(), entries)
   })
 )
 

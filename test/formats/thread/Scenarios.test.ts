@@ -7,7 +7,12 @@ import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
 import { planOf } from "../../../packages/formats/src/thread/ThreadCompaction.ts"
 import { contextOf } from "../../../packages/formats/src/thread/ThreadContext.ts"
-import { callsOf, decodeRecord, type ThreadMessage } from "../../../packages/formats/src/thread/ThreadRecord.ts"
+import {
+  callsOf,
+  decodeRecord,
+  type ThreadMessage,
+  type ThreadRecord
+} from "../../../packages/formats/src/thread/ThreadRecord.ts"
 import * as ThreadStore from "../../../packages/formats/src/thread/ThreadStore.ts"
 import {
   missingSections,
@@ -17,7 +22,7 @@ import {
 } from "../../../packages/formats/src/thread/ThreadSummary.ts"
 import { cases } from "../../support/Cases.ts"
 import { temporaryFolder } from "../../support/Database.ts"
-import { conversation, podLines, recordsOf } from "../support/ThreadLogs.ts"
+import { conversation, linesOf, podLines, recordsOf, threadID, writeThread } from "../support/ThreadLogs.ts"
 
 const threadsAt = (root: string) =>
   ThreadStore.layer(root).pipe(Layer.provide(Layer.merge(FileSessionStorage.layer, Identifiers.layer)))
@@ -316,6 +321,65 @@ it("S7.11: after a compaction the context is its summary and each message from f
     { numRuns: cases(40) }
   )
 })
+
+it.effect("FM-425: whatever messages later compactions keep, an opened thread shows what its records show", () =>
+  Effect.promise(() =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.option(fc.nat({ max: 14 }), { freq: 3 }), { maxLength: 14 }),
+        (steps: ReadonlyArray<number | null>) => {
+          const records = steps.map((firstKeptSeq, at): ThreadRecord => {
+            const base = { schemaVersion: 1 as const, seq: at + 1, timestamp: "2025-02-11T10:00:00Z" }
+            return firstKeptSeq === null
+              ? { recordType: "message", ...base, ...user(`${at + 1}`) }
+              : {
+                  recordType: "compaction",
+                  ...base,
+                  firstKeptSeq,
+                  summary: `${at + 1}`,
+                  tokensBefore: 1,
+                  readFiles: [],
+                  modifiedFiles: []
+                }
+          })
+          const opened = onDisk((root) =>
+            Effect.gen(function* () {
+              writeThread(root, linesOf(records))
+              const thread = yield* (yield* store).open(threadID)
+              assert.deepStrictEqual(yield* thread.context, contextOf(records))
+              const { messageCount, nextSeq } = yield* thread.metadata
+              assert.deepStrictEqual(
+                [messageCount, nextSeq],
+                [steps.filter((step) => step === null).length, steps.length + 1]
+              )
+            })
+          )
+          return Effect.runPromise(Effect.scoped(opened))
+        }
+      ),
+      { numRuns: cases(40) }
+    )
+  )
+)
+
+it.scoped("FM-423: a message that could not be read back is refused, with the others of its interaction", () =>
+  onDisk((root) =>
+    Effect.gen(function* () {
+      const threads = yield* store
+      const { id } = yield* threads.create({ model: "sonnet" })
+      const thread = yield* threads.open(id)
+      const deep = Array.from({ length: 600 }).reduce<Record<string, unknown>>((inner) => ({ inner }), {})
+      const calls: ThreadMessage = {
+        role: "assistant",
+        content: [{ type: "toolCall", id: "c", name: "bash", arguments: deep }]
+      }
+      assert.strictEqual((yield* Effect.flip(thread.append([user("go"), calls])))._tag, "RecordRefused")
+      assert.strictEqual(textOf(root, id), "")
+      const [written] = yield* thread.append([user("again")])
+      assert.strictEqual(written?.seq, 1)
+    })
+  )
+)
 
 it.scoped("S7.12: the content of each record is an array of blocks, never a text", () =>
   onDisk((root) =>

@@ -3,6 +3,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import * as Temporaries from "../storage/Temporaries.ts"
 import { codeOf, failed, type StorageFailed } from "../storage/StorageError.ts"
 import { type BlobHash, hashOf, isHash } from "./BlobRef.ts"
 import { BlobDamaged, BlobStore } from "./BlobStore.ts"
@@ -28,9 +29,8 @@ const touch = (path: string, size: number, now: number): boolean =>
     return true
   }) ?? false
 
-const write = (folder: string, path: string, hash: string, bytes: Uint8Array, now: number): void => {
-  const temporary = join(folder, `.${hash}.${process.pid}.tmp`)
-  fs.rmSync(temporary, { force: true })
+const write = (path: string, bytes: Uint8Array, now: number): void => {
+  const temporary = Temporaries.reserve(path)
   try {
     const file = fs.openSync(temporary, "wx", 0o600)
     try {
@@ -41,9 +41,8 @@ const write = (folder: string, path: string, hash: string, bytes: Uint8Array, no
       fs.closeSync(file)
     }
     fs.renameSync(temporary, path)
-  } catch (cause) {
-    fs.rmSync(temporary, { force: true })
-    throw cause
+  } finally {
+    Temporaries.release(temporary)
   }
 }
 
@@ -91,7 +90,7 @@ export const make = (folder: string) => {
         try: () => makeFolders(folder, 0o700),
         catch: (cause) => failed("create", folder, cause)
       })
-      yield* attempt("write", path, () => write(folder, path, hash, bytes, now))
+      yield* attempt("write", path, () => write(path, bytes, now))
       return hash
     }),
     get: Effect.fn("BlobStore.get")(function* (hash) {
@@ -102,7 +101,10 @@ export const make = (folder: string) => {
     }),
     list,
     sweep: Effect.fn("BlobStore.sweep")(function* (inUse, age) {
-      yield* attempt("list", folder, () => restoreAside(folder))
+      yield* attempt("list", folder, () => {
+        restoreAside(folder)
+        Temporaries.sweep(folder)
+      })
       const [stored, before] = [yield* list, (yield* Clock.currentTimeMillis) - Duration.toMillis(age)]
       let [deleted, deletedBytes] = [0, 0]
       for (const hash of stored) {

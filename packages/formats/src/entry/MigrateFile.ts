@@ -1,14 +1,15 @@
 /**
- * Migrates a file to version 3 in place: temporary file, fsync, a second name for the original, rename. Spec: FM-24..FM-26
- * in specs/formats.md (MI-7, PE-3).
+ * Migrates a file to version 3 in place: temporary file, fsync, a copy of the original, rename. Spec: FM-24..FM-26 in
+ * specs/formats.md (MI-7, PE-3).
  */
-import { basename, dirname, join } from "node:path"
+import { dirname } from "node:path"
 import { type File, FileSystem } from "@effect/platform/FileSystem"
 import type { PlatformError } from "@effect/platform/Error"
 import { Effect, Option, type Scope, Stream } from "effect"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import { SessionStorage } from "../storage/SessionStorage.ts"
+import * as Temporaries from "../storage/Temporaries.ts"
 import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
 import { type EntryError, LogChanged, NotASession } from "./EntryErrors.ts"
 import * as EntryReader from "./EntryReader.ts"
@@ -67,17 +68,6 @@ const write = Effect.fnUntraced(function* (path: string, file: File) {
   return problems
 })
 
-/** Gives the original a second name that no other file has. */
-const backedUp = Effect.fnUntraced(function* (path: string, version: number) {
-  const files = yield* FileSystem
-  for (let copy = 1; ; copy++) {
-    const name = `${path}.v${version}${copy === 1 ? "" : `.${copy}`}.bak`
-    if (yield* Effect.mapError(files.exists(name), written("look at", name))) continue
-    yield* Effect.mapError(files.link(path, name), written("create", name))
-    return name
-  }
-})
-
 /** The file's permissions, and what changes when another program writes to it. */
 const look = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem
@@ -120,12 +110,13 @@ export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (
   const path = yield* Effect.orElseSucceed(files.realPath(name), () => name)
   const version = yield* versionOf(path)
   if (version === currentVersion) return { version, problems: 0 }
-  yield* Effect.flatMap(SessionStorage, (storage) => storage.lock(path))
+  const storage = yield* SessionStorage
+  yield* storage.lock(path)
   const before = yield* look(path)
-  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
-  const remove = Effect.ignore(files.remove(temporary, { force: true }))
-  yield* remove
-  yield* Effect.addFinalizer(() => remove)
+  const temporary = yield* Effect.acquireRelease(
+    Effect.sync(() => Temporaries.reserve(path)),
+    (name) => Effect.sync(() => Temporaries.release(name))
+  )
   const file = yield* Effect.mapError(
     files.open(temporary, { flag: "wx", mode: before.mode }),
     written("create", temporary)
@@ -134,7 +125,9 @@ export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (
   if ((yield* look(path)).stamp !== before.stamp) return yield* new LogChanged({ path })
   return yield* Effect.uninterruptible(
     Effect.gen(function* () {
-      const backup = yield* backedUp(path, version)
+      const backup = yield* Effect.mapError(storage.backUp(path, `v${version}`), (error) =>
+        error._tag === "FileMissing" ? new LogChanged({ path }) : error
+      )
       yield* replace(temporary, path)
       return { version, backup, problems }
     })

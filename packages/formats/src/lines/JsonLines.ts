@@ -55,7 +55,8 @@ export const maxDepth = 500
 
 const newline = 0x0a
 
-const isDeeper = (value: unknown, levels: number): boolean => {
+/** Whether a value is nested deeper than so many levels. */
+export const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
   for (const part of Object.values(value)) if (isDeeper(part, levels - 1)) return true

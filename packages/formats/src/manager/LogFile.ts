@@ -1,13 +1,14 @@
 /**
  * The file of one entry log: nothing before the first answer, then one line per entry. Whole rewrites are atomic. The first
- * error is logged and fails all later operations. Spec: FM-75, FM-87, FM-88 (PE-2..PE-6).
+ * error is logged and fails all later operations. Spec: FM-75, FM-87, FM-88, FM-423 (PE-2..PE-6).
  */
 import { dirname } from "node:path"
-import { Effect, Scope, ScopedRef } from "effect"
+import { Effect, Either, Scope, ScopedRef } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import { BlobStore } from "../blob/BlobStore.ts"
-import * as BlobUse from "../blob/BlobUse.ts"
+import { externalize } from "../blob/Pictures.ts"
 import { type Cut, truncate } from "../blob/Truncation.ts"
+import { recordLine, type RecordRefused, shallow } from "../lines/RecordLine.ts"
 import * as Latch from "../storage/Latch.ts"
 import { SessionStorage, type SessionWriter } from "../storage/SessionStorage.ts"
 import type { SessionLocked, StorageFailed } from "../storage/StorageError.ts"
@@ -16,15 +17,16 @@ export interface LogFile {
   readonly path: () => string
   /** Whether the file exists and lines are appended to it. */
   readonly isWritten: () => boolean
-  /** A record as the file keeps it: pictures as blobs, long strings cut. */
-  readonly stored: (record: JsonRecord) => Effect.Effect<JsonRecord, StorageFailed>
+  /** Stores the pictures of a record, and returns the record as the file keeps it. */
+  readonly stored: (record: JsonRecord) => Effect.Effect<Kept, RecordRefused | StorageFailed>
   /** The strings that were cut so far, up to a limit. */
   readonly cuts: () => ReadonlyArray<Cut>
-  /** Keeps a copy of the file under this path before its first rewrite: the rewrite would lose a part of it. */
-  readonly copyFirst: (backup: string) => void
-  readonly append: (record: JsonRecord) => Effect.Effect<void, StorageFailed>
+  readonly append: (line: string) => Effect.Effect<void, StorageFailed>
   /** Replaces the whole file; from then on it is written. */
-  readonly rewrite: (records: Iterable<JsonRecord>) => Effect.Effect<void, SessionLocked | StorageFailed>
+  readonly rewrite: (
+    records: Iterable<JsonRecord>,
+    options?: RewriteOptions
+  ) => Effect.Effect<void, SessionLocked | StorageFailed>
   readonly flush: Effect.Effect<void, StorageFailed>
   /** Runs a change of the file's place, and continues at the new path. */
   readonly moveTo: <E, R>(
@@ -32,6 +34,27 @@ export interface LogFile {
     move: Effect.Effect<void, E, R>
   ) => Effect.Effect<void, E | SessionLocked | StorageFailed, R>
 }
+
+export interface RewriteOptions {
+  /** Names a copy of the file as it is: the rewrite would lose a part of it. */
+  readonly backup?: string | undefined
+  /** The file's bytes from this offset on follow the records: another tool appended them. */
+  readonly tail?: number
+}
+
+/** A record as a file keeps it: pictures as references, long strings cut. */
+export interface Kept extends ReturnType<typeof externalize<JsonRecord>> {
+  readonly cuts: ReadonlyArray<Cut>
+  readonly line: string
+}
+
+/** A record as a file keeps it, if its line can be read back. */
+export const kept = (record: JsonRecord): Either.Either<Kept, RecordRefused> =>
+  Either.gen(function* () {
+    const { blobs, value: moved } = externalize(yield* shallow(record))
+    const { cuts, value } = truncate(moved)
+    return { blobs, cuts, line: yield* recordLine(value), value }
+  })
 
 /** Cuts that are remembered of a log. */
 const mostCuts = 1000
@@ -50,7 +73,6 @@ export const make = Effect.fnUntraced(function* (
   const latch = Latch.logged(initial)
   const cuts: Array<Cut> = []
   let [path, locked, written] = [initial, false, exists]
-  let backup: string | undefined
 
   const lock = Effect.suspend(() =>
     locked
@@ -65,37 +87,29 @@ export const make = Effect.fnUntraced(function* (
     current === undefined ? Effect.zipRight(open, ScopedRef.get(writer)) : Effect.succeed(current)
   )
 
-  const copied = Effect.suspend(() =>
-    backup === undefined
-      ? Effect.void
-      : Effect.catchTag(storage.readText(path), "FileMissing", () => Effect.succeed("")).pipe(
-          Effect.flatMap((text) => storage.writeText(backup ?? path, text)),
-          Effect.map(() => void (backup = undefined))
-        )
-  )
-
   if (exists) yield* lock
   return {
     path: () => path,
     isWritten: () => written,
-    stored: (record) =>
-      Effect.map(Effect.provideService(BlobUse.moveOut(record), BlobStore, blobs), (moved) => {
-        const { cuts: found, value } = truncate(moved)
-        cuts.push(...found.slice(0, mostCuts - cuts.length))
-        return value
-      }),
+    stored: Effect.fnUntraced(function* (record) {
+      const stored = yield* kept(record)
+      for (const bytes of stored.blobs.values()) yield* blobs.put(bytes)
+      cuts.push(...stored.cuts.slice(0, mostCuts - cuts.length))
+      return stored
+    }),
     cuts: () => cuts,
-    copyFirst: (path) => void (backup = path),
-    append: (record) =>
-      latch.guard(Effect.flatMap(opened, (writer) => writer?.writeLine(JSON.stringify(record)) ?? Effect.void)),
-    rewrite: (records) =>
+    append: (line) => latch.guard(Effect.flatMap(opened, (writer) => writer?.writeLine(line) ?? Effect.void)),
+    rewrite: (records, { backup, tail } = {}) =>
       latch.guard(
-        lock.pipe(
-          Effect.zipRight(copied),
-          Effect.zipRight(ScopedRef.set(writer, Effect.succeed(undefined))),
-          Effect.zipRight(Effect.suspend(() => storage.writeLines(path, linesOf(records)))),
-          Effect.map(() => void (written = true))
-        )
+        Effect.gen(function* () {
+          yield* lock
+          if (backup !== undefined) {
+            yield* Effect.catchTag(storage.backUp(path, backup), "FileMissing", () => Effect.void)
+          }
+          yield* ScopedRef.set(writer, Effect.succeed(undefined))
+          yield* storage.writeLines(path, linesOf(records), tail)
+          written = true
+        })
       ),
     flush: latch.guard(
       Effect.suspend(() => (written ? Effect.flatMap(opened, (writer) => writer?.fsync ?? Effect.void) : Effect.void))

@@ -22,6 +22,8 @@ export interface LoadedLog {
   /** The records after the header, in the current version. */
   readonly records: ReadonlyArray<JsonRecord>
   readonly problems: ReadonlyArray<Problem>
+  /** Where the records end, in bytes. What stands there is a line that is not complete yet, or was cut off. */
+  readonly end: number
   /** The version of the file, if it was migrated. */
   readonly migratedFrom?: number
 }
@@ -36,6 +38,7 @@ export const load = Effect.fn("LogLoad.load")(function* (
   const before: Array<JsonRecord> = []
   const records: Array<JsonRecord> = []
   const problems: Array<Problem> = []
+  let sizeBytes = 0
   let header: Header | undefined
   let migration: Migration.Migration | undefined
   const take = (read: JsonLines.LogRecord): EntryError | undefined => {
@@ -53,7 +56,11 @@ export const load = Effect.fn("LogLoad.load")(function* (
     }
     return undefined
   }
-  yield* Stream.runForEach(JsonLines.read({ isRecord })(storage.readBytes(path)), (read) => {
+  const bytes = Stream.map(storage.readBytes(path), (piece) => {
+    sizeBytes += piece.length
+    return piece
+  })
+  yield* Stream.runForEach(JsonLines.read({ isRecord })(bytes), (read) => {
     const error = read._tag === "Problem" ? void problems.push(read) : take(read)
     return error === undefined ? Effect.void : Effect.fail(error)
   })
@@ -63,11 +70,13 @@ export const load = Effect.fn("LogLoad.load")(function* (
   }
   const version = versionOf(header) ?? currentVersion
   const migrated = { ...header, ...migration.header }
+  const last = problems.at(-1)
   return {
     before,
     header: migrated,
     records,
     problems,
+    end: last?.kind === "torn-line" ? last.place.offset : sizeBytes,
     ...(version < currentVersion ? { migratedFrom: version } : {})
   }
 })

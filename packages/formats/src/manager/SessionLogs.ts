@@ -12,15 +12,14 @@ import { logEnding, logName, seedFolder } from "../discovery/LogName.ts"
 import { type EntryError, NotASession } from "../entry/EntryErrors.ts"
 import { currentVersion, type Header } from "../entry/Header.ts"
 import { SessionStorage } from "../storage/SessionStorage.ts"
-import type { FileMissing, SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import type { FileMissing } from "../storage/StorageError.ts"
 import { entryID, sessionID } from "./EntryID.ts"
 import * as LogFile from "./LogFile.ts"
 import { load } from "./LogLoad.ts"
 import { EntryNotFound, LogExists } from "./ManagerError.ts"
-import { isWorthKeeping, make, type SessionManager } from "./SessionManager.ts"
+import { isWorthKeeping, make, type SessionManager, type WriteError } from "./SessionManager.ts"
 
 type Needs = SessionStorage | BlobStore | Scope.Scope
-type WriteError = SessionLocked | StorageFailed
 
 const newHeader = (cwd: string, more: JsonRecord = {}) =>
   Effect.gen(function* () {
@@ -30,15 +29,21 @@ const newHeader = (cwd: string, more: JsonRecord = {}) =>
     return { header, now }
   })
 
-/** A session with these records in a new file of the folder; it is written if a model answered in it. */
+/**
+ * A session with these records in a new file of the folder; it is written if a model answered in it. `isStored`: the records
+ * are those of a file, with pictures as references.
+ */
 const begin = Effect.fnUntraced(function* (
   folder: string,
   { header, now }: { readonly header: Header; readonly now: number },
-  records: ReadonlyArray<JsonRecord> = []
+  records: ReadonlyArray<JsonRecord> = [],
+  isStored = true
 ): Effect.fn.Return<SessionManager, WriteError, Needs> {
   const file = yield* LogFile.make(join(folder, logName(now, header.id)), false)
-  if (isWorthKeeping(records)) yield* file.rewrite([header, ...records])
-  return yield* make({ before: [], header, records }, file)
+  if (!isWorthKeeping(records)) return yield* make({ before: [], header, records }, file)
+  const stored = isStored ? records : (yield* Effect.forEach(records, file.stored)).map(({ value }) => value)
+  yield* file.rewrite([header, ...stored])
+  return yield* make({ before: [], header, records: stored }, file)
 })
 
 /** A new session. Nothing is written before its first answer. */
@@ -73,10 +78,9 @@ export const open = Effect.fn("SessionLogs.open")(function* (
   }
   const loaded = yield* load(path)
   if (loaded === undefined) return yield* new NotASession({})
-  if (loaded.problems.length > 0) file.copyFirst(`${path}.damaged.bak`)
   if (loaded.migratedFrom !== undefined) {
-    file.copyFirst(`${path}.v${loaded.migratedFrom}.bak`)
-    yield* file.rewrite([...loaded.before, loaded.header, ...loaded.records])
+    const options = { backup: `v${loaded.migratedFrom}`, tail: loaded.end }
+    yield* file.rewrite([...loaded.before, loaded.header, ...loaded.records], options)
   }
   return yield* make(loaded, file)
 })
@@ -102,7 +106,8 @@ export const fork = Effect.fn("SessionLogs.fork")(function* (
   const { header, now } = yield* newHeader(cwdOf(session.header()), { parentSession: kept.id })
   const path = session.path()
   const folder = path === undefined ? join(root.sessions, seedFolder(cwdOf(header))) : dirname(path)
-  return yield* begin(folder, { header: { ...kept, ...header }, now }, session.records().after)
+  const records = session.records().after
+  return yield* begin(folder, { header: { ...kept, ...header }, now }, records, session.isWritten())
 })
 
 const cwdOf = ({ cwd }: Header): string => (typeof cwd === "string" ? cwd : "/")
@@ -154,7 +159,8 @@ export const branched = Effect.fn("SessionLogs.branched")(function* (
     ...(title === undefined ? {} : { title }),
     parentSession: from ?? session.header().id
   })
-  return yield* begin(from === undefined ? join(root.sessions, seedFolder(cwd)) : dirname(from), created, records)
+  const folder = from === undefined ? join(root.sessions, seedFolder(cwd)) : dirname(from)
+  return yield* begin(folder, created, records, session.isWritten())
 })
 
 /** The records from the root to an entry, without labels. */
@@ -182,13 +188,12 @@ export const move = Effect.fn("SessionLogs.move")(function* (
   cwd: string
 ): Effect.fn.Return<void, LogExists | FileMissing | WriteError, SessionStorage> {
   const storage = yield* SessionStorage
-  return yield* session.change((file, replaceHeader) =>
+  return yield* session.change((file, changeHeader) =>
     Effect.gen(function* () {
-      const before = session.header()
-      const moved: Header = { ...before, cwd }
-      if (file === undefined) return yield* replaceHeader(moved)
+      const moved = (header: Header): Header => ({ ...header, cwd })
+      if (file === undefined) return yield* changeHeader(moved)
       const [from, to] = [file.path(), join(root.sessions, seedFolder(cwd), basename(file.path()))]
-      if (from === to) return yield* replaceHeader(moved)
+      if (from === to) return yield* changeHeader(moved)
       const pairs = [
         [from, to],
         [artifactsOf(from), artifactsOf(to)]
@@ -207,7 +212,7 @@ export const move = Effect.fn("SessionLogs.move")(function* (
         to,
         Effect.onError(Effect.asVoid(rename), () => Effect.suspend(() => undo))
       )
-      yield* Effect.onError(replaceHeader(moved), () => Effect.suspend(() => undo))
+      yield* Effect.onError(changeHeader(moved), () => Effect.suspend(() => undo))
     })
   )
 })

@@ -13,16 +13,20 @@ import { type Body, type Entry, entryOf, isEntryRecord } from "../entry/Entry.ts
 import * as EntryTree from "../entry/EntryTree.ts"
 import type { Header } from "../entry/Header.ts"
 import * as SessionContext from "../entry/SessionContext.ts"
-import type { SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import { recordLine, type RecordRefused } from "../lines/RecordLine.ts"
+import { SessionStorage } from "../storage/SessionStorage.ts"
+import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
 import { entryID } from "./EntryID.ts"
-import type { LogFile } from "./LogFile.ts"
+import { kept, type LogFile } from "./LogFile.ts"
+import { load } from "./LogLoad.ts"
 import { EntryNotFound, TitleEmpty } from "./ManagerError.ts"
 
 /** Who chose a title. A person's title stays until a person changes it. */
 export const TitleSource = Schema.Literal("user", "auto")
 export type TitleSource = typeof TitleSource.Type
 
-type WriteError = SessionLocked | StorageFailed
+/** `RecordRefused`: the record could not be read back. */
+export type WriteError = RecordRefused | SessionLocked | StorageFailed
 
 export interface SessionManager {
   /** Where the log is, or will be after the first answer; undefined in memory. */
@@ -69,7 +73,7 @@ export interface SessionManager {
   readonly change: <A, E, R>(
     use: (
       file: LogFile | undefined,
-      replaceHeader: (header: Header) => Effect.Effect<void, WriteError>
+      changeHeader: (change: (header: Header) => Header) => Effect.Effect<void, WriteError>
     ) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E, R>
 }
@@ -95,12 +99,15 @@ const isAnswer = (record: JsonRecord): boolean => {
 /** Whether records are written: some model answered. */
 export const isWorthKeeping = (records: ReadonlyArray<JsonRecord>): boolean => records.some(isAnswer)
 
+const changedFile = (path: string, details: string) =>
+  Effect.fail(new StorageFailed({ operation: "rewrite", path, code: "ECHANGED", details }))
+
 /** A session over its records; without a file, in memory. */
 export const make = Effect.fnUntraced(function* (
   initial: Initial,
   file: LogFile | undefined
-): Effect.fn.Return<SessionManager, never, BlobStore> {
-  const blobs = yield* BlobStore
+): Effect.fn.Return<SessionManager, never, BlobStore | SessionStorage> {
+  const [blobs, storage] = [yield* BlobStore, yield* SessionStorage]
   const mutex = yield* Effect.makeSemaphore(1)
   let { before, header } = initial
   let records = [...initial.records]
@@ -109,19 +116,19 @@ export const make = Effect.fnUntraced(function* (
   let leaf: string | null = tree.last()?.id ?? null
 
   const serially = <A, E, R>(use: Effect.Effect<A, E, R>) => mutex.withPermits(1)(Effect.uninterruptible(use))
-  const whole = (of: ReadonlyArray<JsonRecord>, as: Header = header, first = before) => [...first, as, ...of]
-
   /** Writes a record, or all of them with it at the first answer; then memory follows. */
   const commit = Effect.fnUntraced(function* (record: JsonRecord) {
     if (file?.isWritten() === true) {
-      const stored = yield* file.stored(record)
-      yield* file.append(stored)
-      records.push(stored)
-      return tree.add(entryOf(stored))
+      const { line, value } = yield* file.stored(record)
+      yield* file.append(line)
+      records.push(value)
+      return tree.add(entryOf(value))
     }
+    yield* kept(record)
     if (file !== undefined && (isAnswer(record) || isWorthKeeping(records))) {
-      const all = yield* Effect.forEach([...records, record], file.stored)
-      yield* file.rewrite(whole(all))
+      const stored = yield* Effect.forEach([...records, record], file.stored)
+      const all = stored.map(({ value }) => value)
+      yield* file.rewrite([...before, header, ...all])
       records = all
       tree = treeOf(all)
       return
@@ -144,11 +151,35 @@ export const make = Effect.fnUntraced(function* (
       return entry === undefined ? new EntryNotFound({ id }) : Effect.succeed(entry)
     })
 
-  const replaceHeader = (next: Header) =>
+  /** The log as its file has it now: another tool may have changed it. */
+  const current = (path: string) =>
+    load(path).pipe(
+      Effect.provideService(SessionStorage, storage),
+      Effect.catchTags({
+        FileMissing: () => Effect.succeed(undefined),
+        NotASession: ({ message }) => changedFile(path, message),
+        SessionVersionTooNew: ({ message }) => changedFile(path, message)
+      })
+    )
+
+  /** Changes the header. The rest stays as the file has it, also what another tool appended. */
+  const changeHeader = (change: (header: Header) => Header) =>
     Effect.gen(function* () {
+      const log = file?.isWritten() === true ? yield* current(file.path()) : undefined
+      const next = change(log?.header ?? header)
       // A slot holds a title too: the header's takes its place.
-      const first = next["title"] === header["title"] ? before : []
-      if (file?.isWritten() === true) yield* file.rewrite(whole(records, next, first))
+      const first = next["title"] === (log?.header ?? header)["title"] ? (log?.before ?? before) : []
+      yield* recordLine(next)
+      if (file?.isWritten() === true) {
+        // A line that is not complete stays.
+        const isDamaged = log?.problems.some(({ kind }) => kind !== "torn-line") === true
+        const backup = isDamaged ? "damaged" : undefined
+        const all = log?.records ?? records
+        yield* file.rewrite([...first, next, ...all], log === undefined ? {} : { backup, tail: log.end })
+        records = [...all]
+        tree = treeOf(records)
+        if (leaf !== null && tree.get(leaf) === undefined) leaf = tree.last()?.id ?? null
+      }
       header = next
       before = first
     })
@@ -190,7 +221,7 @@ export const make = Effect.fnUntraced(function* (
           const line = oneLine(title)
           if (Option.isNone(line)) return yield* new TitleEmpty()
           if (source === "auto" && header["titleSource"] === "user") return false
-          yield* replaceHeader({ ...header, title: line.value, titleSource: source })
+          yield* changeHeader((header) => ({ ...header, title: line.value, titleSource: source }))
           return true
         })
       ),
@@ -203,6 +234,6 @@ export const make = Effect.fnUntraced(function* (
         )
       }),
     flush: serially(file?.flush ?? Effect.void),
-    change: (use) => serially(use(file, replaceHeader))
+    change: (use) => serially(use(file, changeHeader))
   }
 })

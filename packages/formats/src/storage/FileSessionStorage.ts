@@ -3,14 +3,15 @@
  * fsync leaves the thread. Spec: FM-70..FM-76.
  */
 import * as fs from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { dirname, join } from "node:path"
 import { StringDecoder } from "node:string_decoder"
 import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import * as Latch from "./Latch.ts"
-import { type FileStart, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
-import { failed, failedOrMissing, type FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+import { backupName, type FileStart, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
+import { codeOf, failed, failedOrMissing, type FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+import * as Temporaries from "./Temporaries.ts"
 
 /** The system calls that write; a fault test makes one of them fail. */
 export interface Calls {
@@ -115,29 +116,71 @@ const syncFolder = async (calls: Calls, folder: string): Promise<void> => {
   }
 }
 
-let replacements = 0
+/** Opens a file for a use. */
+const using = async <A>(path: string, flags: string, mode: number, use: (file: number) => Promise<A>): Promise<A> => {
+  const file = fs.openSync(path, flags, mode)
+  try {
+    return await use(file)
+  } finally {
+    fs.closeSync(file)
+  }
+}
 
-const replace = (calls: Calls, path: string, pieces: Iterable<Uint8Array>): Effect.Effect<void, StorageFailed> =>
+const replaceFile = async (calls: Calls, path: string, pieces: Iterable<Uint8Array>): Promise<void> => {
+  const temporary = Temporaries.reserve(path)
+  try {
+    Temporaries.sweep(dirname(path))
+    const mode = modeAt(path) ?? 0o600
+    await using(temporary, "wx", mode, async (file) => {
+      for (const bytes of pieces) writeAll(calls, file, bytes)
+      fs.fchmodSync(file, mode)
+      await calls.fsync(file)
+    })
+    calls.rename(temporary, path)
+  } finally {
+    Temporaries.release(temporary)
+  }
+  await syncFolder(calls, dirname(path))
+}
+
+/** The bytes of a file from an offset on, in pieces; `reached` says where they end so far. */
+function* restOf(file: number, from: number, reached: (at: number) => void): Generator<Uint8Array> {
+  for (let at = from; ;) {
+    const buffer = Buffer.allocUnsafe(chunkSize)
+    const size = fs.readSync(file, buffer, 0, chunkSize, at)
+    if (size === 0) return
+    at += size
+    reached(at)
+    yield buffer.subarray(0, size)
+  }
+}
+
+function* concatenated(pieces: Iterable<Uint8Array>, rest: () => Iterable<Uint8Array>): Generator<Uint8Array> {
+  yield* pieces
+  yield* rest()
+}
+
+const replace = (
+  calls: Calls,
+  path: string,
+  pieces: Iterable<Uint8Array>,
+  tail?: number
+): Effect.Effect<void, StorageFailed> =>
   Effect.tryPromise({
     try: async () => {
-      const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.${++replacements}.tmp`)
-      fs.rmSync(temporary, { force: true })
-      const mode = modeAt(path) ?? 0o600
-      const file = fs.openSync(temporary, "wx", mode)
-      try {
-        try {
-          for (const bytes of pieces) writeAll(calls, file, bytes)
-          fs.fchmodSync(file, mode)
+      if (tail === undefined) return replaceFile(calls, path, pieces)
+      await using(path, "r", 0, async (old) => {
+        let at = tail
+        const rest = () => restOf(old, at, (reached) => void (at = reached))
+        await replaceFile(calls, path, concatenated(pieces, rest))
+        // What another program appended to the replaced file in the last moment.
+        const late = [...rest()]
+        if (late.length === 0) return
+        await using(path, "a", 0o600, async (file) => {
+          for (const bytes of late) writeAll(calls, file, bytes)
           await calls.fsync(file)
-        } finally {
-          fs.closeSync(file)
-        }
-        calls.rename(temporary, path)
-      } catch (cause) {
-        fs.rmSync(temporary, { force: true })
-        throw cause
-      }
-      await syncFolder(calls, dirname(path))
+        })
+      })
     },
     catch: (cause) => failed("write", path, cause)
     // Interruption would leave the temporary file.
@@ -178,6 +221,30 @@ const openWriter = (calls: Calls, path: string): Effect.Effect<SessionWriter, St
     } satisfies SessionWriter
   })
 
+const backUp = (calls: Calls, path: string, label: string): Effect.Effect<string, FileMissing | StorageFailed> =>
+  Effect.tryPromise({
+    try: async () => {
+      for (let number = 1; ; number++) {
+        const copy = backupName(path, label, number)
+        try {
+          fs.copyFileSync(path, copy, fs.constants.COPYFILE_EXCL)
+        } catch (cause) {
+          if (codeOf(cause) === "EEXIST") continue
+          throw cause
+        }
+        try {
+          await using(copy, "r+", 0, calls.fsync)
+          await syncFolder(calls, dirname(copy))
+        } catch (cause) {
+          fs.rmSync(copy, { force: true })
+          throw cause
+        }
+        return copy
+      }
+    },
+    catch: (cause) => failedOrMissing("copy", path, cause)
+  }).pipe(Effect.uninterruptible)
+
 const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, Scope.Scope> =>
   FileLock.acquire(path).pipe(
     Effect.mapError((cause) => failed("lock", path, cause)),
@@ -185,7 +252,7 @@ const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, 
       (held) => held,
       () => new SessionLocked({ path })
     ),
-    Effect.asVoid
+    Effect.zipRight(attempt("list", dirname(path), () => Temporaries.sweep(dirname(path))))
   )
 
 /** The storage on disk, with these system calls. */
@@ -216,9 +283,15 @@ export const make = (calls: Partial<Calls> = {}) => {
       ),
     readBytes,
     writeText: (path, text) => replace(system, path, [Buffer.from(text)]),
-    writeLines: (path, lines) => replace(system, path, piecesOf(lines)),
+    writeLines: (path, lines, tail) => replace(system, path, piecesOf(lines), tail),
+    backUp: (path, label) => backUp(system, path, label),
     rename: (from, to) => attemptOnFile("rename", from, () => system.rename(from, to)),
-    unlink: (path) => attempt("remove", path, () => fs.rmSync(path, { force: true })),
+    unlink: (path) =>
+      Effect.catchTag(
+        attemptOnFile("remove", path, () => fs.unlinkSync(path)),
+        "FileMissing",
+        () => Effect.void
+      ),
     openWriter: (path) => openWriter(system, path),
     lock
   })

@@ -1,78 +1,147 @@
 /** Session files in memory: for tests, and for sessions that are not kept. Spec: FM-70..FM-76. */
-import { dirname, resolve } from "node:path"
+import { basename, dirname, resolve } from "node:path"
 import { Clock, Effect, Layer, type Scope, Stream } from "effect"
 import * as Latch from "./Latch.ts"
-import { SessionStorage, type SessionWriter } from "./SessionStorage.ts"
+import { backupName, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
 import { FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
 
-interface MemoryFile {
+/** A file keeps its identity when it is renamed, and loses its name when it is replaced, as on disk. */
+interface File {
+  readonly is: "file"
   text: string
   modifiedAt: number
 }
 
-const missing = (operation: string, path: string) =>
-  new StorageFailed({ operation, path, code: "ENOENT", details: "it does not exist" })
+const folder = { is: "folder" } as const
+
+const sentences = {
+  EEXIST: "a file has this name",
+  EINVAL: "a folder cannot move into itself",
+  EISDIR: "it is a folder",
+  ENOENT: "it does not exist",
+  ENOTDIR: "a part of the path is not a folder",
+  ENOTEMPTY: "the folder is not empty"
+} as const
+type Code = keyof typeof sentences
+
+const failed = (operation: string, path: string, code: Code) =>
+  new StorageFailed({ operation, path, code, details: sentences[code] })
+
+const failedOrMissing = (operation: string, path: string, code: Code) =>
+  code === "ENOENT" ? new FileMissing({ path }) : failed(operation, path, code)
+
+/** The bytes of a text from an offset on. */
+const from = (text: string, at: number): string => Buffer.from(text).subarray(at).toString()
 
 /** An empty storage. */
 export const make = () => {
-  const files = new Map<string, MemoryFile>()
-  const dirs = new Set<string>(["/"])
+  const nodes = new Map<string, File | typeof folder>([["/", folder]])
   const locks = new Set<string>()
 
-  const ensureDir = (path: string): void => {
-    dirs.add(path)
-    if (dirname(path) !== path) ensureDir(dirname(path))
+  const isInside = (path: string, other: string) => path === other || path.startsWith(other === "/" ? "/" : `${other}/`)
+  const inside = (path: string) => [...nodes].filter(([name]) => isInside(name, path))
+
+  /** Why nothing can have this path; undefined if its folder exists. */
+  const blocked = (path: string): Code | undefined => {
+    const parent = nodes.get(dirname(path))
+    if (parent !== undefined) return parent.is === "folder" ? undefined : "ENOTDIR"
+    return blocked(dirname(path)) ?? "ENOENT"
   }
-  const fileAt = (path: string): Effect.Effect<MemoryFile, FileMissing> =>
+  const nodeAt = (path: string): File | typeof folder | Code => {
+    const at = resolve(path)
+    return nodes.get(at) ?? blocked(at) ?? "ENOENT"
+  }
+  const fileAt = (operation: string, path: string): Effect.Effect<File, FileMissing | StorageFailed> =>
     Effect.suspend(() => {
-      const file = files.get(resolve(path))
-      return file === undefined ? Effect.fail(new FileMissing({ path })) : Effect.succeed(file)
+      const node = nodeAt(path)
+      if (typeof node === "string") return Effect.fail(failedOrMissing(operation, path, node))
+      return node.is === "file" ? Effect.succeed(node) : Effect.fail(failed(operation, path, "EISDIR"))
     })
-  const childrenOf = (folder: string, paths: Iterable<string>): ReadonlyArray<string> =>
-    [...paths]
-      .filter((path) => dirname(path) === resolve(folder) && path !== resolve(folder))
-      .map((path) => path.slice(path.lastIndexOf("/") + 1))
-      .filter((name) => !name.startsWith("."))
-      .toSorted()
-  const write = (operation: string, path: string, change: (before: string) => string) =>
+
+  const ensureDir = (path: string): Code | undefined => {
+    const node = nodes.get(path)
+    if (node !== undefined) return node.is === "folder" ? undefined : "EEXIST"
+    const error = ensureDir(dirname(path))
+    if (error !== undefined) return "ENOTDIR"
+    nodes.set(path, folder)
+    return undefined
+  }
+  const childrenOf = (path: string, is: "file" | "folder"): Effect.Effect<ReadonlyArray<string>, StorageFailed> =>
+    Effect.suspend(() => {
+      const [at, node] = [resolve(path), nodes.get(resolve(path))]
+      if (node?.is === "file") return Effect.fail(failed("list", path, "ENOTDIR"))
+      const names = [...nodes]
+        .filter(([name, node]) => node.is === is && dirname(name) === at && name !== at)
+        .map(([name]) => basename(name))
+      return Effect.succeed(names.filter((name) => !name.startsWith(".")).toSorted())
+    })
+  /** Replaces the file by another one, or creates it. */
+  const write = (path: string, change: (before: string) => string) =>
     Effect.flatMap(Clock.currentTimeMillis, (modifiedAt) =>
       Effect.suspend(() => {
-        const at = resolve(path)
-        if (!dirs.has(dirname(at))) return Effect.fail(missing(operation, path))
-        files.set(at, { text: change(files.get(at)?.text ?? ""), modifiedAt })
+        const [at, node] = [resolve(path), nodes.get(resolve(path))]
+        const error = blocked(at) ?? (node?.is === "folder" ? "EISDIR" : undefined)
+        if (error !== undefined) return Effect.fail(failed("write", path, error))
+        nodes.set(at, { is: "file", text: change(node?.is === "file" ? node.text : ""), modifiedAt })
         return Effect.void
       })
     )
-  const rename = (from: string, to: string): boolean => {
-    const [source, target] = [resolve(from), resolve(to)]
-    const moved = (path: string) => (path === source ? target : `${target}${path.slice(source.length)}`)
-    const isInside = (path: string) => path === source || path.startsWith(`${source}/`)
-    const [movedFiles, movedDirs] = [[...files].filter(([path]) => isInside(path)), [...dirs].filter(isInside)]
-    for (const [path, file] of movedFiles) {
-      files.delete(path)
-      files.set(moved(path), file)
-    }
-    for (const path of movedDirs) {
-      dirs.delete(path)
-      dirs.add(moved(path))
-    }
-    return movedFiles.length + movedDirs.length > 0
+  /** What keeps a node from being renamed, as POSIX has it. */
+  const refused = (source: string, target: string): Code | undefined => {
+    const [node, there] = [nodes.get(source), nodes.get(target)]
+    const error = blocked(source) ?? blocked(target)
+    if (error !== undefined) return error
+    if (node === undefined) return "ENOENT"
+    if (source === target) return undefined
+    if (isInside(target, source)) return "EINVAL"
+    if (isInside(source, target)) return "ENOTEMPTY"
+    if (there === undefined) return undefined
+    if (node.is === "file") return there.is === "file" ? undefined : "EISDIR"
+    if (there.is === "file") return "ENOTDIR"
+    return inside(target).length > 1 ? "ENOTEMPTY" : undefined
   }
+  const rename = (from: string, to: string) =>
+    Effect.suspend(() => {
+      const [source, target] = [resolve(from), resolve(to)]
+      const error = refused(source, target)
+      if (error !== undefined) return Effect.fail(failedOrMissing("rename", from, error))
+      const moved = inside(source)
+      for (const [path] of moved) nodes.delete(path)
+      for (const [path, node] of moved) nodes.set(`${target}${path.slice(source.length)}`, node)
+      return Effect.void
+    })
+  const unlink = (path: string) =>
+    Effect.suspend(() => {
+      const node = nodeAt(path)
+      if (node === "ENOTDIR") return Effect.fail(failed("remove", path, node))
+      if (node === folder) return Effect.fail(failed("remove", path, "EISDIR"))
+      nodes.delete(resolve(path))
+      return Effect.void
+    })
   const openWriter = (path: string): Effect.Effect<SessionWriter, StorageFailed> =>
-    Effect.map(
-      write("open", path, (text) => text),
-      () => {
-        const latch = Latch.make()
-        return {
-          writeLine: (line) =>
-            latch.guard(
-              write("append to", path, (text) => `${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`)
-            ),
-          fsync: latch.guard(Effect.void),
-          error: latch.error
-        }
-      }
-    )
+    Effect.gen(function* () {
+      if (nodes.get(resolve(path))?.is !== "file") yield* write(path, () => "")
+      const file = yield* Effect.catchTag(fileAt("open", path), "FileMissing", () =>
+        Effect.fail(failed("open", path, "ENOENT"))
+      )
+      const latch = Latch.make()
+      const append = (line: string) =>
+        Effect.map(Clock.currentTimeMillis, (modifiedAt) => {
+          file.text = `${file.text}${file.text === "" || file.text.endsWith("\n") ? "" : "\n"}${line}\n`
+          file.modifiedAt = modifiedAt
+        })
+      return { writeLine: (line) => latch.guard(append(line)), fsync: latch.guard(Effect.void), error: latch.error }
+    })
+  const backUp = (path: string, label: string) =>
+    Effect.flatMap(fileAt("copy", path), ({ text }) => {
+      let number = 1
+      while (nodes.has(resolve(backupName(path, label, number)))) number += 1
+      const copy = backupName(path, label, number)
+      return Effect.as(
+        write(copy, () => text),
+        copy
+      )
+    })
   const lock = (path: string): Effect.Effect<void, SessionLocked, Scope.Scope> =>
     Effect.asVoid(
       Effect.acquireRelease(
@@ -84,32 +153,48 @@ export const make = () => {
       )
     )
 
+  const folderOrFile = (path: string): Effect.Effect<FileStat, FileMissing | StorageFailed> =>
+    Effect.suspend(() => {
+      const node = nodeAt(path)
+      if (typeof node === "string") return Effect.fail(failedOrMissing("look at", path, node))
+      if (node.is === "folder") return Effect.succeed({ sizeBytes: 0, modifiedAt: 0 })
+      return Effect.succeed({ sizeBytes: Buffer.byteLength(node.text), modifiedAt: node.modifiedAt })
+    })
+
   return SessionStorage.of({
-    ensureDir: (path) => Effect.sync(() => ensureDir(resolve(path))),
-    exists: (path) => Effect.sync(() => files.has(resolve(path)) || dirs.has(resolve(path))),
-    stat: (path) =>
-      Effect.map(fileAt(path), ({ modifiedAt, text }) => ({ sizeBytes: Buffer.byteLength(text), modifiedAt })),
-    listFiles: (folder) => Effect.sync(() => childrenOf(folder, files.keys())),
-    listDirs: (folder) => Effect.sync(() => childrenOf(folder, dirs)),
-    readText: (path) => Effect.map(fileAt(path), ({ text }) => text),
+    ensureDir: (path) =>
+      Effect.suspend(() => {
+        const error = ensureDir(resolve(path))
+        return error === undefined ? Effect.void : Effect.fail(failed("create", path, error))
+      }),
+    exists: (path) => Effect.sync(() => nodes.has(resolve(path))),
+    stat: folderOrFile,
+    listFiles: (path) => childrenOf(path, "file"),
+    listDirs: (path) => childrenOf(path, "folder"),
+    readText: (path) => Effect.map(fileAt("read", path), ({ text }) => text),
     readStarts: (paths, bytes) =>
       Effect.forEach(paths, (path) =>
-        Effect.map(fileAt(path), ({ modifiedAt, text }) => ({
+        Effect.map(fileAt("read", path), ({ modifiedAt, text }) => ({
           text: new TextDecoder().decode(Buffer.from(text.slice(0, bytes)).subarray(0, bytes), { stream: true }),
           sizeBytes: Buffer.byteLength(text),
           modifiedAt
         })).pipe(Effect.either)
       ),
     readBytes: (path) =>
-      Stream.flatMap(Stream.fromEffect(fileAt(path)), ({ text }) =>
+      Stream.flatMap(Stream.fromEffect(fileAt("read", path)), ({ text }) =>
         text === "" ? Stream.empty : Stream.make(Buffer.from(text))
       ),
-    writeText: (path, text) => write("write", path, () => text),
-    writeLines: (path, lines) =>
-      Effect.suspend(() => write("write", path, () => [...lines].map((line) => `${line}\n`).join(""))),
-    rename: (from, to) =>
-      Effect.suspend(() => (rename(from, to) ? Effect.void : Effect.fail(new FileMissing({ path: from })))),
-    unlink: (path) => Effect.sync(() => void files.delete(resolve(path))),
+    writeText: (path, text) => write(path, () => text),
+    writeLines: (path, lines, tail) =>
+      Effect.suspend(() => {
+        const [at, text] = [resolve(path), [...lines].map((line) => `${line}\n`).join("")]
+        return tail !== undefined && !nodes.has(at)
+          ? Effect.fail(failed("write", path, blocked(at) ?? "ENOENT"))
+          : write(path, (before) => text + (tail === undefined ? "" : from(before, tail)))
+      }),
+    backUp,
+    rename,
+    unlink,
     openWriter,
     lock
   })

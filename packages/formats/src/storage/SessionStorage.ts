@@ -21,6 +21,10 @@ export interface FileStart extends FileStat {
   readonly text: string
 }
 
+/** The name of a copy; later copies are numbered. */
+export const backupName = (path: string, label: string, number: number): string =>
+  `${path}.${label}${number === 1 ? "" : `.${number}`}.bak`
+
 export type Start = Either.Either<FileStart, FileMissing | StorageFailed>
 
 /** Appends lines to one file. The scope that opened it closes it. */
@@ -62,9 +66,14 @@ export class SessionStorage extends Context.Tag("@daybook/formats/SessionStorage
      * old or the new content, also after a kill (FM-72). The folder must exist.
      */
     readonly writeText: (path: string, text: string) => Effect.Effect<void, StorageFailed>
-    /** Replaces the file by the lines, each with a newline, as `writeText` does. */
-    readonly writeLines: (path: string, lines: Iterable<string>) => Effect.Effect<void, StorageFailed>
-    /** Renames a file or folder; a file at the new path is replaced. */
+    /**
+     * Replaces the file by the lines, each with a newline, as `writeText` does. The file's bytes from the offset `tail`
+     * on follow the lines, also those that another program appends meanwhile (FM-422).
+     */
+    readonly writeLines: (path: string, lines: Iterable<string>, tail?: number) => Effect.Effect<void, StorageFailed>
+    /** Copies the file, byte for byte and durably, to a name that no file has, such as `log.jsonl.v1.bak` (FM-421). */
+    readonly backUp: (path: string, label: string) => Effect.Effect<string, FileMissing | StorageFailed>
+    /** Renames a file or folder; a file or an empty folder at the new path is replaced by its like. */
     readonly rename: (from: string, to: string) => Effect.Effect<void, FileMissing | StorageFailed>
     /** Removes the file if it exists. */
     readonly unlink: (path: string) => Effect.Effect<void, StorageFailed>

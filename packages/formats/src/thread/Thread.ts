@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { type Array as Arr, Clock, Effect, Either, Option, type Scope, Stream } from "effect"
 import type { Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
+import { recordLine, type RecordRefused } from "../lines/RecordLine.ts"
 import * as Latch from "../storage/Latch.ts"
 import { SessionStorage } from "../storage/SessionStorage.ts"
 import type { FileMissing, SessionLocked, StorageFailed } from "../storage/StorageError.ts"
@@ -40,11 +41,14 @@ export interface Thread {
   readonly problems: ReadonlyArray<Problem>
   /** Runs a turn; turns of one thread never overlap. Interrupting a waiting one withdraws it. */
   readonly run: ThreadTurns.ThreadTurns["run"]
-  /** Appends the messages of an interaction durably, then updates the metadata; `used` is added to the metrics. */
+  /**
+   * Appends the messages of an interaction durably, then updates the metadata; `used` is added to the metrics. If one of
+   * them could not be read back, none is appended.
+   */
   readonly append: (
     messages: Arr.NonEmptyReadonlyArray<ThreadMessage>,
     used?: Partial<Omit<ThreadMetrics, "totalToolCalls">>
-  ) => Effect.Effect<ReadonlyArray<MessageRecord>, StorageFailed>
+  ) => Effect.Effect<ReadonlyArray<MessageRecord>, RecordRefused | StorageFailed>
   /** All records of the file, in order; damaged lines are skipped. */
   readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
   /** The messages for the model. */
@@ -53,11 +57,11 @@ export interface Thread {
   readonly compact: <E, R>(
     summarize: Summarize<E, R>,
     settings?: ThreadCompaction.CompactionSettings
-  ) => Effect.Effect<Option.Option<CompactionRecord>, E | SummaryUnusable | StorageFailed, R>
+  ) => Effect.Effect<Option.Option<CompactionRecord>, E | SummaryUnusable | RecordRefused | StorageFailed, R>
   /** The messages for the model, after a compaction if they exceed its window. Compacts once at most. */
   readonly prepare: <E, R>(
     preparation: Preparation<E, R>
-  ) => Effect.Effect<ReadonlyArray<ThreadMessage>, E | SummaryUnusable | StorageFailed, R>
+  ) => Effect.Effect<ReadonlyArray<ThreadMessage>, E | SummaryUnusable | RecordRefused | StorageFailed, R>
   readonly rename: (name: string) => Effect.Effect<ThreadMetadata, StorageFailed>
 }
 
@@ -86,19 +90,33 @@ const isProblem = (read: ThreadRecord | Problem): read is Problem => "_tag" in r
 /** Problems that are kept of one file. */
 const mostProblems = 100
 
-/** The records that the model is shown, with the compaction. */
-const visible = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<ThreadRecord> => {
+/** The records that the model is shown, with the compaction; and messages from `from` on. */
+const visible = (records: ReadonlyArray<ThreadRecord>, from = Infinity): ReadonlyArray<ThreadRecord> => {
   const { compaction, messages } = shownOf(records)
   const shown = new Set<ThreadRecord>(messages)
-  return records.filter((record) => record === compaction || shown.has(record))
+  return records.filter((record) => record === compaction || shown.has(record) || record.seq >= from)
 }
 
-/** What a file's records say. `records` are those that the latest compaction leaves. */
-const load = Effect.fnUntraced(function* (path: string) {
+interface Loaded {
+  /** The records that the latest compaction leaves. */
+  readonly records: ReadonlyArray<ThreadRecord>
+  readonly problems: ReadonlyArray<Problem>
+  readonly messageCount: number
+  readonly highestSeq: number
+  readonly lastMessageAt: string | undefined
+}
+
+/** What a file's records say. `from`: a compaction that is read later keeps messages from there on. */
+const load = Effect.fnUntraced(function* (
+  path: string,
+  from = Infinity
+): Effect.fn.Return<Loaded, FileMissing | StorageFailed, SessionStorage> {
   const storage = yield* SessionStorage
   const problems: Array<Problem> = []
   let records: Array<ThreadRecord> = []
   let [messageCount, highestSeq, lastMessageAt]: [number, number, string | undefined] = [0, 0, undefined]
+  /** Messages were let go up to here, and are wanted from here on. */
+  let [gone, wanted] = [-1, from]
   yield* Stream.runForEach(reading(storage.readBytes(path)), (read) =>
     Effect.sync(() => {
       if (isProblem(read)) {
@@ -107,11 +125,17 @@ const load = Effect.fnUntraced(function* (path: string) {
       }
       records.push(read)
       highestSeq = Math.max(highestSeq, read.seq)
-      if (read.recordType === "compaction") records = [...visible(records)]
-      else [messageCount, lastMessageAt] = [messageCount + 1, read.timestamp]
+      if (read.recordType === "compaction") {
+        if (read.firstKeptSeq <= gone) wanted = Math.min(wanted, read.firstKeptSeq)
+        const left = new Set(visible(records, from))
+        for (const record of records) if (!left.has(record)) gone = Math.max(gone, record.seq)
+        records = [...left]
+      } else [messageCount, lastMessageAt] = [messageCount + 1, read.timestamp]
     })
   )
-  return { records, problems, messageCount, highestSeq, lastMessageAt }
+  // A later compaction keeps what an earlier one did not: once more, with that.
+  if (wanted < from) return yield* load(path, wanted)
+  return { records: visible(records), problems, messageCount, highestSeq, lastMessageAt }
 })
 
 const noMetrics: ThreadMetrics = { totalTurns: 0, totalTokens: 0, totalToolCalls: 0, totalDurationMs: 0 }
@@ -147,7 +171,7 @@ export const open = Effect.fn("Thread.open")(function* (
   const writing = yield* Effect.makeSemaphore(1)
   const turns = ThreadTurns.make(stored.id)
   const { problems } = loaded
-  let { records } = loaded
+  let records = [...loaded.records]
   let metadata: ThreadMetadata = stored
 
   const save = (next: ThreadMetadata) =>
@@ -157,8 +181,8 @@ export const open = Effect.fn("Thread.open")(function* (
     writing.withPermits(1)(Effect.uninterruptible(latch.guard(use)))
   const nextSeq = () => metadata.nextSeq ?? 1
   const now = Effect.map(Clock.currentTimeMillis, (time) => new Date(time).toISOString())
-  const write = (record: ThreadRecord) =>
-    Effect.map(writer.writeLine(JSON.stringify(record)), () => void records.push(record))
+  const write = (record: ThreadRecord, line: string) =>
+    Effect.map(writer.writeLine(line), () => void records.push(record))
 
   const due = Math.max(stored.nextSeq ?? 1, loaded.highestSeq + 1)
   if (stored.messageCount !== loaded.messageCount || stored.nextSeq !== due) {
@@ -170,12 +194,11 @@ export const open = Effect.fn("Thread.open")(function* (
     change(
       Effect.gen(function* () {
         const timestamp = yield* now
-        const written: Array<MessageRecord> = []
-        for (const message of messages) {
-          const record = messageRecord(nextSeq() + written.length, message, timestamp)
-          yield* write(record)
-          written.push(record)
-        }
+        const written = messages.map((message, at) => messageRecord(nextSeq() + at, message, timestamp))
+        const lines = yield* Effect.forEach(written, (record) =>
+          Either.map(recordLine(record), (line) => [record, line] as const)
+        )
+        for (const [record, line] of lines) yield* write(record, line)
         yield* writer.fsync
         yield* save({
           ...metadata,
@@ -204,7 +227,7 @@ export const open = Effect.fn("Thread.open")(function* (
           ...plan.files,
           timestamp: yield* now
         }
-        yield* write(record)
+        yield* write(record, yield* recordLine(record))
         yield* writer.fsync
         records = [...visible(records)]
         yield* save({ ...metadata, nextSeq: nextSeq() + 1 })
