@@ -28,6 +28,7 @@ import {
   shownOf,
   spentOf
 } from "./support/Pieces.ts"
+import { besides } from "./support/GrowingLogs.ts"
 
 const read = (log: Iterable<Json>, name?: string) => piecesOf(ClaudeReader.read({ name }), log)
 
@@ -47,6 +48,16 @@ describe("the reader of Claude Code's logs", () => {
       "Title: Two files"
     ])
     assert.deepStrictEqual(pathBriefs(pieces), briefs(pieces))
+  })
+
+  it("FM-133: further lines of a message follow its answer, also if they name what the answer follows", () => {
+    const pieces = read(besides)
+    assertTree(pieces)
+    assert.deepStrictEqual(pathBriefs(pieces), [
+      "User: go",
+      'Answer: reasoning Think | text I look. | Bash({"command":"ls"})',
+      "Result a Bash: a.ts"
+    ])
   })
 
   it("FM-131: each record has one item with the record as it was read", () => {

@@ -90,7 +90,17 @@ const interrupted: ReadonlyArray<Json> = [
   assistant(13, 12, "p", [text("Next.")], { usage: usage(6) })
 ]
 
+/** Lines of one message that all name what the message follows. */
+export const besides: ReadonlyArray<Json> = [
+  user(1, null, "go"),
+  assistant(2, 1, "m", [thinking("Think")], { usage: usage(1) }),
+  assistant(3, 1, "m", [text("I look.")], { usage: usage(5) }),
+  assistant(4, 1, "m", [call("a", "Bash", { command: "ls" })], { usage: usage(9) }),
+  user(5, 4, [result("a", "a.ts")])
+]
+
 export const claudeLogs: ReadonlyArray<GrowingLog> = [
+  claude("lines beside one another", besides),
   claude("a session", session(2, 8)),
   claude("an answer that grows between results", woven),
   claude("commands, an interruption and a compaction", interrupted, { commands: true })

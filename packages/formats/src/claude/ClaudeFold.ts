@@ -134,6 +134,12 @@ export const make = (subagent: boolean, ends?: Outlet.Ends): Fold => {
     }, sizeBytes)
   }
 
+  /** A further line of a message follows its answer, also if it names what the answer follows. */
+  const behind = ({ base: { key } }: ClaudeAnswer.Draft, current: Current): Current => ({
+    ...current,
+    base: { ...current.base, parent: tree.endOf(key) }
+  })
+
   const assistant = (current: Current) => {
     const { base, fields } = current
     const { message } = fields
@@ -147,13 +153,14 @@ export const make = (subagent: boolean, ends?: Outlet.Ends): Fold => {
     for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
     if (answer !== undefined && message.id !== undefined && answer.messageID === message.id) {
       ClaudeAnswer.grow(answer, parts, message.stop_reason, spent)
-      opaque(current)
+      opaque(behind(answer, current))
     } else {
       outlet.release()
       const before = message.id !== undefined && cut?.messageID === message.id ? cut : undefined
-      const draft = ClaudeAnswer.draftOf(base, fields, parts, spent, before)
-      if (before !== undefined && ClaudeAnswer.isEmpty(draft)) opaque(current)
-      else start(draft, current, before !== undefined)
+      const own = before === undefined ? current : behind(before, current)
+      const draft = ClaudeAnswer.draftOf(own.base, fields, parts, spent, before)
+      if (before !== undefined && ClaudeAnswer.isEmpty(draft)) opaque(own)
+      else start(draft, own, before !== undefined)
     }
     settle(results, current, 1)
   }

@@ -10,6 +10,8 @@ export interface ClaudeTree {
   readonly key: (wanted: string) => string
   /** The item that a child of this record follows; undefined if the record is unknown. */
   readonly after: (uuid: string) => string | undefined
+  /** The end of the line that an item is on. */
+  readonly endOf: (key: string) => string
   /** The key of the record's item. */
   readonly find: (uuid: string) => string | undefined
   /** The end of the line that grew last; null at first. */
@@ -51,6 +53,7 @@ export const make = (): ClaudeTree => {
       const key = keys.get(uuid)
       return key === undefined ? undefined : endOf(key)
     },
+    endOf,
     find: (uuid) => keys.get(uuid),
     last: () => (last === null ? null : endOf(last)),
     add,
