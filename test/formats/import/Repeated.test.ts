@@ -105,11 +105,11 @@ it.effect("IM-43: new records do not follow what the session did; IM-44: as new 
 )
 
 it.effect("IM-420: whatever line a log of Claude Code ended at when it was imported, the whole log follows", () =>
-  Effect.forEach(claudeLogs, assertGrows)
+  Effect.forEach(claudeLogs, assertGrows).pipe(store())
 )
 
 it.effect("IM-420: whatever line a rollout of Codex ended at when it was imported, the whole rollout follows", () =>
-  Effect.forEach(codexLogs, assertGrows)
+  Effect.forEach(codexLogs, assertGrows).pipe(store())
 )
 
 it.effect(

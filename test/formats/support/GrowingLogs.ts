@@ -1,13 +1,11 @@
 /** Logs of Claude Code and Codex that are imported while their tools write them: cut at every line. Spec: IM-420. */
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as ClaudeReader from "../../../packages/formats/src/claude/ClaudeReader.ts"
 import * as CodexReader from "../../../packages/formats/src/codex/CodexReader.ts"
 import { importLog, type Read } from "../../../packages/formats/src/import/Import.ts"
 import type { Message } from "../../../packages/log/src/domain/Message.ts"
-import { layerStore } from "../../../packages/log/src/Store.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
-import { memoryLog } from "../../support/Database.ts"
 import {
   assistant,
   attachment,
@@ -24,17 +22,16 @@ import { user, uuid } from "./ClaudeLogs.ts"
 import { bareRollout, clock, document, message, output, reasoning, rollout } from "./CodexLogs.ts"
 import * as Codex from "./CodexLogs.ts"
 
-const memory = Layer.provideMerge(layerStore, memoryLog)
-
 /** A log by its lines, and how it is read. */
 export interface GrowingLog {
   readonly name: string
   readonly lines: ReadonlyArray<string>
   readonly reader: typeof ClaudeReader.read
-  /** The file's name, which says the session if no record does. */
+  /** The session's id, and the file's name with it. */
+  readonly id: string
   readonly file: string
-  /** How many lines say which session it is. Default: 1. */
-  readonly from?: number
+  /** The lines that it is cut behind; default: all. */
+  readonly cuts?: ReadonlyArray<number>
   /** Whether a cut may divide a command from its output, which is then a note. */
   readonly commands?: true
 }
@@ -45,6 +42,7 @@ const claude = (name: string, records: Iterable<Json>, more: { readonly commands
   name,
   lines: linesOf(records),
   reader: ClaudeReader.read,
+  id: sessionID,
   file: sessionID,
   ...more
 })
@@ -53,7 +51,8 @@ const codex = (name: string, lines: ReadonlyArray<string>): GrowingLog => ({
   name,
   lines,
   reader: CodexReader.read,
-  file: "rollout-2026-02-01T10-00-00-01970000-0000-7000-8000-000000000001"
+  id: Codex.threadID,
+  file: `rollout-2026-02-01T10-00-00-${Codex.threadID}`
 })
 
 const usage = (output: number) => ({ input: 3, output, cacheRead: 100, cacheWrite: 20 })
@@ -137,22 +136,21 @@ export const codexLogs: ReadonlyArray<GrowingLog> = [
   codex("a rollout", linesOf(rollout(1, 8))),
   codex("interruptions, a roll-back and a compaction", linesOf(events())),
   codex("a bare rollout", linesOf(bareRollout)),
-  { ...codex("a rollout in one object", documentLines), from: documentLines.indexOf("  },") + 1 }
+  {
+    ...codex("a rollout in one object", documentLines),
+    // The header and each item end with such a line.
+    cuts: documentLines.flatMap((line, at) => (/^(?: {2}| {4})\},?$/.test(line) ? [at + 1] : []))
+  }
 ]
 
+/** Reads so many lines of the log, as those of a session of its own. */
 const read =
-  ({ file, lines, reader }: GrowingLog, count: number): Read<never, never> =>
-  (ends) =>
-    reader({ ends, name: file })(
-      Stream.make(
-        Buffer.from(
-          lines
-            .slice(0, count)
-            .map((line) => `${line}\n`)
-            .join("")
-        )
-      )
-    )
+  ({ file, id, lines, reader }: GrowingLog, session: string, count: number): Read<never, never> =>
+  (ends) => {
+    const text = lines.slice(0, count).map((line) => `${line}\n`)
+    const bytes = Buffer.from(text.join("").replaceAll(id, session))
+    return reader({ ends, name: file.replace(id, session) })(Stream.make(bytes))
+  }
 
 /** What messages show, without the borders of answers. */
 const shown = (message: Message): ReadonlyArray<string> => {
@@ -165,27 +163,26 @@ const shown = (message: Message): ReadonlyArray<string> => {
   )
 }
 
+let imported = 0
+
 /** Imports the log at each of these lengths, then whole, and returns the session. */
 const outcome = (log: GrowingLog, cuts: ReadonlyArray<number>) =>
   Effect.gen(function* () {
-    const sessions = yield* SessionStore
-    for (const count of cuts) yield* importLog(read(log, count), { directory: "/tmp" })
-    const report = yield* importLog(read(log, log.lines.length), { directory: "/tmp" })
-    const again = yield* importLog(read(log, log.lines.length), { directory: "/tmp" })
+    const [sessions, session] = [yield* SessionStore, uuid(++imported)]
+    for (const count of cuts) yield* importLog(read(log, session, count), { directory: "/tmp" })
+    const report = yield* importLog(read(log, session, log.lines.length), { directory: "/tmp" })
+    const again = yield* importLog(read(log, session, log.lines.length), { directory: "/tmp" })
     assert.strictEqual(again.status, "unchanged")
     const { items } = yield* sessions.messages({ sessionID: report.sessionID, limit: 200 })
     const { tokens } = yield* sessions.get(report.sessionID)
     return { records: report.records, tokens, shown: items.flatMap(shown) }
-  }).pipe(
-    Effect.mapError((error) => `${log.name}, cut at line ${cuts.join(", ")}: ${error.message}`),
-    Effect.provide(memory)
-  )
+  }).pipe(Effect.mapError((error) => `${log.name}, cut at line ${cuts.join(", ")}: ${error.message}`))
 
 /** Cuts the log at each line, and at all of them one after the other. */
 export const assertGrows = (log: GrowingLog) =>
   Effect.gen(function* () {
     const whole = yield* outcome(log, [])
-    const every = log.lines.map((_, index) => index + 1).filter((count) => count >= (log.from ?? 1))
+    const every = log.cuts ?? log.lines.map((_, index) => index + 1)
     for (const cuts of [...every.map((count) => [count]), every]) {
       const grown = yield* outcome(log, cuts)
       const about = `${log.name}, cut at line ${cuts.join(", ")}`
