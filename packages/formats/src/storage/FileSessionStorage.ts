@@ -252,7 +252,7 @@ const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, 
       (held) => held,
       () => new SessionLocked({ path })
     ),
-    Effect.zipRight(attempt("list", dirname(path), () => Temporaries.sweep(dirname(path))))
+    Effect.zipRight(Effect.sync(() => Temporaries.sweep(dirname(path))))
   )
 
 /** The storage on disk, with these system calls. */

@@ -33,6 +33,17 @@ const isLeft = (path: string, pid: number): boolean => {
   return !isRunning(pid) || writtenAt < Date.now() - longest
 }
 
+/** The value, or undefined if the system refuses it. */
+const possibly = <A>(use: () => A): A | undefined => {
+  try {
+    return use()
+  } catch {
+    return undefined
+  }
+}
+
+const namesIn = (folder: string): ReadonlyArray<string> => possibly(() => fs.readdirSync(folder)) ?? []
+
 /** A new name beside the file; give it back with `release`. */
 export const reserve = (path: string): string => {
   const name = join(dirname(resolve(path)), `.${basename(path)}.${process.pid}.${++count}.tmp`)
@@ -47,11 +58,11 @@ export const release = (name: string): void => {
   own.delete(name)
 }
 
-/** Removes what killed processes left in the folder. */
+/** Removes what killed processes left in the folder. What this user may not remove stays. */
 export const sweep = (folder: string): void => {
-  for (const name of fs.existsSync(folder) ? fs.readdirSync(folder) : []) {
+  for (const name of namesIn(folder)) {
     const [, pid] = pattern.exec(name) ?? []
     const path = join(resolve(folder), name)
-    if (pid !== undefined && isLeft(path, Number(pid))) fs.rmSync(path, { force: true })
+    if (pid !== undefined) possibly(() => (isLeft(path, Number(pid)) ? fs.rmSync(path, { force: true }) : undefined))
   }
 }
