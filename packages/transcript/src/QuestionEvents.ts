@@ -62,6 +62,7 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.compaction.ended":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
+    case "session.next.context.edited":
     case "session.next.leaf.moved":
     case "session.next.branch.summarized":
     case "session.next.labeled":

@@ -128,6 +128,7 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.budget.set":
     case "session.next.context.updated":
     case "session.next.context.pruned":
+    case "session.next.context.edited":
     case "session.next.synthetic":
     case "session.next.prompt.admitted":
     case "session.next.prompt.promoted":

@@ -23,14 +23,34 @@ type Json = JsonRecord
 /** What a message shows: its kind, then its texts. */
 type Shown = ReadonlyArray<string>
 
-const kinds = ["user", "answer", "called", "shell", "note", "branch", "compaction", "model", "thinking"] as const
+const kinds = [
+  "user",
+  "answer",
+  "called",
+  "shell",
+  "note",
+  "branch",
+  "compaction",
+  "model",
+  "thinking",
+  "system",
+  "usage",
+  "edit"
+] as const
 
-/** A record of the log, or an answer with its result; `at` chooses its parent, `kept` what a compaction keeps. */
+/** Records that are no message. */
+const silent: ReadonlySet<string> = new Set(["thinking", "system", "usage"])
+
+/**
+ * A record of the log, or an answer with its result; `at` chooses its parent, `kept` what a compaction keeps, or what an edit
+ * changes: it removes its target, or with `replaces` changes its content.
+ */
 const unit = fc.record({
   kind: fc.constantFrom(...kinds),
   at: fc.nat(),
   forks: fc.boolean(),
-  kept: fc.option(fc.nat())
+  kept: fc.option(fc.nat()),
+  replaces: fc.boolean()
 })
 type Unit = typeof unit extends fc.Arbitrary<infer A> ? A : never
 
@@ -83,6 +103,12 @@ const bodyOf = (kind: Unit["kind"], n: number, firstKept: string | undefined): J
       return { type: "model_change", provider: "anthropic", modelId: `m${n}` }
     case "thinking":
       return { type: "thinking_level_change", thinkingLevel: "high" }
+    case "system":
+      return message({ role: "system", content: "", sections: { preamble: `You are ${n}.` } })
+    case "usage":
+      return { type: "usage", kind: "cache_warm", provider: "p", model: "m", usage: { input: n, output: 0 } }
+    case "edit":
+      return {}
   }
 }
 
@@ -95,11 +121,27 @@ const logOf = (units: ReadonlyArray<Unit>, number: number): Log => {
   const firsts = new Map<string, string>()
   const ends: Array<string> = []
   let isLinear = true
+  /** The messages of the log, and of their results, that an edit can change. */
+  const editable = new Map<string, Unit["kind"] | "result">()
   const add = (id: string, parentId: string | null, fields: Json): void => {
     records.push({ ...fields, id, parentId, timestamp: new Date(time(records.length)).toISOString() })
     parents.set(id, parentId)
   }
-  units.forEach(({ at, forks, kept, kind }, n) => {
+  /** The path to a record, without edits: each target once. */
+  const targetsOn = (end: string | null): ReadonlyArray<string> => {
+    const path: Array<string> = []
+    for (let id = end; id !== null; id = parents.get(id) ?? null) if (editable.has(id)) path.push(id)
+    return path
+  }
+  /** The last record that is shown or an edit, and the one before a record. */
+  let last: string | undefined
+  const shownBefore = (end: string): string | undefined => {
+    let id: string | null = end
+    while (id !== null && silentIDs.has(id)) id = parents.get(id) ?? null
+    return id ?? undefined
+  }
+  const silentIDs = new Set<string>()
+  units.forEach(({ at, forks, kept, kind, replaces }, n) => {
     const parent = ends.length === 0 ? null : forks ? (ends[at % ends.length] ?? null) : (ends.at(-1) ?? null)
     if (parent !== (ends.at(-1) ?? null)) isLinear = false
     const path: Array<string> = []
@@ -107,8 +149,32 @@ const logOf = (units: ReadonlyArray<Unit>, number: number): Log => {
       path.push(firsts.get(end) ?? end)
     const firstKept = kept === null || path.length === 0 ? undefined : path[kept % path.length]
     const [id, result] = [`a${n}`, `b${n}`]
+    if (kind === "edit") {
+      const targets = targetsOn(parent)
+      const target = targets[(kept ?? 0) % targets.length]
+      if (target === undefined || parent === null) return
+      // An answer that is called keeps its call, so that its result stays.
+      const called = editable.get(target) === "called"
+      const calls = called
+        ? [{ type: "toolCall", id: target.replace("a", "call_"), name: "bash", arguments: { n } }]
+        : []
+      const replacement = replaces ? { content: [...text(`edited ${n}`), ...calls] } : null
+      if (called && !replaces) return
+      add(id, parent, { type: "context_edit", targetId: target, replacement })
+      firsts.set(id, id)
+      ends.push(id)
+      // An edit directly after a message belongs to the place after it (CP-443).
+      const at = leaves.findIndex(([leaf]) => leaf === shownBefore(parent) && leaf === last)
+      const message = leaves[at]?.[1]
+      last = id
+      if (message !== undefined) leaves.splice(at, 1, [id, message])
+      return
+    }
     add(id, parent, bodyOf(kind, n, firstKept))
+    if (kind === "user" || kind === "answer" || kind === "note" || kind === "called") editable.set(id, kind)
     firsts.set(id, id)
+    if (silent.has(kind)) silentIDs.add(id)
+    else last = kind === "called" ? result : id
     if (kind === "called") {
       const message = {
         role: "toolResult",
@@ -119,11 +185,12 @@ const logOf = (units: ReadonlyArray<Unit>, number: number): Log => {
       }
       add(result, id, { type: "message", message: { ...message, timestamp: time(n) } })
       firsts.set(result, id)
+      editable.set(result, "result")
       ends.push(result)
       leaves.push([result, id])
     } else {
       ends.push(id)
-      if (kind !== "thinking") leaves.push([id, id])
+      if (!silent.has(kind)) leaves.push([id, id])
     }
   })
   const id = `0198c0de-0000-7000-8000-${String(number).padStart(12, "0")}`
@@ -136,9 +203,13 @@ const words = (content: unknown): string =>
     ? content.flatMap((part: Json) => (part["type"] === "text" ? [String(part["text"])] : [])).join("\n")
     : String(content)
 
+/** The runtime has its own instructions. */
+const withoutSystem = (messages: SessionContext.SessionContext["messages"]) =>
+  messages.filter(({ role }) => role !== "system")
+
 /** What the seed's context shows. */
 const ofLog = (context: SessionContext.SessionContext): ReadonlyArray<Shown> =>
-  context.messages.map((message: Json): Shown => {
+  withoutSystem(context.messages).map((message: Json): Shown => {
     switch (message["role"]) {
       case "bashExecution":
         return ["shell", String(message["command"]), String(message["output"])]
@@ -150,6 +221,8 @@ const ofLog = (context: SessionContext.SessionContext): ReadonlyArray<Shown> =>
     }
   })
 
+const removed = "[The result was removed from the context.]"
+
 /** What the runtime shows; changes of agent and model show the model nothing. */
 const ofSession = (messages: ReadonlyArray<Message>): ReadonlyArray<Shown> =>
   messages.flatMap((message): ReadonlyArray<Shown> => {
@@ -160,7 +233,7 @@ const ofSession = (messages: ReadonlyArray<Message>): ReadonlyArray<Shown> =>
         return [
           ["assistant", message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join("\n")],
           ...message.content.flatMap((part): ReadonlyArray<Shown> =>
-            part.type === "tool" ? [["toolResult", words(part.content)]] : []
+            part.type === "tool" && words(part.content) !== removed ? [["toolResult", words(part.content)]] : []
           )
         ]
       case "shell":

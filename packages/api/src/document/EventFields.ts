@@ -66,6 +66,9 @@ export const eventFields: Readonly<Record<string, string>> = {
   "quotes.to": "Where it ends there, exclusive.",
   was: "The way to it in the earlier values.",
   gone: "The keys of sources that are gone.",
+  "context.edited.messageID": "The message of which the model is shown something else.",
+  "context.edited.callID": "The call whose result it is. Absent: the message.",
+  "context.edited.content": "What the model is shown. Absent: nothing.",
   "instructions.discovered.paths": "Files with instructions, as canonical paths.",
 
   "step.started.snapshot": "Names the state of the files before the step.",

@@ -61,6 +61,11 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.messageID} ${event.data.error.message}`
     case "session.next.context.pruned":
       return event.data.through < 0 ? "all results are shown" : `results up to ${event.data.through} are not shown`
+    case "session.next.context.edited": {
+      const { callID, content, messageID } = event.data
+      const target = callID === undefined ? messageID : `${messageID} ${callID}`
+      return `${target} ${content === undefined ? "is not shown" : "is shown with another content"}`
+    }
     case "session.next.leaf.moved":
       return event.data.messageID === undefined ? "before the first message" : `after ${event.data.messageID}`
     case "session.next.branch.summarized":

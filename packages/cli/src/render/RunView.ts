@@ -156,6 +156,7 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
       return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
     case "session.next.activity.settled":
       return onSettled({ ...view, running: new Map() }, event.data)
+    case "session.next.context.edited":
     case "session.created":
     case "session.next.addressed":
     case "session.next.agent.switched":

@@ -5,6 +5,7 @@
  * Spec: RQ-34..RQ-36, RQ-56.
  */
 import { Effect, Either } from "effect"
+import { edited } from "@daybook/log/domain/EditedMessages"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { ModelRef } from "@daybook/log/domain/Values"
@@ -114,5 +115,5 @@ export const historyAt = Effect.fn("Recorded.historyAt")(function* (
     inputs: tables.rows("session_input"),
     events
   })
-  return all.filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
+  return edited(all).filter(({ seq, type }) => type !== "system" || seq > baselineSeq)
 })

@@ -5,6 +5,7 @@
  * Spec: EX-R9, EX-R16 (EP-10).
  */
 import { Effect, Either } from "effect"
+import { edited } from "@daybook/log/domain/EditedMessages"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -208,7 +209,7 @@ export const makeBounded = Effect.fnUntraced(function* (
       const now: Kept = { ...read, ...inUse(read.tables, read.events) }
       kept.set(sessionID, now)
       shrink()
-      return yield* assembleKept(sessionID, now)
+      return edited(yield* assembleKept(sessionID, now))
     })
   }
 })

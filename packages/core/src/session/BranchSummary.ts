@@ -3,6 +3,7 @@
  * interrupted summary moves nothing; what it used is charged. Spec: HP-26 to HP-28 (CP-16).
  */
 import { Effect, Struct } from "effect"
+import { edited } from "@daybook/log/domain/EditedMessages"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
@@ -64,7 +65,7 @@ export const make = Effect.gen(function* () {
   ) {
     const messageID = yield* identifiers.message
     const from: { readonly from?: MessageID } = leaf.messageID === undefined ? {} : { from: leaf.messageID }
-    const messages = yield* left(sessionID, next)
+    const messages = edited(yield* left(sessionID, next))
     const session = yield* store.get(sessionID)
     const agent = yield* lineage.agentOf(session)
     const settings = Struct.omit(agent.settings ?? {}, "stop")

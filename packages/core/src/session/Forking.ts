@@ -76,9 +76,10 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
       next += 1
     }
 
-    /** Whether the event is part of the history: by its message, or else by its own place. */
+    /** Whether the event is part of the history: by its message, or else by its own place. An edit needs both. */
     const isIn = (event: SessionEvent): boolean => {
       const message = messageOf(event, shells)
+      if (event.type === "session.next.context.edited" && !HistoryPath.contains(path, event.seq)) return false
       return message === undefined ? HistoryPath.contains(path, event.seq) : ids.has(message)
     }
 

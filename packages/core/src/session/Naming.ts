@@ -4,6 +4,7 @@
  * NM-1 to NM-9; decision 0061.
  */
 import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"
+import { edited } from "@daybook/log/domain/EditedMessages"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { titleOfPrompt } from "@daybook/log/domain/Title"
@@ -65,8 +66,9 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
   /** The first prompt of the history, and its answer. */
   const beginningOf = Effect.fnUntraced(function* (sessionID: SessionID) {
     const { items } = yield* store.messages({ sessionID, limit: firstMessages })
-    const prompt = items.find(({ type }) => type === "user")
-    const answers = items.flatMap((message) => (message.type === "assistant" ? message.content : []))
+    const shown = edited(items)
+    const prompt = shown.find(({ type }) => type === "user")
+    const answers = shown.flatMap((message) => (message.type === "assistant" ? message.content : []))
     const answer = answers.find((part) => part.type === "text")
     return {
       prompt: prompt?.type === "user" ? prompt.text : "",

@@ -144,11 +144,30 @@ export const Compaction = Schema.TaggedStruct("Compaction", {
   firstKept: Schema.NullOr(Schema.NonEmptyString),
   tokensBefore: optional(count),
   readFiles: Schema.Array(Schema.String),
-  modifiedFiles: Schema.Array(Schema.String)
+  modifiedFiles: Schema.Array(Schema.String),
+  /** What the summary cost. */
+  spent: optional(Spent)
 })
 
 /** A summary of a branch that was left. */
-export const BranchSummary = Schema.TaggedStruct("BranchSummary", { ...base, summary: Schema.String })
+export const BranchSummary = Schema.TaggedStruct("BranchSummary", {
+  ...base,
+  summary: Schema.String,
+  spent: optional(Spent)
+})
+
+/** From here on, the model is shown something else in place of an earlier record of its branch. */
+export const Edit = Schema.TaggedStruct("Edit", {
+  ...base,
+  target: Schema.NonEmptyString,
+  /** Absent: nothing is shown. */
+  content: optional(Content),
+  /** The calls that stay in an edited answer. */
+  calls: optional(Schema.Array(Schema.Struct({ id: Schema.NonEmptyString, input: JsonRecord })))
+})
+
+/** What a model spent beside the conversation. */
+export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spent })
 
 /** The session uses another model from here on. */
 export const ModelChange = Schema.TaggedStruct("ModelChange", {
@@ -181,6 +200,8 @@ export const Item = Schema.Union(
   Note,
   Compaction,
   BranchSummary,
+  Edit,
+  Usage,
   ModelChange,
   Title,
   Label,

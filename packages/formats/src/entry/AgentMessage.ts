@@ -47,7 +47,9 @@ export const AgentUsage = Schema.Struct({
   cacheRead: tokens,
   cacheWrite: tokens,
   totalTokens: tokens,
+  /** xcsh and omp; pi writes `reasoning`, which its output includes. */
   reasoningTokens: tokens,
+  reasoning: tokens,
   cost: optionalOrNull(
     Schema.Struct({ input: tokens, output: tokens, cacheRead: tokens, cacheWrite: tokens, total: tokens })
   )
@@ -60,6 +62,22 @@ const flag = optionalOrNull(Schema.Boolean)
 const timestamp = optionalOrNull(Schema.Union(Schema.Finite, Schema.String))
 
 const spoken = { content: BlockContent, attribution: text, timestamp }
+
+/** The definition of a tool. */
+const Tool = Schema.Struct({ name: Schema.NonEmptyString, description: text, parameters: Schema.optional(JsonValue) })
+
+/**
+ * The system prompt of pi from version 0.99 on, and later changes of it: `content` adds a text, a section with a text
+ * replaces the one of that name, and null removes it.
+ */
+export const System = Schema.Struct({
+  role: Schema.Literal("system"),
+  content: Schema.optional(Schema.NullOr(BlockContent)),
+  sections: optionalOrNull(Schema.Record({ key: Schema.String, value: Schema.NullOr(Schema.String) })),
+  toolsAdded: optionalOrNull(Schema.Array(Tool)),
+  toolsRemoved: optionalOrNull(Schema.Array(Schema.Struct({ name: Schema.NonEmptyString }))),
+  timestamp
+})
 
 const User = Schema.Struct({ role: Schema.Literal("user"), ...spoken })
 const Developer = Schema.Struct({ role: Schema.Literal("developer"), ...spoken })
@@ -81,6 +99,8 @@ const ToolResult = Schema.Struct({
   toolName: text,
   content: BlockContent,
   details: Schema.optional(JsonValue),
+  /** What models that the tool asked spent. */
+  usage: optionalOrNull(AgentUsage),
   isError: flag,
   prunedAt: optionalOrNull(Schema.Finite),
   timestamp
@@ -142,6 +162,7 @@ const FileMention = Schema.Struct({
 
 /** A message of an entry log. */
 export const AgentMessage = Schema.Union(
+  System,
   User,
   Developer,
   Assistant,

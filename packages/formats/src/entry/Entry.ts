@@ -4,7 +4,7 @@
  */
 import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
-import { AgentMessage, BlockContent } from "./AgentMessage.ts"
+import { AgentMessage, AgentUsage, BlockContent, System } from "./AgentMessage.ts"
 import { timeOf } from "./Header.ts"
 
 const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
@@ -13,6 +13,9 @@ const flag = optionalOrNull(Schema.Boolean)
 const details = Schema.optional(JsonValue)
 /** pi writes `fromHook`, xcsh and omp `fromExtension`. */
 const origin = { fromHook: flag, fromExtension: flag }
+
+/** What the models spent that wrote a summary, or that were asked beside the conversation. */
+const usage = optionalOrNull(AgentUsage)
 
 const Message = Schema.Struct({ type: Schema.Literal("message"), message: AgentMessage })
 
@@ -38,6 +41,9 @@ const Compaction = Schema.Struct({
   details,
   preserveData: details,
   retainedTail: details,
+  /** The system prompt and tools at this point (pi). Then system messages before it are not shown. */
+  systemMessage: optionalOrNull(System),
+  usage,
   ...origin
 })
 
@@ -46,7 +52,25 @@ const BranchSummary = Schema.Struct({
   fromId: text,
   summary: Schema.String,
   details,
+  usage,
   ...origin
+})
+
+/** What a model spent beside the conversation; `kind` is any name (pi). */
+const Usage = Schema.Struct({
+  type: Schema.Literal("usage"),
+  kind: text,
+  provider: text,
+  model: text,
+  usage: AgentUsage,
+  note: text
+})
+
+/** What the model is shown in place of an earlier entry on the branch: null is nothing (pi). */
+const ContextEdit = Schema.Struct({
+  type: Schema.Literal("context_edit"),
+  targetId: Schema.NonEmptyString,
+  replacement: Schema.NullOr(Schema.Union(BlockContent, Schema.Struct({ content: BlockContent })))
 })
 
 const Custom = Schema.Struct({ type: Schema.Literal("custom"), customType: Schema.String, data: details })
@@ -102,6 +126,8 @@ export const Body = Schema.Union(
   ModelChange,
   Compaction,
   BranchSummary,
+  Usage,
+  ContextEdit,
   Custom,
   CustomMessage,
   Label,
@@ -125,6 +151,8 @@ const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([
   "model_change",
   "compaction",
   "branch_summary",
+  "usage",
+  "context_edit",
   "custom",
   "custom_message",
   "label",

@@ -42,11 +42,15 @@ const count = (value: number | null | undefined): number => Math.max(0, value ??
 const spentOf = (usage: AgentUsage): Conversation.Spent => ({
   input: count(usage.input),
   output: count(usage.output),
-  reasoning: count(usage.reasoningTokens),
+  reasoning: count(usage.reasoningTokens ?? usage.reasoning),
   cacheRead: count(usage.cacheRead),
   cacheWrite: count(usage.cacheWrite),
   cost: count(usage.cost?.total)
 })
+
+/** The spending of a record, if it says any. */
+const spentIn = (usage: AgentUsage | null | undefined) =>
+  Predicate.isNotNullable(usage) ? { spent: spentOf(usage) } : {}
 
 const textOr = (text: string | null | undefined, otherwise: string): string =>
   text === null || text === undefined || text === "" ? otherwise : text
@@ -60,7 +64,7 @@ const answer = (base: Base, message: MessageOf<"assistant">): Conversation.Item 
   ...(Predicate.isString(message.stopReason) ? { finish: message.stopReason } : {}),
   ...(Predicate.isString(message.errorMessage) ? { error: message.errorMessage } : {}),
   ...(message.stopReason === "aborted" ? { aborted: true as const } : {}),
-  ...(Predicate.isNotNullable(message.usage) ? { spent: spentOf(message.usage) } : {})
+  ...spentIn(message.usage)
 })
 
 const noteOf = (base: Base, content: Conversation.Content): Conversation.Item => ({ _tag: "Note", ...base, content })
@@ -72,7 +76,7 @@ const taskUsage = Schema.decodeUnknownOption(TaskDetails)
 
 const result = (base: Base, message: MessageOf<"toolResult">): Conversation.Item => {
   const tool = message.toolName ?? ""
-  const spent = tool === "task" ? Option.getOrUndefined(taskUsage(message.details)) : undefined
+  const task = tool === "task" ? Option.getOrUndefined(taskUsage(message.details)) : undefined
   return {
     _tag: "Result",
     ...base,
@@ -80,7 +84,7 @@ const result = (base: Base, message: MessageOf<"toolResult">): Conversation.Item
     tool,
     content: contentOf(message.content),
     failed: message.isError === true,
-    ...(spent === undefined ? {} : { spent: spentOf(spent.usage) })
+    ...spentIn(message.usage ?? task?.usage)
   }
 }
 
@@ -99,6 +103,9 @@ const command = (
 
 const messageItem = (base: Base, message: AgentMessage): Conversation.Item => {
   switch (message.role) {
+    // The runtime has its own instructions and tools.
+    case "system":
+      return { _tag: "Opaque", ...base }
     case "user":
       return message.attribution === "agent"
         ? noteOf(base, contentOf(message.content))
@@ -125,6 +132,12 @@ const messageItem = (base: Base, message: AgentMessage): Conversation.Item => {
       ])
   }
 }
+
+/** The new content of an edited entry; null removes it. */
+export const replacementOf = (replacement: BodyOf<"context_edit">["replacement"]): BlockContent | null =>
+  replacement !== null && typeof replacement === "object" && "content" in replacement
+    ? replacement.content
+    : replacement
 
 /** Both shapes of a model change (CX-5). A model without a slash has an unknown provider. */
 export const modelOf = (body: BodyOf<"model_change">): { readonly provider: string; readonly model: string } => {
@@ -167,8 +180,19 @@ const compaction = (base: Base, body: BodyOf<"compaction">, firstKept: string | 
     summary: body.summary,
     firstKept: isRemote(body) ? null : firstKept,
     ...(Predicate.isNumber(body.tokensBefore) ? { tokensBefore: count(body.tokensBefore) } : {}),
-    ...files
+    ...files,
+    ...spentIn(body.usage)
   }
+}
+
+const edit = (base: Base, { replacement }: BodyOf<"context_edit">, target: string | null): Conversation.Item => {
+  if (target === null) return { _tag: "Opaque", ...base }
+  const content = replacementOf(replacement)
+  if (content === null) return { _tag: "Edit", ...base, target }
+  const calls = blocksOf(content).flatMap((block) =>
+    block.type === "toolCall" ? [{ id: block.id, input: block.arguments }] : []
+  )
+  return { _tag: "Edit", ...base, target, content: contentOf(content), ...(calls.length === 0 ? {} : { calls }) }
 }
 
 const title = (base: Base, text: string | null | undefined): Conversation.Item => {
@@ -186,9 +210,14 @@ export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) =
     case "compaction":
       return compaction(base, body, Predicate.isString(body.firstKeptEntryId) ? keyOf(body.firstKeptEntryId) : null)
     case "branch_summary":
-      return body.summary === ""
-        ? { _tag: "Opaque", ...base }
-        : { _tag: "BranchSummary", ...base, summary: body.summary }
+      if (body.summary !== "") return { _tag: "BranchSummary", ...base, summary: body.summary, ...spentIn(body.usage) }
+      return Predicate.isNotNullable(body.usage)
+        ? { _tag: "Usage", ...base, spent: spentOf(body.usage) }
+        : { _tag: "Opaque", ...base }
+    case "usage":
+      return { _tag: "Usage", ...base, spent: spentOf(body.usage) }
+    case "context_edit":
+      return edit(base, body, keyOf(body.targetId))
     case "model_change":
       return {
         _tag: "ModelChange",

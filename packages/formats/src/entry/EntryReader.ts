@@ -89,8 +89,9 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
     return null
   }
 
-  const keepsNothing = ({ firstKeptEntryId }: BodyOf<"compaction">, parent: string | null): boolean =>
-    Predicate.isString(firstKeptEntryId) && index.onPath(parent, firstKeptEntryId) === null
+  /** Its own id says that a compaction keeps nothing, on purpose. */
+  const losesKept = (id: string, { firstKeptEntryId }: BodyOf<"compaction">, parent: string | null): boolean =>
+    Predicate.isString(firstKeptEntryId) && firstKeptEntryId !== id && index.onPath(parent, firstKeptEntryId) === null
 
   return (read: JsonLines.LogRecord, emit: (piece: Conversation.Piece) => void): void => {
     const { place } = read
@@ -115,7 +116,7 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
     const stamp = own ?? timeOf(record["timestamp"])
     if (stamp === undefined) found("missing-time", "The record has no valid time; it has that of the record before it.")
     time = stamp ?? time
-    if (keptNothing === true || (body?.type === "compaction" && keepsNothing(body, parent))) {
+    if (keptNothing === true || (body?.type === "compaction" && losesKept(id, body, parent))) {
       found("nothing-kept", "The first kept record of this compaction is not on its branch; it keeps nothing.")
     }
     if (body?.type === "compaction" && Predicate.isNotNullable(body.retainedTail)) {
@@ -127,7 +128,11 @@ const makeItems = (migration: Migration.Migration, createdAt: number) => {
     if (body?.type === "label" && index.keyOf(body.targetId) === null) {
       found("missing-target", "No record before this label has its target's id; it names nothing.")
     }
-    const keyOf = (target: string) => (body?.type === "compaction" ? index.onPath(parent, target) : index.keyOf(target))
+    const isLocal = body?.type === "compaction" || body?.type === "context_edit"
+    const keyOf = (target: string) => (isLocal ? index.onPath(parent, target) : index.keyOf(target))
+    if (body?.type === "context_edit" && keyOf(body.targetId) === null) {
+      found("missing-target", "No record before this edit on its branch has its target's id; it changes nothing.")
+    }
     emit(itemOf({ key, parent, time, place, record }, body, keyOf))
   }
 }

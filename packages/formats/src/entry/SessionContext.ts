@@ -3,9 +3,9 @@
  * specs/formats.md (CX-1..CX-12).
  */
 import { Option, Predicate, Schema } from "effect"
-import { AgentMessage, type MessageOf } from "./AgentMessage.ts"
+import { AgentMessage, type BlockContent, type MessageOf } from "./AgentMessage.ts"
 import type { BodyOf, Entry } from "./Entry.ts"
-import { isRemote, modelOf, remoteHistoryOf } from "./EntryItem.ts"
+import { isRemote, modelOf, remoteHistoryOf, replacementOf } from "./EntryItem.ts"
 import * as EntryTree from "./EntryTree.ts"
 
 /** A provider's model, as a log names it. */
@@ -128,6 +128,8 @@ const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
             }
           ]
     case "compaction":
+    case "usage":
+    case "context_edit":
     case "custom":
     case "label":
     case "thinking_level_change":
@@ -145,23 +147,67 @@ const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
   }
 }
 
+type Edits = ReadonlyMap<string, BodyOf<"context_edit">>
+
+/** The last edit of each entry. */
+const editsIn = (entries: ReadonlyArray<Entry>): Edits =>
+  new Map(entries.flatMap(({ body }) => (body?.type === "context_edit" ? [[body.targetId, body] as const] : [])))
+
+/** Answers and results hold lists of blocks. */
+const listOf = (content: BlockContent): BlockContent =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content
+
+const withContent = (message: AgentMessage, content: BlockContent): AgentMessage => {
+  switch (message.role) {
+    case "user":
+    case "custom":
+      return { ...message, content }
+    case "assistant":
+    case "toolResult":
+      return { ...message, content: listOf(content) }
+    default:
+      return message
+  }
+}
+
+/** What an entry shows the model after the edits of its branch. */
+const editedBy =
+  (edits: Edits) =>
+  (entry: Entry): ReadonlyArray<AgentMessage> => {
+    const messages = messagesOf(entry)
+    const edit = edits.get(entry.id)
+    if (edit === undefined) return messages
+    const content = replacementOf(edit.replacement)
+    return content === null ? [] : messages.map((message) => withContent(message, content))
+  }
+
+const isSystem = ({ body }: Entry): boolean => body?.type === "message" && body.message.role === "system"
+
 const decodeTail = Schema.decodeUnknownOption(Schema.Array(AgentMessage), { onExcessProperty: "preserve" })
 
 /** The messages that a compaction keeps from before it. */
-const keptBy = (body: BodyOf<"compaction">, before: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> => {
-  const tail = decodeTail(body.retainedTail)
-  if (Option.isSome(tail)) return tail.value
+const keptBy = (body: BodyOf<"compaction">, before: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   if (isRemote(body)) return []
   const first = before.findIndex(({ id }) => id === body.firstKeptEntryId)
-  return first < 0 ? [] : before.slice(first).flatMap(messagesOf)
+  // The compaction has the system message of this point.
+  return first < 0 ? [] : before.slice(first).filter((entry) => !isSystem(entry))
 }
 
 const messagesAlong = (path: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> => {
   const at = path.findLastIndex(({ body }) => body?.type === "compaction")
   const compaction = path[at]
-  if (compaction?.body?.type !== "compaction") return path.flatMap(messagesOf)
+  if (compaction?.body?.type !== "compaction") return path.flatMap(editedBy(editsIn(path)))
   const { body } = compaction
-  return [summary(compaction, body), ...keptBy(body, path.slice(0, at)), ...path.slice(at + 1).flatMap(messagesOf)]
+  const tail = decodeTail(body.retainedTail)
+  const kept = Option.isSome(tail) ? [] : keptBy(body, path.slice(0, at))
+  const after = path.slice(at + 1)
+  const shown = editedBy(editsIn([...kept, ...after]))
+  return [
+    ...(Predicate.isNotNullable(body.systemMessage) ? [body.systemMessage] : []),
+    summary(compaction, body),
+    ...Option.getOrElse(tail, () => kept.flatMap(shown)),
+    ...after.flatMap(shown)
+  ]
 }
 
 const leafOf = (tree: EntryTree.EntryTree, leafID: string | undefined): Entry | undefined =>

@@ -191,6 +191,16 @@ const label = (
   ...(label === undefined ? {} : { label })
 })
 
+/** Only pi knows edits; other tools would show the message again. */
+const edit = (place: RecordPlace, { data }: Of<"session.next.context.edited">): JsonObject =>
+  place.dialect === "pi"
+    ? {
+        ...base("context_edit", place),
+        targetId: place.keyOf(data.messageID) ?? data.messageID,
+        replacement: data.content === undefined ? null : { content: data.content.map(block) }
+      }
+    : base("custom", place)
+
 type Maker<Type extends Draft["type"]> = (
   place: RecordPlace,
   event: Of<Type>,
@@ -221,6 +231,7 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   }),
   "session.next.renamed": (place, { data }) => ({ ...base("session_info", place), name: data.title }),
   "session.next.labeled": label,
+  "session.next.context.edited": edit,
   "session.created": undefined,
   "session.next.addressed": undefined,
   "session.next.moved": undefined,

@@ -152,6 +152,7 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.compaction.started":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
+    case "session.next.context.edited":
     case "session.next.leaf.moved":
     case "session.next.labeled":
     case "session.next.forked":

@@ -187,6 +187,7 @@ export class Grouping {
       case "session.next.instructions.discovered":
       case "session.next.retried":
       case "session.next.context.pruned":
+      case "session.next.context.edited":
       case "session.next.forked":
       case "session.next.files.changed":
       case "session.next.files.restored":

@@ -53,6 +53,10 @@ export class Conversion {
   private readonly tree = new Tree()
   /** Calls without a result, by the id that results name. */
   private readonly calls = new Map<string, Drafts.Call>()
+  /** The calls of results, by the record of the result. */
+  private readonly results = new Map<string, Drafts.Call>()
+  /** The records of prompts, answers and notes. */
+  private readonly editable = new Set<string>()
   private activity: Activity | undefined
   private events: Events = { drafts: [], times: [] }
   private readonly problem: (problem: Problem) => void
@@ -129,19 +133,24 @@ export class Conversion {
     this.time = timeOf(item.time)
     switch (item._tag) {
       case "User":
-        return this.message(item, (id) => this.user(id, item))
+        return this.editableMessage(item, (id) => this.user(id, item))
       case "Answer":
-        return this.message(item, (id) => this.answer(id, item))
+        return this.editableMessage(item, (id) => this.answer(id, item))
       case "Result":
         return this.result(item)
       case "Command":
         return item.hidden ? this.hidden(item) : this.message(item, (id) => this.other(Drafts.command(id, item)))
       case "Note":
-        return this.message(item, (id) => this.other(Drafts.note(id, item)))
+        return this.editableMessage(item, (id) => this.other(Drafts.note(id, item)))
       case "Compaction":
         return this.message(item, (id) => this.compaction(id, item))
       case "BranchSummary":
         return this.message(item, (id) => this.branchSummary(id, item))
+      case "Edit":
+        return this.edit(item)
+      case "Usage":
+        this.add(draft("session.next.imported", Drafts.charged(item.spent)))
+        return this.hidden(item)
       case "ModelChange":
         return item.role === undefined || item.role === "default"
           ? this.message(item, (messageID) => {
@@ -175,9 +184,14 @@ export class Conversion {
     this.tree.grew(item.key, from, this.seq, id)
   }
 
+  private editableMessage(item: Item, make: (id: MessageID) => void): void {
+    this.message(item, make)
+    this.editable.add(item.key)
+  }
+
   private hidden(item: Item): void {
     this.counts.hidden += 1
-    this.tree.passed(item.key, item.parent, this.seq + 1)
+    this.tree.passed(item.key, item.parent)
   }
 
   private other(drafts: ReadonlyArray<Draft>): void {
@@ -227,6 +241,7 @@ export class Conversion {
       return this.hidden(item)
     }
     this.calls.delete(item.callID)
+    this.results.set(item.key, call)
     this.counts.results += 1
     this.goTo(this.tree.moveTo(item.parent))
     const from = this.seq + 1
@@ -236,7 +251,7 @@ export class Conversion {
   }
 
   private compaction(messageID: MessageID, item: Of<"Compaction">): void {
-    const { firstKept, modifiedFiles, readFiles, summary: text, tokensBefore } = item
+    const { firstKept, modifiedFiles, readFiles, spent, summary: text, tokensBefore } = item
     const keptSeq = firstKept === null ? undefined : this.tree.startOf(firstKept)
     this.other([
       draft("session.next.compaction.ended", {
@@ -247,13 +262,35 @@ export class Conversion {
         ...(keptSeq === undefined ? {} : { keptSeq }),
         ...(readFiles.length === 0 ? {} : { readFiles }),
         ...(modifiedFiles.length === 0 ? {} : { modifiedFiles }),
-        ...(tokensBefore === undefined ? {} : { tokensBefore })
+        ...(tokensBefore === undefined ? {} : { tokensBefore }),
+        ...Drafts.charged(spent)
       })
     ])
   }
 
-  private branchSummary(messageID: MessageID, { summary: text }: Of<"BranchSummary">): void {
-    this.other([draft("session.next.branch.summarized", { messageID, text })])
+  private branchSummary(messageID: MessageID, { spent, summary: text }: Of<"BranchSummary">): void {
+    this.other([draft("session.next.branch.summarized", { messageID, text, ...Drafts.charged(spent) })])
+  }
+
+  /** The target of an edit: a message, or the result of a call. */
+  private targetOf(key: string): { readonly messageID: MessageID; readonly callID?: string } | undefined {
+    const call = this.results.get(key)
+    if (call !== undefined) return { messageID: call.assistantMessageID, callID: call.callID }
+    const messageID = this.tree.messageOf(key)
+    return messageID !== undefined && this.editable.has(key) ? { messageID } : undefined
+  }
+
+  private edit(item: Of<"Edit">): void {
+    const target = this.targetOf(item.target)
+    if (target === undefined) {
+      const details = "the target shows the model nothing that an edit can change; the edit changes nothing"
+      this.problem({ _tag: "Problem", place: item.place, kind: "edit-without-target", details })
+      return this.hidden(item)
+    }
+    this.goTo(this.tree.moveTo(item.parent))
+    const from = this.seq + 1
+    this.other([Drafts.edit(target, item)])
+    this.tree.grew(item.key, from, this.seq)
   }
 
   private label(item: Of<"Label">): void {

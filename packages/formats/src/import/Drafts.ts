@@ -137,12 +137,11 @@ const finishes: ReadonlyMap<string, string> = new Map([
 const finishOf = ({ finish }: Of<"Answer">, called: boolean): string =>
   finish === undefined ? (called ? "tool-calls" : "stop") : (finishes.get(finish) ?? "other")
 
+const contentPart = (part: Content[number]): ToolContent =>
+  part.type === "text" ? part : { type: "file", uri: dataUri(part.mime, part.data), mime: part.mime }
+
 const toolContent = (content: Content): ReadonlyArray<ToolContent> =>
-  content.length === 0
-    ? [{ type: "text", text: "" }]
-    : content.map((part) =>
-        part.type === "text" ? part : { type: "file", uri: dataUri(part.mime, part.data), mime: part.mime }
-      )
+  content.length === 0 ? [{ type: "text", text: "" }] : content.map(contentPart)
 
 /** The settlement of a call. */
 export const result = ({ assistantMessageID, callID }: Call, { content, failed }: Of<"Result">): Draft =>
@@ -160,6 +159,21 @@ export const result = ({ assistantMessageID, callID }: Call, { content, failed }
         content: toolContent(content),
         provider: { executed: false }
       })
+
+/** What a summary cost, as its event says it. */
+export const charged = (spent: Spent | undefined) =>
+  spent === undefined ? {} : { cost: spent.cost, tokens: tokensOf(spent) }
+
+/** An edit of the context. A call that stays keeps its result. */
+export const edit = (
+  target: { readonly messageID: MessageID; readonly callID?: string },
+  { calls, content }: Of<"Edit">
+): Draft =>
+  draft("session.next.context.edited", {
+    ...target,
+    ...(content === undefined ? {} : { content: content.map(contentPart) }),
+    ...(calls === undefined ? {} : { calls: calls.map(({ id: callID, input }) => ({ callID, input })) })
+  })
 
 /** What the output says about how the command ended. */
 const ending = ({ cancelled, exitCode }: Of<"Command">): string =>

@@ -175,7 +175,7 @@ class Importing {
     conversion.convert(item)
     if (item._tag === "Title") this.title = item.title
     if (item._tag === "User") this.first ??= titleOfPrompt(textOf(item.content))
-    const spent = item._tag === "Answer" || item._tag === "Result" ? item.spent : undefined
+    const spent = "spent" in item ? item.spent : undefined
     if (spent !== undefined) this.usage = sum(this.usage, spent)
     const charged = item._tag === "Result" && spent !== undefined ? { cost: spent.cost, tokens: tokensOf(spent) } : {}
     if (ledger !== undefined) {

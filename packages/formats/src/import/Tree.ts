@@ -2,7 +2,7 @@
  * Follows the tree of a log while its records become events in file order: where each record is on which branch, and the
  * history path up to it. One small object for each record. Pure. Spec: IM-10, IM-11.
  */
-import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
+import { between, contains, type HistoryPath, moved, open } from "@daybook/log/domain/HistoryPath"
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 
 /** Events in a row on one path. */
@@ -23,8 +23,8 @@ export interface Point {
 /** A known record. */
 interface Known {
   readonly point: Point
-  /** The first event of the record; events of it or later ones may show it. */
-  readonly start: number
+  /** The first event of the record; undefined if it shows the model nothing. */
+  readonly start: number | undefined
 }
 
 const start: Point = { messageID: undefined, segment: { before: [], from: 0 }, to: 0 }
@@ -71,9 +71,9 @@ export class Tree {
   }
 
   /** A record that shows the model nothing is at its parent's place. */
-  passed(key: string, parent: string | null, next: number): void {
+  passed(key: string, parent: string | null): void {
     this.last = this.placeOf(parent)
-    this.known.set(key, { point: this.last, start: next })
+    this.known.set(key, { point: this.last, start: undefined })
   }
 
   /** The message that a record belongs to. */
@@ -81,12 +81,12 @@ export class Tree {
     return this.known.get(key)?.point.messageID
   }
 
-  /** The first event of a record, if it is on the present path. */
+  /** The first event of a record, or else after its place, if that is on the present path. */
   startOf(key: string): number | undefined {
     const known = this.known.get(key)
     if (known === undefined) return undefined
-    const { from } = this.at.segment
-    const isOn = known.start >= from || this.at.segment.before.some(([a, b]) => a <= known.start && known.start <= b)
-    return isOn ? known.start : undefined
+    const path = moved(this.at.segment.before, this.at.segment.from - 1)
+    if (known.start !== undefined) return contains(path, known.start) ? known.start : undefined
+    return contains(path, known.point.to) ? between(path, known.point.to + 1, open)[0]?.[0] : undefined
   }
 }

@@ -106,6 +106,12 @@ export const make = (id: ThreadID, head: Head): ThreadWriter => {
           item,
           `A branch of this conversation was left. Its summary:\n<summary>\n${item.summary}\n</summary>`
         )
+      case "Edit":
+        drop("edit of the context")
+        return []
+      case "Usage":
+        drop("usage")
+        return []
       case "Title":
         name = item.title
         return []

@@ -1,6 +1,7 @@
 /** Defines sessions and messages as readers see them: the decoded projection. Spec: specs/projections.md. */
 import { Schema } from "effect"
 import { Address } from "./Address.ts"
+import { ContextEdit } from "./ContextEdit.ts"
 import { ImportedLog } from "./Imported.ts"
 import { Ranges } from "./HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "./Identifiers.ts"
@@ -86,7 +87,9 @@ const base = {
   id: MessageID,
   /** The sequence number of the event that made the message visible; orders the transcript. */
   seq: Schema.Int,
-  createdAt: Schema.Int
+  createdAt: Schema.Int,
+  /** Edits of the context: what the model is shown in place of the message, or of results of its calls (CP-440). */
+  edits: optional(Schema.Array(ContextEdit))
 }
 
 /** A text of an answer. */

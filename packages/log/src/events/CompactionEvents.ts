@@ -1,5 +1,6 @@
 /** Defines the events of compactions and of pruned results: what the model is shown of the history. Spec: specs/events.md. */
 import { Schema } from "effect"
+import { editFields } from "../domain/ContextEdit.ts"
 import { MessageID } from "../domain/Identifiers.ts"
 import { StoredError } from "../domain/Values.ts"
 import { durable, live } from "./Definition.ts"
@@ -44,6 +45,15 @@ export const CompactionFailed = durable("session.next.compaction.failed", 1, {
  * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
  */
 export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
+
+/**
+ * From here on the model is shown something else in place of a message, or of the result of a call. The last edit of each
+ * holds. Stored data does not change (CP-440).
+ */
+export const ContextEdited = durable("session.next.context.edited", 1, {
+  messageID: MessageID,
+  ...editFields
+})
 
 /** A piece of a compaction's summary. */
 export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })

@@ -28,6 +28,7 @@ import {
   CompactionFailed,
   CompactionRequested,
   CompactionStarted,
+  ContextEdited,
   ContextPruned
 } from "./CompactionEvents.ts"
 import {
@@ -274,6 +275,7 @@ export const durableDefinitions = [
   CompactionEnded,
   CompactionFailed,
   ContextPruned,
+  ContextEdited,
   LeafMoved,
   BranchSummarized,
   Labeled,

@@ -1,6 +1,6 @@
 /**
  * The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell
- * output. A shell's output is a part with its call id as message id, because the event that ends it names no message.
+ * output, and per edit of a message for the model. A shell's output is a part with its call id as message id, because the event that ends it names no message.
  * Pure.
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
@@ -8,7 +8,7 @@ import type { Change } from "./Change.ts"
 import { plain } from "./Columns.ts"
 import type { PartRow } from "./Tables.ts"
 
-type Kind = "text" | "reasoning" | "tool" | "shell"
+type Kind = "text" | "reasoning" | "tool" | "shell" | "edit"
 
 const opened = (event: SessionEvent, messageID: string, kind: Kind, key: string, row: Partial<PartRow>): Change => ({
   op: "insert",
@@ -85,3 +85,7 @@ export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Ch
 
 export const toolFailed = (event: EventOfType<"session.next.tool.failed">): Change =>
   tool(event, settled(event, "error"))
+
+/** An edit of the context is a part of the message that it edits, on the branch where it was made. */
+export const contextEdited = (event: EventOfType<"session.next.context.edited">): Change =>
+  opened(event, event.data.messageID, "edit", String(event.seq), { status: "completed", settled: event.seq })

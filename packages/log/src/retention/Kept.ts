@@ -16,6 +16,8 @@ const kept: ReadonlySet<string> = new Set([
   "session.next.request.framed",
   "session.next.context.updated",
   "session.next.context.pruned",
+  // It may be later than the floor that its message is below.
+  "session.next.context.edited",
   "session.next.permission.decided",
   "session.next.permission.revoked"
 ] satisfies ReadonlyArray<DurableType>)

@@ -152,6 +152,18 @@ const toPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
   })
 }
 
+const isEdit = ({ kind }: PartRow): boolean => kind === "edit"
+
+/** The last edit of the message, and of each result. */
+const editsOf = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<unknown> | undefined => {
+  const last = new Map<unknown, unknown>()
+  for (const part of parts.filter(isEdit)) {
+    const { messageID: _, ...edit } = dataAt(events, part.settled)
+    last.set(edit["callID"], edit)
+  }
+  return last.size === 0 ? undefined : [...last.values()]
+}
+
 const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
   type === "text" && typeof text === "string" ? text : undefined
 
@@ -172,7 +184,7 @@ const contentOf = (
         ...dataAt(events, row.seq),
         ...dataOf(settled),
         content: joined(
-          parts.map((part) => toPart(part, events)),
+          parts.filter((part) => !isEdit(part)).map((part) => toPart(part, events)),
           textOf,
           (part, text) => ({ ...part, text })
         ),
@@ -204,6 +216,7 @@ const toMessage = (
   attempt(decodeMessage, () =>
     present({
       ...contentOf(row, parts, input, events),
+      edits: editsOf(parts, events),
       id: row.id,
       seq: row.seq,
       createdAt: row.time_created,

@@ -32,11 +32,12 @@ export const contextRows = (sql: SqlClient.SqlClient) =>
       Effect.gen(function* () {
         const [head] = yield* sql<Head>`SELECT q.seq, q.incarnation, s.path
           FROM event_sequence q LEFT JOIN session s ON s.id = q.session_id WHERE q.session_id = ${sessionID}`
-        const shown = yield* selectShown(sql, sessionID, pathOf(head?.path), baselineSeq)
+        const path = pathOf(head?.path)
+        const shown = yield* selectShown(sql, sessionID, path, baselineSeq)
         // Waiting inputs too: later events that promote them are folded over these rows.
         const waiting = yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input
           WHERE session = ${sessionKey(sql, sessionID)} AND promoted_seq IS NULL`
-        const rows = yield* withParts(sql, sessionID, shown, waiting)
+        const rows = yield* withParts(sql, sessionID, shown, path, waiting)
         return {
           cursor: head?.seq ?? -1,
           incarnation: head?.incarnation ?? 0,

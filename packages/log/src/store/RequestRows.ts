@@ -259,29 +259,40 @@ const selectPrunedParts = (
   )
 }
 
+/** Edits hold on the branch where they were made; other parts belong to their message (HP-3). */
+const isShown =
+  (path: HistoryPath.HistoryPath) =>
+  ({ kind, seq }: PartRow): boolean =>
+    kind !== "edit" || HistoryPath.contains(path, seq)
+
+const partTypes: ReadonlySet<string> = new Set(["assistant", "shell", "user", "synthetic"])
+
 const keyOf = ({ key, kind, message_id }: PartRow) => `${message_id} ${kind} ${key}`
 
-/** The parts of these messages. A part's sequence number is always greater than its message's. */
+/** The parts of these messages on a path. A part's sequence number is always greater than its message's. */
 export const selectParts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>,
+  path: HistoryPath.HistoryPath,
   blocks = makeBlocks(sql, sessionID)
 ): Found<ReadonlyArray<PartRow>> =>
   Effect.gen(function* () {
-    const owners = messages.filter(({ type }) => type === "assistant" || type === "shell")
+    const owners = messages.filter(({ type }) => partTypes.has(type))
     if (owners.length === 0) return []
     const found = yield* sql<JoinedPart>`SELECT p.*, ${sessionID} AS session_id, s.floor FROM event_sequence s
       LEFT JOIN session_part p ON p.session = s.session
         AND p.message_id IN (SELECT value FROM json_each(${JSON.stringify(owners.map(partOwner))}))
       WHERE s.session_id = ${sessionID} ORDER BY p.seq`
     const floor = found[0]?.floor ?? -1
-    const stored = found.filter(isPart)
+    const stored = found.filter(isPart).filter(isShown(path))
     const below = owners.filter(({ seq }) => seq <= floor)
     if (below.length === 0) return stored
     const known = new Set(stored.map(keyOf))
     const pruned = yield* selectPrunedParts(sessionID, below, blocks)
-    return [...pruned.filter((part) => !known.has(keyOf(part))), ...stored].toSorted((a, b) => a.seq - b.seq)
+    return [...pruned.filter((part) => !known.has(keyOf(part))).filter(isShown(path)), ...stored].toSorted(
+      (a, b) => a.seq - b.seq
+    )
   })
 
 /** The inputs of these messages' prompts. */
@@ -359,7 +370,7 @@ export const selectContextStart = (
     const shown = HistoryPath.between(path, from, Math.min(base, before - 1))
     const settled = (yield* selectMessagesIn(sql, sessionID, shown)).map(messageBefore(before))
     const blocks = makeBlocks(sql, sessionID)
-    const parts = (yield* selectParts(sql, sessionID, [...kept, ...settled], blocks)).flatMap(partBefore(before))
+    const parts = (yield* selectParts(sql, sessionID, [...kept, ...settled], path, blocks)).flatMap(partBefore(before))
     const prompts = yield* selectPrompts(sql, sessionID, [...kept, ...settled])
     const promoted =
       yield* sql<InputRow>`SELECT *, ${sessionID} AS session_id FROM session_input WHERE session = ${sessionKey(sql, sessionID)}

@@ -1,5 +1,6 @@
 /** Implements the session store on SQL, over the reading connection. Contract: `SessionStore.ts`. */
-import { Effect, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
+import { edited } from "../domain/EditedMessages.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { selectContinued, selectLastWork } from "./ActivityRows.ts"
@@ -69,7 +70,7 @@ const make = Effect.gen(function* () {
     ),
     stepAt: ContextRows.stepAt(sql),
     context: (sessionID, baselineSeq) =>
-      Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) => assemble(sessionID, rows)),
+      Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) => Either.map(assemble(sessionID, rows), edited)),
     unsettledTools: UnsettledRows.unsettledTools(sql),
     openStep: UnsettledRows.openStep(sql)
   })

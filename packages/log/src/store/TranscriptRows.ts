@@ -15,16 +15,17 @@ import { pathOf } from "./PathRows.ts"
 import { readingTogether } from "./Reading.ts"
 import { selectParts, selectPrompts } from "./RequestRows.ts"
 
-/** The messages with their parts, the inputs of their prompts, `waiting` inputs, and the events that hold their content. */
+/** The messages with their parts on the path, the inputs of their prompts, `waiting` inputs, and the events that hold their content. */
 export const withParts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>,
+  path: HistoryPath.HistoryPath,
   waiting: ReadonlyArray<InputRow> = []
 ): Effect.Effect<MessageRows, SqlError.SqlError> =>
   Effect.gen(function* () {
     const blocks = makeBlocks(sql, sessionID)
-    const parts = yield* selectParts(sql, sessionID, messages, blocks)
+    const parts = yield* selectParts(sql, sessionID, messages, path, blocks)
     const inputs = [...(yield* selectPrompts(sql, sessionID, messages)), ...waiting]
     const rows = { messages, parts, inputs }
     return { ...rows, events: yield* selectBySeq(sql, sessionID, eventsOf(rows), blocks) }
@@ -35,7 +36,7 @@ export const message = (sql: SqlClient.SqlClient) =>
     const rows = yield* readingTogether(sql)(
       Effect.flatMap(
         sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message WHERE id = ${messageID} AND session = ${sessionKey(sql, sessionID)}`,
-        (found) => withParts(sql, sessionID, found)
+        (found) => withParts(sql, sessionID, found, HistoryPath.linear)
       )
     )
     return (yield* assemble(sessionID, rows))[0]
@@ -96,7 +97,7 @@ export const messages = (sql: SqlClient.SqlClient) =>
         const found = yield* HistoryPath.isLinear(path)
           ? selectPage(sql, options, limit + 1)
           : selectPathPage(sql, options, path, limit + 1)
-        return { found, total, rows: yield* withParts(sql, sessionID, found.slice(0, limit)) }
+        return { found, total, rows: yield* withParts(sql, sessionID, found.slice(0, limit), path) }
       })
     )
     const items = yield* assemble(sessionID, rows)

@@ -148,7 +148,7 @@ export const tree = (sql: SqlClient.SqlClient) =>
           previous: yield* selectPrevious(sql, sessionID, found[0]?.seq ?? 0),
           labels: yield* selectLabels(sql, sessionID),
           leaf: yield* selectLeaf(sql, sessionID),
-          rows: yield* withParts(sql, sessionID, found.slice(0, limit))
+          rows: yield* withParts(sql, sessionID, found.slice(0, limit), HistoryPath.linear)
         }
       })
     )

@@ -37,6 +37,7 @@ export const storyTypes = [
   "session.next.request.framed",
   "session.next.context.updated",
   "session.next.context.pruned",
+  "session.next.context.edited",
   "session.next.instructions.discovered",
   "session.next.budget.set",
   "session.next.renamed",
@@ -156,6 +157,13 @@ export class Story {
         const { through } = event.data
         const text =
           through < 0 ? "All tool results are shown again." : `Tool results up to event ${through} are not shown.`
+        epochs.change({ ...at, kind: "pruned", text })
+        return
+      }
+      case "session.next.context.edited": {
+        const { callID, content, messageID } = event.data
+        const target = callID === undefined ? `Message ${messageID}` : `The result of call ${callID} in ${messageID}`
+        const text = `${target} is ${content === undefined ? "not shown" : "shown with another content"}.`
         epochs.change({ ...at, kind: "pruned", text })
         return
       }
