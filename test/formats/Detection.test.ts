@@ -49,13 +49,37 @@ describe("Detection", () => {
   it("FM-167: a log of none of them is refused with the types of its records", () => {
     for (const [records, found] of [
       [[], "it has no records"],
-      [[{ type: "thread.started" }, { type: "turn.started" }], "thread.started, turn.started"],
-      [[{ type: "system", subtype: "init", session_id: uuid(1) }], "system"],
+      [[{ type: "thread" }, { type: "turn" }], "thread, turn"],
       [[{ name: "package", version: "1.0.0" }], "none"]
     ] as const) {
       const refused = Either.getOrThrow(Either.flip(Detection.detect(records)))
       assert.include(refused.message, found)
     }
+  })
+
+  it("FM-444: the event stream of a tool is named, with the log that the tool keeps", () => {
+    const header = { type: "session", version: 3, id: "0198c0de", timestamp: "2026-01-01T00:00:00Z", cwd: "/work" }
+    const start = { type: "message_start", message: { role: "user", content: "go", timestamp: 1 } }
+    for (const [records, log] of [
+      [[header, { type: "agent_start" }, start], "~/.pi/agent/sessions/*/*_0198c0de.jsonl"],
+      [[{ type: "agent_start" }, start], "~/.pi/agent/sessions/*/*_*.jsonl"],
+      [[{ type: "system", subtype: "init", session_id: uuid(1) }], `~/.claude/projects/*/${uuid(1)}.jsonl`],
+      [
+        [{ type: "assistant", message: {}, session_id: uuid(2), uuid: uuid(3) }],
+        `~/.claude/projects/*/${uuid(2)}.jsonl`
+      ],
+      [[{ type: "thread.started", thread_id: "t1" }, { type: "turn.started" }], "/rollout-*-t1.jsonl"]
+    ] as const) {
+      const refused = Either.getOrThrow(Either.flip(Detection.detect(records)))
+      assert.strictEqual(refused._tag, "EventStream")
+      assert.include(refused.message, log)
+    }
+  })
+
+  it("FM-444: a log is a log, also with an event in it", () => {
+    const header = { type: "session", version: 3, id: uuid(1), timestamp: "2026-01-01T00:00:00Z", cwd: "/work" }
+    assert.deepStrictEqual(Detection.detect([header, { type: "agent_start" }, entry]), Either.right("pi"))
+    assert.deepStrictEqual(Detection.detect([header]), Either.right("pi"))
   })
 
   it.scoped("FM-167: a file is read for its dialect, a folder with session.jsonl is a thread, others are refused", () =>

@@ -73,6 +73,16 @@ const message = fc.oneof(
     { requiredKeys: ["role", "command", "output"] }
   ),
   fc.record({ role: fc.constantFrom("custom", "hookMessage", "developer"), content }),
+  fc.record(
+    {
+      role: fc.constant("system"),
+      content,
+      sections: fc.dictionary(text, fc.oneof(text, fc.constant(null))),
+      toolsAdded: fc.array(fc.record({ name: callID, parameters: any }), { maxLength: 2 }),
+      toolsRemoved: fc.array(fc.record({ name: callID }), { maxLength: 2 })
+    },
+    { requiredKeys: ["role", "content"] }
+  ),
   any
 )
 
@@ -92,6 +102,17 @@ const body = (ids: fc.Arbitrary<string>) =>
           { requiredKeys: ["type", "summary"] }
         ),
         fc.record({ type: fc.constant("branch_summary"), fromId: ids, summary: text }),
+        fc.record(
+          { type: fc.constantFrom("compaction", "branch_summary"), summary: text, usage, systemMessage: any },
+          { requiredKeys: ["type", "summary", "usage"] }
+        ),
+        fc.record({ type: fc.constantFrom("usage", "model_usage"), kind: text, provider: text, model: text, usage }),
+        fc.record({
+          type: fc.constant("context_edit"),
+          targetId: ids,
+          replacement: fc.oneof(fc.constant(null), fc.record({ content }), content, any)
+        }),
+        fc.record({ type: fc.constant("reset_boundary") }),
         fc.record({ type: fc.constant("custom_message"), customType: text, content, display: fc.boolean() }),
         fc.record({ type: fc.constant("label"), targetId: ids, label: text }, { requiredKeys: ["type", "targetId"] }),
         fc.record({ type: fc.constant("session_info"), name: text }),

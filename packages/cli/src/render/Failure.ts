@@ -105,6 +105,7 @@ const codes = new Map<string, number>([
   ["FileProblem", exitCode.failed],
   ["RedactionFailed", exitCode.failed],
   ["NotASession", exitCode.failed],
+  ["EventStream", exitCode.failed],
   ["NoHead", exitCode.failed],
   ["UnknownDialect", exitCode.failed],
   ["SessionVersionTooNew", exitCode.failed],

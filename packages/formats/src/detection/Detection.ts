@@ -1,4 +1,6 @@
-/** Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167 in specs/formats.md. */
+/**
+ * Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167, FM-444 in specs/formats.md.
+ */
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -9,6 +11,7 @@ import { isHeader, isTitleSlot } from "../entry/Header.ts"
 import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
+import { type EventStream, streamOf } from "../reading/EventStream.ts"
 
 /** No tool that this release knows wrote the log. */
 export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(
@@ -46,7 +49,9 @@ const isClaude = (record: JsonRecord): boolean =>
     (has(record, "sessionId") && !has(record, "id")))
 
 /** The dialect of a log that begins with these records. The first record that is of a dialect decides. */
-export const detect = (records: ReadonlyArray<JsonRecord>): Either.Either<Dialect, UnknownDialect> => {
+export const detect = (records: ReadonlyArray<JsonRecord>): Either.Either<Dialect, UnknownDialect | EventStream> => {
+  const stream = streamOf(records)
+  if (stream !== undefined) return Either.left(stream)
   for (const record of records) {
     if (isThread(record)) return Either.right("thread")
     if (isCodex(record)) return Either.right("codex")

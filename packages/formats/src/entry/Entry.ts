@@ -56,9 +56,9 @@ const BranchSummary = Schema.Struct({
   ...origin
 })
 
-/** What a model spent beside the conversation; `kind` is any name (pi). */
+/** What a model spent beside the conversation; `kind` is any name. pi writes `usage`, omp `model_usage`. */
 const Usage = Schema.Struct({
-  type: Schema.Literal("usage"),
+  type: Schema.Literal("usage", "model_usage"),
   kind: text,
   provider: text,
   model: text,
@@ -72,6 +72,9 @@ const ContextEdit = Schema.Struct({
   targetId: Schema.NonEmptyString,
   replacement: Schema.NullOr(Schema.Union(BlockContent, Schema.Struct({ content: BlockContent })))
 })
+
+/** The person cleared the context: the model is not shown what precedes it on its branch (omp). */
+const ResetBoundary = Schema.Struct({ type: Schema.Literal("reset_boundary") })
 
 const Custom = Schema.Struct({ type: Schema.Literal("custom"), customType: Schema.String, data: details })
 
@@ -128,6 +131,7 @@ export const Body = Schema.Union(
   BranchSummary,
   Usage,
   ContextEdit,
+  ResetBoundary,
   Custom,
   CustomMessage,
   Label,
@@ -152,7 +156,9 @@ const knownTypes: ReadonlySet<unknown> = new Set<Body["type"]>([
   "compaction",
   "branch_summary",
   "usage",
+  "model_usage",
   "context_edit",
+  "reset_boundary",
   "custom",
   "custom_message",
   "label",

@@ -215,6 +215,7 @@ export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) =
         ? { _tag: "Usage", ...base, spent: spentOf(body.usage) }
         : { _tag: "Opaque", ...base }
     case "usage":
+    case "model_usage":
       return { _tag: "Usage", ...base, spent: spentOf(body.usage) }
     case "context_edit":
       return edit(base, body, keyOf(body.targetId))
@@ -235,6 +236,9 @@ export const itemOf = (base: Base, body: Body | undefined, keyOf: (id: string) =
       if (target === null) return { _tag: "Opaque", ...base }
       return { _tag: "Label", ...base, target, label: label === "" ? null : label }
     }
+    // What follows it begins anew.
+    case "reset_boundary":
+      return { _tag: "Opaque", ...base, parent: null }
     case "custom":
     case "thinking_level_change":
     case "ttsr_injection":

@@ -15,6 +15,7 @@ import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryError
 import { itemOf } from "./EntryItem.ts"
 import { besideLog, type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
 import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
+import { streamOf } from "../reading/EventStream.ts"
 import * as Migration from "./Migration.ts"
 
 export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
@@ -196,13 +197,19 @@ export const make = () => {
     else next?.(read, emit)
   }
 
-  const begin = (log: Opening) => {
+  const begin = (log: Opening): EntryError | undefined => {
+    const stream = streamOf([
+      log.header,
+      ...log.ahead.flatMap((read) => (read._tag === "LogRecord" ? [read.value] : []))
+    ])
+    if (stream !== undefined) return stream
     const migration = Migration.make(log.header, log.slot)
     const head = headOf(log, migration.header)
     emit(head)
     next = makeItems(migration, head.createdAt)
     for (const read of log.ahead) item(read)
     opening = undefined
+    return undefined
   }
 
   const take = (read: Read): EntryError | undefined => {
@@ -210,7 +217,7 @@ export const make = () => {
     else if (opening !== undefined) {
       opening.ahead.push(read)
       opening.length += read._tag === "LogRecord" ? read.text.length : 0
-      if (opening.ahead.length >= lookahead || opening.length >= lookaheadLength) begin(opening)
+      if (opening.ahead.length >= lookahead || opening.length >= lookaheadLength) return begin(opening)
     } else if (read._tag === "Problem") emit(read)
     else return open(read)
     return undefined
@@ -231,7 +238,8 @@ export const make = () => {
       return Either.right(taken())
     },
     end: (): Either.Either<ReadonlyArray<Conversation.Piece>, EntryError> => {
-      if (opening !== undefined) begin(opening)
+      const error = opening === undefined ? undefined : begin(opening)
+      if (error !== undefined) return Either.left(error)
       return next === undefined ? Either.left(new NotASession({})) : Either.right(taken())
     }
   }

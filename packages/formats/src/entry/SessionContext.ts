@@ -129,6 +129,8 @@ const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
           ]
     case "compaction":
     case "usage":
+    case "model_usage":
+    case "reset_boundary":
     case "context_edit":
     case "custom":
     case "label":
@@ -193,6 +195,10 @@ const keptBy = (body: BodyOf<"compaction">, before: ReadonlyArray<Entry>): Reado
   return first < 0 ? [] : before.slice(first).filter((entry) => !isSystem(entry))
 }
 
+/** The path from the last reset of the context on. */
+const sinceReset = (path: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
+  path.slice(path.findLastIndex(({ body }) => body?.type === "reset_boundary") + 1)
+
 const messagesAlong = (path: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> => {
   const at = path.findLastIndex(({ body }) => body?.type === "compaction")
   const compaction = path[at]
@@ -220,7 +226,7 @@ const leafOf = (tree: EntryTree.EntryTree, leafID: string | undefined): Entry | 
 export const at = (tree: EntryTree.EntryTree, leafID?: string | null, options: Options = {}): SessionContext => {
   const leaf = leafID === null ? undefined : leafOf(tree, leafID)
   const path = leaf === undefined ? [] : tree.path(leaf)
-  return { messages: messagesAlong(path), ...settingsOf(path, options.compat ?? false) }
+  return { messages: messagesAlong(sinceReset(path)), ...settingsOf(path, options.compat ?? false) }
 }
 
 /** The context of a list of entries: seed 002's `buildSessionContext`. */
