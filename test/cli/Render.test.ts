@@ -95,6 +95,8 @@ describe("renderers", () => {
       ["compaction.failed", { messageID: "msg_a", error: { message: "too long" } }, /msg_a too long$/],
       ["context.pruned", { through: 4 }, /results up to 4 are not shown$/],
       ["context.pruned", { through: -1 }, /all results are shown$/],
+      ["context.edited", { messageID: "msg_b" }, / msg_b is not shown$/],
+      ["context.edited", { messageID: "msg_b", callID: "c", content: [] }, / msg_b c is shown with another content$/],
       ["question.answered", { callID: "c", answers: ["one", "two"] }, / c one \| two$/],
       ["step.ended", { finish: "stop", tokens: { input: 3, output: 4 } }, / stop 3 in, 4 out$/],
       ["step.failed", { error: { message: "interrupted" } }, / interrupted$/],

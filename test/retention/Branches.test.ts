@@ -29,6 +29,17 @@ const moveTo = Effect.fnUntraced(function* (id: SessionID, messageID: MessageID)
   yield* (yield* EventLog).append(id, [draft("session.next.leaf.moved", { messageID, path: place.through })])
 })
 
+/** Removes a message from the context, or replaces it. */
+const edit = (id: SessionID, messageID: MessageID, turn: number) =>
+  Effect.flatMap(EventLog, (log) =>
+    log.append(id, [
+      draft("session.next.context.edited", {
+        messageID,
+        ...(turn % 2 === 0 ? {} : { content: [{ type: "text", text: `edited in ${turn}` }] })
+      })
+    ])
+  )
+
 /** What the store shows where the leaf is, and then behind each message in turn. */
 const everywhere = Effect.fnUntraced(function* (id: SessionID) {
   const store = yield* SessionStore
@@ -41,7 +52,7 @@ const everywhere = Effect.fnUntraced(function* (id: SessionID) {
 })
 
 it.effect.prop(
-  "RT-6, HP-20: behind a pruned floor every branch shows what it showed, and can be continued",
+  "RT-6, HP-20, CP-444: behind a pruned floor every branch shows what it showed, edits included, and can be continued",
   [fc.array(fc.option(share), { minLength: 2, maxLength: 6 }), share],
   ([moves, part]) =>
     Effect.gen(function* () {
@@ -53,6 +64,8 @@ it.effect.prop(
         for (const [index, move] of moves.entries()) {
           yield* fill(id, appends.slice(index, index + 1))
           const messages = yield* messagesOf(id)
+          const edited = messages[Math.floor(part * (messages.length - 1))]
+          if (edited !== undefined) yield* edit(id, edited, index)
           const target = move === null ? undefined : messages[Math.floor(move * (messages.length - 1))]
           if (target !== undefined) yield* moveTo(id, target)
         }

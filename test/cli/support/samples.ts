@@ -81,6 +81,10 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   ],
   "session.next.compaction.failed": [{ messageID: "msg_c", error }],
   "session.next.context.pruned": [{ through: 4 }, { through: -1 }],
+  "session.next.context.edited": [
+    { messageID: "msg_b" },
+    { messageID: "msg_b", callID: "call_1", content: [{ type: "text", text: "other words" }] }
+  ],
   "session.next.leaf.moved": [{ messageID: "msg_b", path: [[0, 4]] }, { path: [] }],
   "session.next.branch.summarized": [{ messageID: "msg_s", text: "## Goal\nTo count" }],
   "session.next.labeled": [{ messageID: "msg_b", label: "good" }, { messageID: "msg_b" }],

@@ -11,7 +11,7 @@ import { isHeader, isTitleSlot } from "../entry/Header.ts"
 import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { type EventStream, streamOf } from "../reading/EventStream.ts"
+import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 
 /** No tool that this release knows wrote the log. */
 export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(

@@ -1,7 +1,7 @@
 /** The errors of reading an entry log. The file stays as it is. Spec: FM-10, FM-11 in specs/formats.md. */
 import { Schema } from "effect"
 import { Place } from "../conversation/Conversation.ts"
-import { EventStream } from "../reading/EventStream.ts"
+import { EventStream } from "../conversation/EventStream.ts"
 
 /** The first record is not the header of a session (LO-3). */
 export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {

@@ -15,7 +15,7 @@ import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryError
 import { itemOf } from "./EntryItem.ts"
 import { besideLog, type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
 import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
-import { streamOf } from "../reading/EventStream.ts"
+import { streamOf } from "../conversation/EventStream.ts"
 import * as Migration from "./Migration.ts"
 
 export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
