@@ -251,6 +251,35 @@ it.effect("IM-42, IM-440: an edit that a log got after its import holds, and the
   }).pipe(Effect.provide(runtime()))
 )
 
+it.effect("IM-441: edits are exported in every dialect, and hold again after an import", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const entries = [
+      ...conversation,
+      edit("e1", "u1", null),
+      edit("e2", "r1", "the new result"),
+      edit("e3", "a1", { content: [...text("the new answer"), call("call_1", { path: "new.txt" })] }),
+      { type: "label", id: "l1", targetId: "a1", label: "here" }
+    ]
+    const { sessionID } = yield* importText(linesOf(piLog(entries)))
+    // A fork has no source: its log is written from its events alone.
+    const { session } = yield* sessions.fork({ sessionID })
+    const before = JSON.stringify(yield* sessions.context(sessionID))
+    for (const dialect of ["pi", "xcsh"] as const) {
+      const { report, text } = yield* exported(session.id, dialect)
+      assert.deepStrictEqual(report?.dropped, { "session.next.forked": 1 })
+      const again = yield* importText(text, { asNew: true })
+      assert.deepStrictEqual(again.problems, {})
+      const shown = JSON.stringify(yield* sessions.context(again.sessionID))
+      for (const words of ["the secret prompt", "the secret result", "the secret answer", "secret.txt"]) {
+        assert.notInclude(before, words)
+        assert.notInclude(shown, words)
+      }
+      for (const words of ["the new result", "the new answer", "new.txt"]) assert.include(shown, words)
+    }
+  }).pipe(Effect.provide(runtime()))
+)
+
 it.effect("FM-443, IM-440: an edit without a target is reported and changes nothing", () =>
   Effect.gen(function* () {
     const { report, request } = yield* continued([

@@ -14,7 +14,7 @@ const typesOfXcsh = new Set<unknown>([
   "session_init",
   "ttsr_injection"
 ])
-const typesOfPi = new Set<unknown>(["session_info", "active_tools_change", "usage", "context_edit"])
+const typesOfPi = new Set<unknown>(["session_info", "active_tools_change"])
 const headerFieldsOfOmp = ["additionalDirectories", "previousSessionFiles", "providerPromptCacheKey"]
 const headerFieldsOfPi = ["provider", "modelId", "thinkingLevel", "branchedFrom"]
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

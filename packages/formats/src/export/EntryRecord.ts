@@ -25,6 +25,8 @@ export interface RecordPlace {
   readonly toolOf: (messageID: string, callID: string) => string | undefined
   /** The record that shows a message, or begins with an event. */
   readonly keyOf: (target: string | number) => string | undefined
+  /** The record with the result of a call. */
+  readonly resultOf: (messageID: string, callID: string) => string | undefined
 }
 
 type Of<Type extends Draft["type"]> = Extract<Draft, { readonly type: Type }>
@@ -191,15 +193,23 @@ const label = (
   ...(label === undefined ? {} : { label })
 })
 
-/** Only pi knows edits; other tools would show the message again. */
-const edit = (place: RecordPlace, { data }: Of<"session.next.context.edited">): JsonObject =>
-  place.dialect === "pi"
-    ? {
-        ...base("context_edit", place),
-        targetId: place.keyOf(data.messageID) ?? data.messageID,
-        replacement: data.content === undefined ? null : { content: data.content.map(block) }
-      }
-    : base("custom", place)
+/** Tools that do not know edits keep the record, so that Daybook finds it again. */
+const edit = (place: RecordPlace, { data }: Of<"session.next.context.edited">): JsonObject => {
+  const { callID, calls = [], content, messageID } = data
+  const target = callID === undefined ? place.keyOf(messageID) : place.resultOf(messageID, callID)
+  const kept = calls.map(({ callID, input }): JsonObject => ({
+    type: "toolCall",
+    id: callID,
+    name: place.toolOf(messageID, callID) ?? "unknown",
+    // A payload is JSON.
+    arguments: input as Json
+  }))
+  return {
+    ...base("context_edit", place),
+    targetId: target ?? messageID,
+    replacement: content === undefined ? null : { content: [...content.map(block), ...kept] }
+  }
+}
 
 type Maker<Type extends Draft["type"]> = (
   place: RecordPlace,

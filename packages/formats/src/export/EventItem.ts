@@ -125,6 +125,8 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
       return { _tag: "ModelChange", ...base, provider: event.data.model.providerID, model: event.data.model.id }
     case "session.next.renamed":
       return { _tag: "Title", ...base, title: event.data.title }
+    case "session.next.context.edited":
+      return { _tag: "Edit", ...base, target: place.keyOf(event.data.messageID) ?? event.data.messageID }
     case "session.created":
     case "session.next.addressed":
     case "session.next.agent.switched":
@@ -152,7 +154,6 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
     case "session.next.compaction.started":
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
-    case "session.next.context.edited":
     case "session.next.leaf.moved":
     case "session.next.labeled":
     case "session.next.forked":

@@ -167,6 +167,7 @@ export class Grouping {
       case "session.next.agent.switched":
       case "session.next.renamed":
       case "session.next.labeled":
+      case "session.next.context.edited":
       case "session.next.leaf.moved":
       case "session.next.prompted":
         return [groupOf(event)]
@@ -187,7 +188,6 @@ export class Grouping {
       case "session.next.instructions.discovered":
       case "session.next.retried":
       case "session.next.context.pruned":
-      case "session.next.context.edited":
       case "session.next.forked":
       case "session.next.files.changed":
       case "session.next.files.restored":

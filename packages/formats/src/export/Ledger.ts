@@ -8,7 +8,11 @@ import type { EntryDialect, RecordPlace } from "./EntryRecord.ts"
 const callName = (messageID: string, callID: string): string => `${messageID} ${callID}`
 
 /** Types that name a message of an earlier record. */
-const refers: ReadonlySet<string> = new Set(["session.next.labeled", "session.next.leaf.moved"])
+const refers: ReadonlySet<string> = new Set([
+  "session.next.labeled",
+  "session.next.leaf.moved",
+  "session.next.context.edited"
+])
 
 /** The ledger of one log. */
 export class Ledger {
@@ -22,6 +26,8 @@ export class Ledger {
   /** The last result of each answer with results. */
   private readonly results = new Map<string, string>()
   private readonly tools = new Map<string, string>()
+  /** The result of each call. */
+  private readonly settled = new Map<string, string>()
 
   private readonly dialect: EntryDialect
 
@@ -38,7 +44,8 @@ export class Ledger {
       parent,
       time,
       toolOf: (messageID, callID) => tools.get(callName(messageID, callID)),
-      keyOf: (target) => this.keyOf(target)
+      keyOf: (target) => this.keyOf(target),
+      resultOf: (messageID, callID) => this.settled.get(callName(messageID, callID))
     }
   }
 
@@ -73,6 +80,7 @@ export class Ledger {
       else if (type === "session.next.tool.success" || type === "session.next.tool.failed") {
         this.tools.delete(callName(data.assistantMessageID, data.callID))
         this.results.set(data.assistantMessageID, key)
+        this.settled.set(callName(data.assistantMessageID, data.callID), key)
       } else if (type === "session.next.step.started") this.messages.set(data.assistantMessageID, key)
       else if ("messageID" in data && data.messageID !== undefined && !refers.has(type))
         this.messages.set(data.messageID, key)
