@@ -166,6 +166,14 @@ describe("renderers", () => {
     )
   })
 
+  it("CL-440: a transcript says what the model is shown in place of a message or a result", () => {
+    const edits = [{}, { callID: "c1", content: [{ type: "text", text: "other\nwords" }] }]
+    const text = messageText({ ...assistant("See", "a result"), edits } as never, true)
+    assert.include(text, "a result")
+    assert.include(text, "\n~ the model is not shown this message\n")
+    assert.include(text, "\n~ in place of the result of c1 the model is shown: other words\n")
+  })
+
   it("CL-16: a transcript cuts long results and says how much is left", () => {
     const text = messageText(assistant("See", "line\n".repeat(40)), false)
     assert.strictEqual(text.split("  | line").length - 1, 12)

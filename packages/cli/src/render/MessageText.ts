@@ -45,7 +45,7 @@ const resultLines = 12
 export const messageText = (message: Message, terminal: boolean): string => {
   const safe = (text: string) => (terminal ? visible(text) : text)
   const block = (title: string, body: string) => {
-    const text = safe(body).trimEnd()
+    const text = safe([body.trimEnd(), ...edits(message)].filter((part) => part !== "").join("\n\n"))
     return `## ${title}  ${dateTime(message.createdAt)}\n${text === "" ? "" : `\n${text}\n`}\n`
   }
   switch (message.type) {
@@ -76,6 +76,15 @@ export const messageText = (message: Message, terminal: boolean): string => {
       return block(`summary (${message.reason})`, [message.summary.trimEnd(), ...files(message)].join("\n"))
   }
 }
+
+/** What the model is shown in place of the message, or of its results (CP-441). */
+const edits = (message: Message): ReadonlyArray<string> =>
+  (message.edits ?? []).map(({ callID, content }) => {
+    const target = callID === undefined ? "this message" : `the result of ${oneLine(callID)}`
+    if (content === undefined) return `~ the model is not shown ${target}`
+    const texts = content.map((part) => (part.type === "text" ? part.text : `[${part.name ?? part.mime}]`))
+    return `~ in place of ${target} the model is shown: ${oneLine(texts.join(" "), 400)}`
+  })
 
 /** How many files the summarised part read and changed. */
 const files = ({
