@@ -6,12 +6,12 @@ import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import { isDocument } from "../codex/CodexDocument.ts"
 import type { Dialect } from "../conversation/Dialect.ts"
+import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 import { dialectOf as entryDialectOf } from "../entry/EntryDialect.ts"
 import { isHeader, isTitleSlot } from "../entry/Header.ts"
 import { decompressed } from "../lines/Compressed.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 
 /** No tool that this release knows wrote the log. */
 export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(

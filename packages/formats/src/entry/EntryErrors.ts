@@ -1,7 +1,6 @@
 /** The errors of reading an entry log. The file stays as it is. Spec: FM-10, FM-11 in specs/formats.md. */
 import { Schema } from "effect"
 import { Place } from "../conversation/Conversation.ts"
-import { EventStream } from "../conversation/EventStream.ts"
 
 /** The first record is not the header of a session (LO-3). */
 export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {
@@ -32,5 +31,5 @@ export class LogChanged extends Schema.TaggedError<LogChanged>("@daybook/formats
   }
 }
 
-export const EntryError = Schema.Union(NotASession, SessionVersionTooNew, EventStream)
+export const EntryError = Schema.Union(NotASession, SessionVersionTooNew)
 export type EntryError = typeof EntryError.Type

@@ -7,6 +7,7 @@ import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import type * as Conversation from "../conversation/Conversation.ts"
+import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import { bodyOf, type BodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
@@ -15,13 +16,15 @@ import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryError
 import { itemOf } from "./EntryItem.ts"
 import { besideLog, type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
 import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
-import { streamOf } from "../conversation/EventStream.ts"
 import * as Migration from "./Migration.ts"
 
 export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
   /** Finds the pictures that the log keeps as blobs. Default for bytes: they are missing. */
   readonly pictures?: Lookup<E, R>
 }
+
+/** Why a log cannot be read. */
+export type ReadingError = EntryError | EventStream
 
 type Read = JsonLines.LogRecord | Conversation.Problem
 
@@ -197,7 +200,7 @@ export const make = () => {
     else next?.(read, emit)
   }
 
-  const begin = (log: Opening): EntryError | undefined => {
+  const begin = (log: Opening): EventStream | undefined => {
     const stream = streamOf([
       log.header,
       ...log.ahead.flatMap((read) => (read._tag === "LogRecord" ? [read.value] : []))
@@ -212,7 +215,7 @@ export const make = () => {
     return undefined
   }
 
-  const take = (read: Read): EntryError | undefined => {
+  const take = (read: Read): ReadingError | undefined => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
@@ -230,14 +233,14 @@ export const make = () => {
   }
 
   return {
-    push: (reads: Iterable<Read>): Either.Either<ReadonlyArray<Conversation.Piece>, EntryError> => {
+    push: (reads: Iterable<Read>): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
       for (const read of reads) {
         const error = take(read)
         if (error !== undefined) return Either.left(error)
       }
       return Either.right(taken())
     },
-    end: (): Either.Either<ReadonlyArray<Conversation.Piece>, EntryError> => {
+    end: (): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
       const error = opening === undefined ? undefined : begin(opening)
       if (error !== undefined) return Either.left(error)
       return next === undefined ? Either.left(new NotASession({})) : Either.right(taken())
@@ -250,7 +253,7 @@ const noPictures: Lookup<never, never> = () => Effect.succeedNone
 /** The conversation of a log's bytes. Fails before the head if the bytes are not an entry log that this release reads. */
 export const fromBytes =
   <E2 = never, R2 = never>(options: Options<E2, R2> = {}) =>
-  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Conversation.Piece, E | E2 | EntryError, R | R2> =>
+  <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Conversation.Piece, E | E2 | ReadingError, R | R2> =>
     Stream.suspend(() => {
       const reader = make()
       const { pictures, ...rest } = options
@@ -270,5 +273,5 @@ export const fromBytes =
 export const fromPath = <E = never, R = never>(
   path: string,
   { pictures, ...options }: Options<E, R> = {}
-): Stream.Stream<Conversation.Piece, E | EntryError | LogFile.LogUnreadable, R | FileSystem> =>
+): Stream.Stream<Conversation.Piece, E | ReadingError | LogFile.LogUnreadable, R | FileSystem> =>
   fromBytes<E, R | FileSystem>({ ...options, pictures: pictures ?? besideLog(path) })(LogFile.bytes(path))

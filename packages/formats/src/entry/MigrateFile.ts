@@ -11,7 +11,7 @@ import * as LogFile from "../lines/LogFile.ts"
 import { SessionStorage } from "../storage/SessionStorage.ts"
 import * as Temporaries from "../storage/Temporaries.ts"
 import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
-import { type EntryError, LogChanged, NotASession } from "./EntryErrors.ts"
+import { LogChanged, NotASession } from "./EntryErrors.ts"
 import * as EntryReader from "./EntryReader.ts"
 import { lineOf } from "./EntryWriter.ts"
 import { currentVersion, isHeader } from "./Header.ts"
@@ -96,7 +96,7 @@ const replace = Effect.fnUntraced(function* (temporary: string, path: string) {
   )
 })
 
-export type MigrateError = EntryError | LogChanged | LogFile.LogUnreadable | SessionLocked | StorageFailed
+export type MigrateError = EntryReader.ReadingError | LogChanged | LogFile.LogUnreadable | SessionLocked | StorageFailed
 
 /**
  * Migrates the file to version 3, unless it has that version. Fails without a change if another writer has its lock, or

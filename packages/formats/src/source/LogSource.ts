@@ -7,7 +7,6 @@ import * as CodexReader from "../codex/CodexReader.ts"
 import type { Piece } from "../conversation/Conversation.ts"
 import type { Dialect } from "../conversation/Dialect.ts"
 import { dialectOf, type UnknownDialect } from "../detection/Detection.ts"
-import type { EntryError } from "../entry/EntryErrors.ts"
 import * as EntryReader from "../entry/EntryReader.ts"
 import type { LogUnreadable } from "../lines/LogFile.ts"
 import type { Ends } from "../reading/Outlet.ts"
@@ -17,7 +16,7 @@ import * as ThreadReader from "../thread/ThreadReader.ts"
 export type Choice = Dialect | "auto"
 
 /** The conversation of a file. */
-export type Source = Stream.Stream<Piece, EntryError | UnknownDialect | LogUnreadable, FileSystem>
+export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDialect | LogUnreadable, FileSystem>
 
 const entries = (path: string): Source => EntryReader.fromPath(path)
 
