@@ -71,6 +71,25 @@ it.effect("FM-440, FM-441, FM-442: each kind of entry of pi 1.x is read without 
   })
 )
 
+it.effect("FM-447: a message that lacks its content is read with an empty one", () =>
+  Effect.gen(function* () {
+    const roles = [{ role: "system" }, { role: "user", content: null }, { role: "assistant" }]
+    const log = piLog(
+      roles.map((message, n) => ({ type: "message", id: `e${n}`, message: { ...message, timestamp: n } }))
+    )
+    const pieces = Chunk.toReadonlyArray(yield* Stream.runCollect(piecesOf(linesOf(log))))
+    assert.deepStrictEqual(
+      pieces.map((piece) => piece._tag),
+      ["Head", "Opaque", "User", "Answer"]
+    )
+    const { messages } = SessionContext.build(log.slice(1).map(entryOf))
+    assert.deepStrictEqual(
+      messages.map((message) => ("content" in message ? message.content : undefined)),
+      ["", [], []]
+    )
+  })
+)
+
 it.effect("IM-30: a log of pi 1.x, imported and exported as pi, has the same lines", () =>
   Effect.gen(function* () {
     const source = linesOf(allKinds("/tmp"))

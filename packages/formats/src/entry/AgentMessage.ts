@@ -61,7 +61,10 @@ const flag = optionalOrNull(Schema.Boolean)
 /** Milliseconds since the epoch. */
 const timestamp = optionalOrNull(Schema.Union(Schema.Finite, Schema.String))
 
-const spoken = { content: BlockContent, attribution: text, timestamp }
+/** Old versions and other writers leave an empty content out, as pi allows. */
+const content = optionalOrNull(BlockContent)
+
+const spoken = { content, attribution: text, timestamp }
 
 /** The definition of a tool. */
 const Tool = Schema.Struct({ name: Schema.NonEmptyString, description: text, parameters: Schema.optional(JsonValue) })
@@ -72,7 +75,7 @@ const Tool = Schema.Struct({ name: Schema.NonEmptyString, description: text, par
  */
 export const System = Schema.Struct({
   role: Schema.Literal("system"),
-  content: Schema.optional(Schema.NullOr(BlockContent)),
+  content: optionalOrNull(BlockContent),
   sections: optionalOrNull(Schema.Record({ key: Schema.String, value: Schema.NullOr(Schema.String) })),
   toolsAdded: optionalOrNull(Schema.Array(Tool)),
   toolsRemoved: optionalOrNull(Schema.Array(Schema.Struct({ name: Schema.NonEmptyString }))),
@@ -84,7 +87,7 @@ const Developer = Schema.Struct({ role: Schema.Literal("developer"), ...spoken }
 
 const Assistant = Schema.Struct({
   role: Schema.Literal("assistant"),
-  content: BlockContent,
+  content,
   provider: text,
   model: text,
   usage: optionalOrNull(AgentUsage),
@@ -97,7 +100,7 @@ const ToolResult = Schema.Struct({
   role: Schema.Literal("toolResult"),
   toolCallId: Schema.NonEmptyString,
   toolName: text,
-  content: BlockContent,
+  content,
   details: Schema.optional(JsonValue),
   /** What models that the tool asked spent. */
   usage: optionalOrNull(AgentUsage),

@@ -10,7 +10,7 @@ export type Base = Pick<Conversation.Item, "key" | "parent" | "time" | "place" |
 
 type Media = typeof Conversation.Media.Type
 
-const contentOf = (content: BlockContent): Conversation.Content =>
+const contentOf = (content: BlockContent | null | undefined): Conversation.Content =>
   blocksOf(content).flatMap((block): Conversation.Content => {
     if (block.type === "text") return [{ type: "text", text: block.text }]
     return block.type === "image" && block.mimeType !== "" ? [mediaOf(block)] : []
@@ -22,7 +22,7 @@ const mediaOf = ({ data, mimeType }: { readonly data: string; readonly mimeType:
   data
 })
 
-const partsOf = (content: BlockContent): ReadonlyArray<Conversation.AnswerPart> =>
+const partsOf = (content: BlockContent | null | undefined): ReadonlyArray<Conversation.AnswerPart> =>
   blocksOf(content).flatMap((block): ReadonlyArray<Conversation.AnswerPart> => {
     switch (block.type) {
       case "text":

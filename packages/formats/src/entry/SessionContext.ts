@@ -98,12 +98,26 @@ const summary = (entry: Entry, body: BodyOf<"compaction">): MessageOf<"compactio
   timestamp: timeOf(entry)
 })
 
+/** A message that lacks its content has an empty one. */
+const withWords = (message: AgentMessage): AgentMessage => {
+  switch (message.role) {
+    case "system":
+      return Predicate.isNullable(message.content) ? { ...message, content: "" } : message
+    case "user":
+    case "assistant":
+    case "toolResult":
+      return Predicate.isNullable(message.content) ? { ...message, content: [] } : message
+    default:
+      return message
+  }
+}
+
 /** What an entry itself shows the model. A compaction's summary comes first, wherever it stands (CX-6). */
 const messagesOf = (entry: Entry): ReadonlyArray<AgentMessage> => {
   const { body } = entry
   switch (body?.type) {
     case "message":
-      return [body.message]
+      return [withWords(body.message)]
     case "custom_message":
       return [
         {
