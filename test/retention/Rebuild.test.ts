@@ -1,13 +1,18 @@
 /** Pruned sessions are rebuilt from the state at their floor, byte for byte. Spec: specs/retention.md. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Chunk, Effect, Layer, Stream } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
+import { layerStore } from "../../packages/log/src/Store.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog } from "../support/Database.ts"
 import { contents, readAll, session } from "../support/Logs.ts"
-import { begun, fill, pruned, share } from "../support/Pruning.ts"
+import { begun, fill, pruned, share, turns } from "../support/Pruning.ts"
 import { turnLog } from "../support/TurnLogs.ts"
 
 /** Damages every row that the events above the floor make, and loses some. */
@@ -42,6 +47,37 @@ it.effect.prop(
       }
     }).pipe(Effect.provide(memoryLog)),
   { fastCheck: { numRuns: cases(6) } }
+)
+
+it.effect("RT-15, RT-16, CP-444: edits of messages below the floor are rebuilt, sound and shown", () =>
+  Effect.gen(function* () {
+    const [log, store, id] = [yield* EventLog, yield* SessionStore, session()]
+    yield* begun(id, 4)
+    const messages = (yield* store.messages({ sessionID: id })).items.map((message) => message.id)
+    const edit = (nth: number) =>
+      Effect.forEach(messages.slice(nth, nth + 1), (messageID) =>
+        log.append(id, [
+          draft("session.next.context.edited", { messageID, content: [{ type: "text", text: `edited ${nth}` }] })
+        ])
+      )
+    yield* edit(0)
+    const { length } = yield* readAll(id)
+    for (const to of [Math.floor(length / 2), length]) {
+      const shown = JSON.stringify(yield* store.context(id, -1))
+      const { cut } = yield* pruned(id, { to })
+      const live = yield* contents
+      assert.strictEqual(JSON.stringify(yield* store.context(id, -1)), shown)
+      assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(Doctor.verify)), [])
+      yield* damage(id, cut.to)
+      yield* Rebuild.rebuild(id)
+      assert.deepStrictEqual(yield* contents, live)
+      yield* edit(1)
+      yield* fill(id, turns(1))
+    }
+    const shown = JSON.stringify(yield* store.context(id, -1))
+    for (const words of ["edited 0", "edited 1"]) assert.include(shown, words)
+    assert.deepStrictEqual(Chunk.toReadonlyArray(yield* Stream.runCollect(Doctor.verify)), [])
+  }).pipe(Effect.provide(Layer.provideMerge(layerStore, memoryLog)))
 )
 
 it.effect("RT-15: a rebuild of a pruned session keeps its rows up to the floor as they are", () =>

@@ -1,6 +1,7 @@
 /**
  * Moves the rows of parts from `session_part` into blocks and back. No later event changes a part of a message up to the
- * floor, and a read of such a message opens its block for the content anyway. Spec: ST-37, RT-7, RT-24.
+ * floor, and a read of such a message opens its block for the content anyway. Edits of the context keep their rows: they
+ * may be later than the floor that their message is below (CP-444). Spec: ST-37, RT-7, RT-24.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -22,7 +23,7 @@ export const select = (
   sql<KeptPart>`SELECT m.seq AS message, p.kind, p.key, p.seq, p.name, p.status, p.opened, p.raw, p.called,
       p.progress, p.settled, p.time_created
     FROM session_message m CROSS JOIN session_part p
-      ON p.session = m.session AND p.message_id = coalesce(m.call_id, m.id)
+      ON p.session = m.session AND p.message_id = coalesce(m.call_id, m.id) AND p.kind <> 'edit'
     WHERE m.session = ${sessionKey(sql, sessionID)} AND m.seq > ${from} AND m.seq <= ${through} ORDER BY m.seq, p.seq`
 
 /** Messages per step of deleting their parts. */
@@ -35,6 +36,7 @@ export const deleteStep = Effect.fnUntraced(function* (sql: Sql, sessionID: Sess
     WHERE session = ${session} AND seq > ${after} AND seq <= ${floor} ORDER BY seq LIMIT ${stepMessages}`
   const last = rows.length < stepMessages ? floor : (rows.at(-1)?.seq ?? floor)
   yield* sql`DELETE FROM session_part WHERE session = ${session} AND coalesce(name, '') NOT IN ${sql.in(toolsWithRows)}
+    AND kind <> 'edit'
     AND message_id IN (SELECT coalesce(call_id, id) FROM session_message
       WHERE session = ${session} AND seq > ${after} AND seq <= ${last})`
   return last
