@@ -102,6 +102,23 @@ it.scopedLive(
     })
 )
 
+it.scopedLive(
+  "CL-220, FM-444: an event stream is not imported, whatever the dialect, and the error names the log",
+  () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { lines, path } = written(here)
+      const events = [{ type: "agent_start" }, { type: "message_end", message: { role: "user", content: "go" } }]
+      writeFileSync(path, lines.split("\n", 1)[0] + events.map((event) => `\n${JSON.stringify(event)}`).join(""))
+      for (const dialect of ["auto", "pi"]) {
+        const refused = yield* here.run(["import", "--dialect", dialect, path])
+        assert.strictEqual(refused.code, 1)
+        assert.match(refused.stdout, /not imported: this is the event stream of pi --mode json, .*_0b6f6c1e-.*\.jsonl/)
+      }
+      assert.strictEqual((yield* here.run(["sessions"])).stdout, "")
+    })
+)
+
 it.scopedLive("CL-221: a path that names nothing is exit code 3, before anything is imported", () =>
   Effect.gen(function* () {
     const here = yield* place
