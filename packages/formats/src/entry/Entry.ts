@@ -4,7 +4,7 @@
  */
 import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
-import { AgentMessage, AgentUsage, BlockContent, System } from "./AgentMessage.ts"
+import { AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
 import { timeOf } from "./Header.ts"
 
 const optionalOrNull = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optional(Schema.NullOr(schema))
@@ -42,7 +42,7 @@ const Compaction = Schema.Struct({
   preserveData: details,
   retainedTail: details,
   /** The system prompt and tools at this point (pi). Then system messages before it are not shown. */
-  systemMessage: optionalOrNull(System),
+  systemMessage: details,
   usage,
   ...origin
 })

@@ -3,7 +3,7 @@
  * specs/formats.md (CX-1..CX-12).
  */
 import { Option, Predicate, Schema } from "effect"
-import { AgentMessage, type BlockContent, type MessageOf } from "./AgentMessage.ts"
+import { AgentMessage, type BlockContent, type MessageOf, System } from "./AgentMessage.ts"
 import type { BodyOf, Entry } from "./Entry.ts"
 import { isRemote, modelOf, remoteHistoryOf, replacementOf } from "./EntryItem.ts"
 import * as EntryTree from "./EntryTree.ts"
@@ -197,6 +197,8 @@ const editedBy =
     return content === null ? [] : messages.map((message) => withContent(message, content))
   }
 
+const isSystemMessage = Schema.is(System)
+
 const isSystem = ({ body }: Entry): boolean => body?.type === "message" && body.message.role === "system"
 
 const decodeTail = Schema.decodeUnknownOption(Schema.Array(AgentMessage), { onExcessProperty: "preserve" })
@@ -223,7 +225,7 @@ const messagesAlong = (path: ReadonlyArray<Entry>): ReadonlyArray<AgentMessage> 
   const after = path.slice(at + 1)
   const shown = editedBy(editsIn([...kept, ...after]))
   return [
-    ...(Predicate.isNotNullable(body.systemMessage) ? [body.systemMessage] : []),
+    ...(isSystemMessage(body.systemMessage) ? [body.systemMessage] : []),
     summary(compaction, body),
     ...Option.getOrElse(tail, () => kept.flatMap(shown)),
     ...after.flatMap(shown)

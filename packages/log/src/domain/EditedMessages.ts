@@ -42,7 +42,7 @@ const editedAnswer = (message: AssistantMessage, edits: ReadonlyArray<ContextEdi
   const own = edits.findLast(({ callID }) => callID === undefined)
   const parts = own === undefined ? message.content : editedParts(message, own)
   return {
-    ...message,
+    ...Struct.omit(message, "edits"),
     content: parts.map((part) => (part.type === "tool" ? editedResult(part, edits.findLast(isResultOf(part))) : part))
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, and per shell
- * output, and per edit of a message for the model. A shell's output is a part with its call id as message id, because the event that ends it names no message.
- * Pure.
+ * The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, per shell output, and per
+ * edit of a message for the model. A shell's output is a part with its call id as message id, because the event that ends it
+ * names no message. Pure.
  */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import type { Change } from "./Change.ts"

@@ -97,8 +97,8 @@ export type MessageRow = {
 
 /**
  * `session_part`: one row per text, reasoning or tool part of an assistant message, per shell output, and per edit of a
- * message for the model (CP-440). `opened`,
- * `raw`, `called`, `progress` and `settled` are the sequence numbers of the events that hold the content.
+ * message for the model (CP-440). `opened`, `raw`, `called`, `progress` and `settled` are the sequence numbers of the events
+ * that hold the content.
  */
 export type PartRow = {
   readonly session_id: string
