@@ -112,6 +112,34 @@ describe("commands that run commands", () => {
     ["bash other.sh a", "ask"],
     ["bash -x check.sh a", "ask"]
   ])
+
+  const shells: Written = {
+    ...careful,
+    "bash -lc *": "allow",
+    "bash -euo pipefail -c *": "allow",
+    "bash *": "allow",
+    "sh -c -- *": "allow",
+    "sudo *": "allow"
+  }
+  table("BR-600", shells, [
+    ["bash -lc 'cat x'", "allow"],
+    ["bash -lc 'cat x; ls'", "ask"],
+    ["bash -l -c 'cat x'", "ask"],
+    ["bash -ic 'cat x'", "ask"],
+    ["bash -euo pipefail -c 'cat x | grep y'", "allow"],
+    ["bash -euo pipefail -c 'cat x > y'", "ask"],
+    ['bash -lc "cat $X"', "ask"],
+    ["sh -c -- 'cat x'", "allow"],
+    ["sudo bash -lc 'cat x'", "allow"],
+    ["sudo -u y bash -lc 'cat x'", "ask"],
+    ["ssh h 'cat x'", "ask"],
+    ['bash -lc "rm $X"', "deny"],
+    ["bash -ec 'cat x; rm y'", "deny"],
+    ["bash <<E\nrm $X\nE", "deny"],
+    ["echo 'rm x' | sudo -u y sh", "deny"],
+    ["ssh h 'rm x'", "deny"],
+    ["timeout 5 ".repeat(40) + "cat x", "ask"]
+  ])
 })
 
 describe("text that the shell evaluates", () => {

@@ -4,6 +4,7 @@
  */
 import type { SimpleCommand, Word } from "./CommandLine.ts"
 import { isHarmless, readsProgram, takesWords, writesOrRuns } from "./CommandOptions.ts"
+import { harmlessVariable, isWrapper, nameOf } from "./CommandWrappers.ts"
 
 /** One reason to ask. */
 export interface Hazard {
@@ -15,25 +16,6 @@ export interface Hazard {
   /** It may run a command that is not visible in the line. */
   readonly hides: boolean
 }
-
-/** Commands that run a command in their arguments, or a script that they are given. */
-const wrappers = new Set(
-  (
-    ". alias ash bash builtin bunx busybox bwrap chroot chrt command coproc csh dash doas doit entr env eval exec fakeroot " +
-    "fish find firejail flock ionice ksh ltrace mksh nice nohup npx nsenter parallel pkexec pnpx prlimit proot runuser rush " +
-    "rzsh script setarch setpriv setsid sh source ssh stdbuf strace su sudo systemd-run taskset tcsh time timeout toybox " +
-    "trap unbuffer unshare uvx watch xargs zsh"
-  ).split(" ")
-)
-
-const shells = new Set("ash bash csh dash fish ksh mksh sh tcsh zsh".split(" "))
-
-/** Commands that execute their input. */
-const readers = new Set([...shells, "xargs", "parallel", "source", ".", "busybox", "toybox"])
-
-/** Variables that change nothing but a command's messages. */
-const harmlessVariable =
-  /^(?:LANG|LC_[A-Z]+|TZ|CI|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|DEBUG|VERBOSE|NODE_ENV|LOG_LEVEL|RUST_LOG|RUST_BACKTRACE)$/
 
 /** Variables that, set for the rest of the line, change what a name means or what programs run. */
 const powerfulVariable = new RegExp(
@@ -49,16 +31,6 @@ const changing = new Set("alias bind compgen complete enable fc hash let shopt t
 
 /** Shell options that change neither the meaning of words nor the environment of children. */
 const plainSetting = /^(?:[-+][BCETbefhmntuvx]*o?|--|errexit|noglob|nounset|pipefail|verbose|xtrace)$/
-
-export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
-
-export const nameOf = ({ words }: SimpleCommand): string => baseName(words[0]?.text ?? "")
-
-export const isWrapper = (command: SimpleCommand): boolean => wrappers.has(nameOf(command))
-
-export const isShell = (command: SimpleCommand): boolean => shells.has(nameOf(command))
-
-export const isReader = (command: SimpleCommand): boolean => readers.has(nameOf(command))
 
 const run = (what: string, name?: string): Hazard => ({ what, hides: true, ...(name === undefined ? {} : { name }) })
 const act = (what: string, name: string): Hazard => ({ what, hides: false, name })
@@ -90,6 +62,9 @@ const settings = (words: ReadonlyArray<Word>): number => {
 const binaryOperator = /^(?:==?|!=|<|>|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef|a|o))$/
 const operator = /^(?:==?|!=|<|>|-[a-zA-Z]|-[a-z]{2})$/
 
+/** A parameter that is a number, or empty. */
+const isNumber = (text: string): boolean => /^\$[#?$!]$/.test(text)
+
 /** Whether a builtin takes, or may take at run time, a variable's name, which can contain a subscript. */
 const namesVariable = (name: string, words: ReadonlyArray<Word>): boolean => {
   if (name === "wait") return words.some(({ fixed, text }) => !fixed || /^-\w*p/.test(text))
@@ -99,7 +74,7 @@ const namesVariable = (name: string, words: ReadonlyArray<Word>): boolean => {
   return operands.some(
     ({ fixed, splits, text }, index) =>
       text.startsWith("-v") ||
-      splits ||
+      (splits && !isNumber(text)) ||
       // A variable's value is an operator only before an operand, and not after another operator.
       (!fixed &&
         index + 1 < operands.length &&
@@ -129,7 +104,37 @@ const ofBuiltin = (name: string, words: ReadonlyArray<Word>): ReadonlyArray<Haza
   return namesVariable(name, words) ? [run(`${name} evaluates a variable's name`, name === "wait" ? "-p" : "-v")] : []
 }
 
-const isOption = ({ text }: Word): boolean => text.startsWith("-") && text.length > 1
+/** Commands that give names another meaning, load builtins, or evaluate their arguments. */
+const redefining = new Set("bind compgen complete compopt enable fc hash let".split(" "))
+
+/** Letters of options of a builtin whose value is the next word. */
+const valued: Readonly<Record<string, RegExp>> = {
+  mapfile: /^-\w*[Ocdnsu]$/,
+  read: /^-\w*[Ndinptu]$/,
+  readarray: /^-\w*[Ocdnsu]$/
+}
+
+/**
+ * Whether a builtin runs commands in a way that its name does not show: it evaluates a word as a variable with a subscript,
+ * as arithmetic or as a reference, or gives names another meaning.
+ */
+export const evaluatesText = ({ words: [first, ...words] }: Pick<SimpleCommand, "words">): boolean => {
+  const name = first?.text ?? ""
+  if (redefining.has(name)) return true
+  const isName = ({ text }: Word) => /^\w+(?:\+?=|$)/.test(text)
+  if (name === "printf") {
+    const [option, variable] = words
+    if (option === undefined || option.text === "-v") return variable !== undefined && !isName(variable)
+    return option.option || (option.text.startsWith("-v") && !/^-v\w+$/.test(option.text))
+  }
+  if (name === "unset") return words.some((word) => !word.text.startsWith("-") && !isName(word))
+  if (!declaring.has(name)) return namesVariable(name, words)
+  const names = words.filter((_, index) => valued[name]?.test(words[index - 1]?.text ?? "") !== true)
+  return names.some((word) =>
+    // An associative array evaluates nothing by itself.
+    /^(?:--|[-+]\w*)$/.test(word.text) ? evaluating(name).test(word.text.replaceAll("A", "")) : !isName(word)
+  )
+}
 
 const ofOptions = (name: string, words: ReadonlyArray<Word>): ReadonlyArray<Hazard> =>
   isHarmless(name)
@@ -156,77 +161,4 @@ export const hazardsOf = (command: SimpleCommand): ReadonlyArray<Hazard> => {
     ...(readsProgram(name, rest) ? [run(`${name} runs its input`)] : []),
     ...(isWrapper(command) ? [act(`${name} runs another command`, first?.text ?? name)] : [])
   ]
-}
-
-/** A word that another command appends at run time; it may be an option. */
-const added: Word = { text: "...", fixed: false, pattern: "*", splits: true, option: true }
-
-/** What a wrapper runs: commands as words, a script, or something that cannot be determined. */
-export type Inner =
-  | { readonly type: "commands"; readonly commands: ReadonlyArray<ReadonlyArray<Word>> }
-  | { readonly type: "script"; readonly text: string }
-  | { readonly type: "unknown" }
-
-const unknown: Inner = { type: "unknown" }
-const one = (words: ReadonlyArray<Word>): Inner =>
-  words[0] === undefined || isOption(words[0]) ? unknown : { type: "commands", commands: [words] }
-
-const script = (words: ReadonlyArray<Word>): Inner =>
-  words.length > 0 && words.every(({ fixed }) => fixed)
-    ? { type: "script", text: words.map(({ text }) => text).join(" ") }
-    : unknown
-
-/** The commands of `find`: from `-exec` and similar options to `;` or `+`. */
-const found = (words: ReadonlyArray<Word>): Inner => {
-  const commands: Array<ReadonlyArray<Word>> = []
-  for (let from = 0; from < words.length; from++) {
-    if (!/^-(?:exec|execdir|ok|okdir)$/.test(words[from]?.text ?? "")) continue
-    const end = words.findIndex(({ text }, index) => index > from && (text === ";" || text === "+"))
-    if (end < 0) return unknown
-    commands.push(
-      words
-        .slice(from + 1, end)
-        .map((word) => (word.text.includes("{}") && word.text !== "{}" ? { ...word, fixed: false } : word))
-    )
-    from = end
-  }
-  return { type: "commands", commands }
-}
-
-const plain = new Set(
-  "bunx busybox builtin doas exec nice nohup npx pkexec pnpx setsid sudo time toybox uvx".split(" ")
-)
-
-/** What the wrapper runs, if its arguments have the simplest form. */
-export const innerOf = (command: SimpleCommand): Inner => {
-  const name = nameOf(command)
-  const words = command.words.slice(1)
-  const [first] = words
-  if (words.some(({ splits }) => splits) && name !== "find") return unknown
-  if (plain.has(name)) return one(words)
-  if (shells.has(name) || name === "source" || name === ".") {
-    if (shells.has(name) && first?.text === "-c" && words[1] !== undefined) return script([words[1]])
-    // A script file is judged as a command by its path; a script from a descriptor is not visible.
-    return /^(?:-$|\/dev\/|\/proc\/)/.test(first?.text ?? "-") ? unknown : one(words)
-  }
-  switch (name) {
-    case "command":
-      return /^-[vV]$/.test(first?.text ?? "") ? { type: "commands", commands: [] } : one(words)
-    case "env": {
-      const from = words.findIndex(({ text }) => !/^\w+=/.test(text))
-      const set = from < 0 ? words : words.slice(0, from)
-      if (!set.every(({ text }) => harmlessVariable.test(text.split("=", 1)[0] ?? ""))) return unknown
-      return from < 0 ? { type: "commands", commands: [] } : one(words.slice(from))
-    }
-    case "eval":
-      return script(words)
-    case "find":
-      return found(words)
-    case "timeout":
-      return /^\d+(?:\.\d+)?[smhd]?$/.test(first?.text ?? "") ? one(words.slice(1)) : unknown
-    case "xargs":
-      return one([...words, ...(words.length === 0 ? [] : [added])])
-    default:
-      return unknown
-  }
 }

@@ -10,6 +10,8 @@ import { literal } from "../domain/Rule.ts"
 export interface Word {
   /** The word after quote removal; as written if it is not fixed. */
   readonly text: string
+  /** The word after quote removal, with its expansions as written. */
+  readonly unquoted: string
   /** It contains no expansion and no glob. */
   readonly fixed: boolean
   /** A pattern of the texts that the word can expand to. */
@@ -24,8 +26,10 @@ export interface Redirected {
   readonly text: string
   /** It duplicates or closes a descriptor, names `/dev/null`, or supplies text. */
   readonly harmless: boolean
-  /** The text of a here-document or here-string, if it is fixed. */
+  /** The text of a here-document or here-string, with its expansions as written. */
   readonly input: string | undefined
+  /** The input contains no expansion. */
+  readonly fixed: boolean
 }
 
 export interface Assigned {
@@ -146,6 +150,7 @@ type WordNode = Extract<SyntaxNode, { readonly type: "Word" }>
 /** A word without expansions. */
 export const fixedWord = (text: string): Word => ({
   text,
+  unquoted: text,
   fixed: true,
   pattern: literal(text),
   splits: false,
@@ -160,7 +165,8 @@ const wordOf = ({ parts, text, value }: WordNode): Word => {
   const splits = pieces.some((piece) => "splits" in piece && piece.splits)
   // The text before a brace or a glob begins each resulting word.
   const spreads = pieces.some((piece) => "splits" in piece && piece.splits && !globs.has(piece.part.type))
-  return { text, fixed, pattern, splits, option: spreads || /^[-*]/.test(pattern) }
+  const unquoted = pieces.map((piece) => ("text" in piece ? piece.text : piece.part.text)).join("")
+  return { text, unquoted, fixed, pattern, splits, option: spreads || /^[-*]/.test(pattern) }
 }
 
 const redirectedOf = (node: Redirection): Redirected => {
@@ -168,12 +174,12 @@ const redirectedOf = (node: Redirection): Redirected => {
   if (node.type === "HereDoc") {
     if (node.closing === undefined) throw new Unreadable("a here-document does not end")
     const fixed = node.delimiter?.quoted === true || (node.body.parts ?? []).every(({ type }) => type === "Literal")
-    return { text: node.operator, harmless: descriptor !== "{}", input: fixed ? node.body.text : undefined }
+    return { text: node.operator, harmless: descriptor !== "{}", input: node.body.text, fixed }
   }
   if (node.target === undefined) throw new Unreadable("a redirection has no target")
   const target = wordOf(node.target)
   if (node.type === "HereString") {
-    return { text: "<<<", harmless: descriptor !== "{}", input: target.fixed ? target.text : undefined }
+    return { text: "<<<", harmless: descriptor !== "{}", input: target.unquoted, fixed: target.fixed }
   }
   const duplicates = node.operator === ">&" || node.operator === "<&"
   // bash expands such a target a second time after it has removed the quotes.
@@ -182,7 +188,7 @@ const redirectedOf = (node: Redirection): Redirected => {
     descriptor !== "{}" &&
     target.fixed &&
     (target.text === "/dev/null" || (duplicates && /^(?:\d+-?|-)$/.test(target.text)))
-  return { text: `${descriptor}${node.operator} ${target.text}`, harmless, input: undefined }
+  return { text: `${descriptor}${node.operator} ${target.text}`, harmless, input: undefined, fixed: target.fixed }
 }
 
 const assignedOf = ({ name, text }: Assignment): Assigned => ({ name, text })
@@ -190,10 +196,14 @@ const assignedOf = ({ name, text }: Assignment): Assigned => ({ name, text })
 /** An assignment in the arguments, as in `export x=y`. */
 const argumentOf = ({ append, name, text, value }: Assignment): Word => {
   const operator = append === true ? "+=" : "="
-  if (value.type !== "Word") return { text, fixed: false, pattern: `${name}${operator}*`, splits: false, option: false }
+  const begin = `${name}${operator}`
+  if (value.type !== "Word") {
+    return { text, unquoted: text, fixed: false, pattern: `${begin}*`, splits: false, option: false }
+  }
   const word = wordOf(value)
-  const shown = word.fixed ? `${name}${operator}${word.text}` : text
-  return { ...word, text: shown, pattern: `${name}${operator}${word.pattern}`, option: false }
+  const shown = word.fixed ? `${begin}${word.text}` : text
+  const unquoted = `${begin}${word.unquoted}`
+  return { ...word, text: shown, unquoted, pattern: `${begin}${word.pattern}`, option: false }
 }
 
 /** An expression that evaluates a variable as arithmetic or as a name: the variable's text can hold a substitution. */

@@ -4,7 +4,7 @@
  */
 import { compile, meet, type Pattern, test } from "../domain/Pattern.ts"
 import { type Approval, matches, type Rule, type Verdict } from "../domain/Rule.ts"
-import { baseName, type Hazard, hazardsOf, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandHazards.ts"
+import { type Hazard, hazardsOf } from "./CommandHazards.ts"
 import {
   type CommandLine,
   type Grammar,
@@ -14,6 +14,7 @@ import {
   type Word
 } from "./CommandLine.ts"
 import { isHarmless } from "./CommandOptions.ts"
+import { baseName, executesInput, innerOf, isReader, isShell, isWrapper, nameOf } from "./CommandWrappers.ts"
 
 /** A rule for commands, compiled. */
 interface CommandRule {
@@ -56,6 +57,8 @@ const names = ({ open }: Rules, { pattern }: CommandRule, { hides, name }: Hazar
   (name === undefined ? pattern.literal === source : pattern.texts.some((text) => contains(text, name)))
 
 const plain = (words: ReadonlyArray<Word>): string => words.map(({ text }) => text).join(" ")
+
+const joined = (words: ReadonlyArray<Word>): string => words.map(({ unquoted }) => unquoted).join(" ")
 
 /**
  * Joins words, with the white space inside each replaced by a character that no rule has, so that a rule's spaces match
@@ -126,12 +129,14 @@ const said = ({ list }: Rules, text: string, which: Which): Verdict | undefined 
   )?.verdict
 
 const deepest = 4
+/** Wrappers within wrappers. */
+const deepestWrapper = 16
 const looksLikeScript = /[\s;&|$`(<>]/
 
 /** Scripts in the words and inputs of a command that runs something. */
 const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> => [
-  ...words.slice(1).flatMap(({ fixed, text }) => {
-    if (!fixed || !looksLikeScript.test(text)) return []
+  ...words.slice(1).flatMap(({ unquoted: text }) => {
+    if (!looksLikeScript.test(text)) return []
     const value = text.slice(text.indexOf("=") + 1)
     // `git` marks a shell command with `!`; `printf` turns `\\n` into line breaks.
     const attached = /^-[A-Za-z]/.test(text) ? [text.slice(2)] : []
@@ -139,7 +144,7 @@ const scriptsIn = ({ redirects, words }: SimpleCommand): ReadonlyArray<string> =
       each.replace(/^!/, "").replaceAll("\\n", "\n")
     )
   }),
-  ...(words.length > 2 && words.every(({ fixed }) => fixed) ? [plain(words.slice(1))] : []),
+  ...(words.length > 2 ? [joined(words.slice(1))] : []),
   ...redirects.flatMap(({ input }) => (input === undefined ? [] : [input]))
 ]
 
@@ -182,22 +187,32 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
   defined: false
 })
 
-type Ran = ReadonlyArray<SimpleCommand> | { readonly hazard: Hazard }
+/** What a wrapper runs, and the hazards of that beside its own. */
+interface Ran {
+  readonly commands: ReadonlyArray<SimpleCommand>
+  readonly hazards: ReadonlyArray<Hazard>
+}
 
-/** What a wrapper runs; a hazard if that cannot be determined. */
+const nothing: Ran = { commands: [], hazards: [] }
+
 const ranBy = (grammar: Grammar, wrapper: SimpleCommand, depth: number): Ran => {
-  if (!isWrapper(wrapper)) return []
-  const inner = innerOf(wrapper)
-  if (inner.type === "commands") return inner.commands.map(command)
-  const line = inner.type === "script" && depth < deepest ? readCommandLine(grammar, inner.text) : undefined
-  if (line !== undefined && "commands" in line && line.loose.length === 0) return line.commands
+  if (!isWrapper(wrapper)) return nothing
+  const { commands, more, scripts, startup } = innerOf(wrapper)
+  const lines = depth < deepest ? scripts.map((text) => readCommandLine(grammar, text)) : []
+  const read = lines.flatMap((line) => ("commands" in line && line.loose.length === 0 ? [line.commands] : []))
+  if (!more && depth < deepestWrapper && read.length === scripts.length) {
+    const what = `${nameOf(wrapper)} also runs the files of its start`
+    const hazards = startup === undefined ? [] : [{ what, name: startup, hides: true }]
+    return { commands: [...commands.map(command), ...read.flat()], hazards }
+  }
   const hides =
+    depth >= deepestWrapper ||
     wrapper.words.length > maximumBeginnings ||
     isReader(wrapper) ||
     isShell(wrapper) ||
-    inner.type === "script" ||
+    read.length < scripts.length ||
     wrapper.words.some(({ fixed }) => !fixed)
-  return { hazard: { what: `what ${nameOf(wrapper)} runs cannot be seen`, hides } }
+  return { commands: [], hazards: [{ what: `what ${nameOf(wrapper)} runs cannot be seen`, hides }] }
 }
 
 /** Whether a rule names a wrapper together with the commands that it runs. */
@@ -220,9 +235,8 @@ const mayRunDenied = (judge: Judge, given: SimpleCommand): boolean =>
 
 /** Whether the rules allow the command and everything that it runs. */
 const isAllowed = (judge: Judge, rules: Rules, given: SimpleCommand, depth: number): boolean => {
-  const ran = ranBy(judge.grammar, given, depth)
-  const inner = "hazard" in ran ? [] : ran
-  const own = [...hazardsOf(given), ...("hazard" in ran ? [ran.hazard] : [])]
+  const { commands: inner, hazards: ran } = ranBy(judge.grammar, given, depth)
+  const own = [...hazardsOf(given), ...ran]
   if (own.length === 0 && (given.words.length === 0 || given.defined)) return true
   const texts = textsOf(given)
   const others = [plain(given.words), ...withoutOptions(given.words)]
@@ -281,7 +295,7 @@ const judgeOf = (options: CommandRulesOptions, line: CommandLine): Judge => ({
     options.approvals.map((each): Rule => ({ ...each, verdict: "allow" })),
     options.permission
   ),
-  feeds: commandsOf(line).some(isReader)
+  feeds: commandsOf(line).some((each) => executesInput(each))
 })
 
 const mostReasons = 5

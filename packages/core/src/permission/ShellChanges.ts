@@ -3,9 +3,10 @@
  * verdict on a line after them. Pure. Spec: BR-20, BR-21 in specs/tools.md.
  */
 import type { Verdict } from "../domain/Rule.ts"
-import { hazardsOf, innerOf, nameOf } from "./CommandHazards.ts"
+import { hazardsOf } from "./CommandHazards.ts"
 import { type CommandLine, type Grammar, readCommandLine, type SimpleCommand, type Word } from "./CommandLine.ts"
 import { type CommandRulesOptions, lineVerdict } from "./CommandRules.ts"
+import { innerOf, nameOf } from "./CommandWrappers.ts"
 
 /** Commands whose only hazards are what they do to their own shell. */
 const changing = new Set(
@@ -45,15 +46,12 @@ const changes = (grammar: Grammar, given: SimpleCommand, depth: number): boolean
   if (changing.has(name)) return hazardsOf(command(given.words)).length > 0
   if (!around.has(name)) return false
   if (depth >= deepest) return true
-  const inner = innerOf(given)
-  switch (inner.type) {
-    case "commands":
-      return inner.commands.some((words) => changes(grammar, command(words), depth + 1))
-    case "script":
-      return lineChanges(grammar, readCommandLine(grammar, inner.text), depth + 1)
-    case "unknown":
-      return true
-  }
+  const { commands, more, scripts } = innerOf(given)
+  return (
+    more ||
+    commands.some((words) => changes(grammar, command(words), depth + 1)) ||
+    scripts.some((text) => lineChanges(grammar, readCommandLine(grammar, text), depth + 1))
+  )
 }
 
 const lineChanges = (grammar: Grammar, line: CommandLine, depth: number): boolean =>

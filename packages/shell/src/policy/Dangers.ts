@@ -2,7 +2,7 @@
  * Commands that a policy refuses although no list names them: forced recursive removal, `dd`, `mkfs`, ending the system,
  * and downloads that a shell executes. Judges names and words, not texts: `echo dd` is fine. Pure. Spec: SL-55.
  */
-import { baseName } from "@daybook/core/permission/CommandHazards"
+import { baseName } from "@daybook/core/permission/CommandWrappers"
 import type { VisibleLine } from "./VisibleCommands.ts"
 
 const ending = new Set("halt poweroff reboot shutdown".split(" "))

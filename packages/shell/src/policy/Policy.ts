@@ -4,7 +4,7 @@
  * that earlier commands defined run unseen. Pure. Spec: SL-50..SL-57.
  */
 import { Either, Schema } from "effect"
-import { baseName } from "@daybook/core/permission/CommandHazards"
+import { baseName } from "@daybook/core/permission/CommandWrappers"
 import { describeIssues } from "@daybook/log/support/Issues"
 import { CommandBlocked, InvalidOption } from "../domain/ShellError.ts"
 import { prepare, redacted } from "../text/RedactionStream.ts"

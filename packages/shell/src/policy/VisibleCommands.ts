@@ -3,8 +3,10 @@
  * substitutions and within fixed scripts. Names what it hides. Uses the parser of permissions. Pure. Spec: SL-50, SL-51.
  */
 import * as grammar from "unbash"
-import { baseName, innerOf, isReader, isShell, isWrapper, nameOf } from "@daybook/core/permission/CommandHazards"
+import { evaluatesText } from "@daybook/core/permission/CommandHazards"
 import { fixedWord, readCommandLine, type SimpleCommand, type Word } from "@daybook/core/permission/CommandLine"
+import { isHarmless } from "@daybook/core/permission/CommandOptions"
+import { innerOf, isShell, isShellName, isWrapper, nameOf } from "@daybook/core/permission/CommandWrappers"
 
 /** A command with a name that is certain. */
 export interface VisibleCommand {
@@ -12,7 +14,7 @@ export interface VisibleCommand {
   readonly name: string
   /** The words after quote removal; those that only the shell knows are as written. */
   readonly words: ReadonlyArray<string>
-  /** It is a shell or evaluates text, and the line does not show what it executes. */
+  /** It is a shell or evaluates text, and the line does not show all that it executes. */
   readonly executesUnseen: boolean
 }
 
@@ -20,7 +22,10 @@ export interface VisibleLine {
   readonly commands: ReadonlyArray<VisibleCommand>
   /** Why commands may run that are not listed. */
   readonly hidden: ReadonlyArray<string>
-  /** Names in places where a command may be: of a wrapper's arguments, or of a line that cannot be parsed. */
+  /**
+   * Commands that may run: of a wrapper's arguments, of texts in a line that executes unseen text, of a line that cannot be
+   * parsed.
+   */
   readonly possible: ReadonlyArray<ReadonlyArray<string>>
 }
 
@@ -28,55 +33,116 @@ interface Found {
   readonly commands: Array<VisibleCommand>
   readonly hidden: Array<string>
   readonly possible: Array<ReadonlyArray<string>>
+  /** Texts that the commands print or read. */
+  readonly texts: Array<string>
+  /** Shared by all that is found in a line. */
+  readonly left: { lines: number }
 }
+
+const nothing = (left: Found["left"]): Found => ({ commands: [], hidden: [], possible: [], texts: [], left })
 
 const deepest = 8
 
-/** Variables that change what the names of later commands mean, or that run commands. */
-const meaning = /^(?:PATH|LD_\w+|DYLD_\w+|BASH_ENV|PROMPT_COMMAND|BASH_FUNC_\w+|SHELLOPTS|BASHOPTS|IFS|PS[0-4])$/
+/** Texts of a line that are parsed as lines. */
+const mostLines = 500
 
-const assigning = new Set("declare export local printf read readonly typeset".split(" "))
+/** Words of a wrapper with options that are taken for a command's name. */
+const mostBeginnings = 256
+
+/** Variables that change what the names of later commands mean, or that run commands. */
+const meaning =
+  /^(?:PATH|LD_\w+|DYLD_\w+|BASH_(?:ALIASES|CMDS|ENV|FUNC_\w+|LOADABLES_PATH)|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|IFS|PS[0-4])$/
+
+const assigning = new Set("declare export getopts local mapfile printf read readarray readonly typeset wait".split(" "))
 
 const assigned = ({ assignments, words }: SimpleCommand): ReadonlyArray<string> => [
   ...assignments.map(({ name }) => name),
-  ...(assigning.has(words[0]?.text ?? "") ? words.slice(1).map(({ text }) => /^\w*/.exec(text)?.[0] ?? "") : [])
+  ...(assigning.has(nameOf({ words })) ? words.slice(1).map(({ text }) => /^(?:-v)?(\w*)/.exec(text)?.[1] ?? "") : [])
 ]
 
 const evaluators = new Set(["eval", "source", "."])
 
 const textsOf = (words: ReadonlyArray<Word>): ReadonlyArray<string> => words.map(({ text }) => text)
 
-/** The scripts that a shell reads from here-documents; undefined if it reads anything else. */
-const inputsOf = (command: SimpleCommand): ReadonlyArray<string> | undefined => {
-  const inputs = command.redirects.flatMap(({ input }) => (input === undefined ? [] : [input]))
-  const readsInput = isReader(command) && textsOf(command.words.slice(1)).every((text) => /^-s?$/.test(text))
-  return readsInput && inputs.length > 0 ? inputs : undefined
+/** What a command that reads a script gets from here-documents; none if its input is anything else. */
+const inputsOf = ({ redirects }: SimpleCommand): ReadonlyArray<{ readonly input: string; readonly fixed: boolean }> =>
+  redirects.flatMap(({ fixed, input }) => (input === undefined ? [] : [{ input, fixed }]))
+
+/** What a command prints of its arguments, and what it is given to read. */
+const saidBy = (command: SimpleCommand): ReadonlyArray<string> => {
+  const inputs = inputsOf(command).map(({ input }) => input)
+  if (!/^(?:echo|printf)$/.test(nameOf(command))) return inputs
+  const words = command.words.slice(1).map(({ unquoted }) => unquoted.replaceAll("\\n", "\n"))
+  const texts = words.slice(words.findIndex((text) => !/^-[eEn]+$/.test(text)))
+  return [...inputs, texts.join(" "), ...(texts.length > 1 ? texts : [])]
 }
 
-const takeInner = (found: Found, command: SimpleCommand, depth: number): boolean => {
-  const inner = innerOf(command)
-  switch (inner.type) {
-    case "commands":
-      for (const words of inner.commands) takeCommand(found, { ...command, words, assignments: [] }, depth + 1)
-      return false
-    case "script":
-      takeLine(found, inner.text, depth + 1)
-      return false
-    case "unknown": {
-      const inputs = inputsOf(command)
-      for (const input of inputs ?? []) takeLine(found, input, depth + 1)
-      if (inputs !== undefined) return false
-      found.hidden.push(`${nameOf(command)} may run a command that the line does not show`)
-      const words = textsOf(command.words)
-      for (let from = 1; from < words.length; from++) found.possible.push(words.slice(from))
-      return true
-    }
+/** Whether a wrapper with options has the name of a shell among its arguments. */
+const namesShell = ({ words }: SimpleCommand): boolean => words.some(({ text }) => isShellName(text))
+
+const looksLikeScript = /[\s;&|$`(<>]/
+
+/** Adds what a text runs, if it is executed, to what may run. */
+const takePossible = (found: Found, take: (within: Found) => void): void => {
+  const within = nothing(found.left)
+  take(within)
+  for (const { words } of within.commands) found.possible.push(words)
+  found.possible.push(...within.possible)
+}
+
+/** Shells among the arguments of a program that is not known to ignore them. */
+const takeShellsIn = (found: Found, { words }: SimpleCommand, depth: number): void => {
+  for (const [from, word] of words.slice(0, mostBeginnings).entries()) {
+    if (from === 0 || !isShellName(word.text)) continue
+    const { scripts } = innerOf({ ...noCommand, words: words.slice(from) })
+    for (const text of scripts) takePossible(found, (within) => takeLine(within, text, depth + 1))
   }
 }
 
-const takeCommand = (found: Found, command: SimpleCommand, depth: number): void => {
+const noCommand: Omit<SimpleCommand, "words"> = {
+  assignments: [],
+  redirects: [],
+  source: "",
+  substitutions: [],
+  defined: false
+}
+
+/** Commands that may begin at any word of a wrapper. */
+const takeBeginnings = (found: Found, command: SimpleCommand, depth: number): void => {
+  const words = textsOf(command.words)
+  const end = Math.min(words.length, mostBeginnings)
+  for (let from = 1; from < end; from++) found.possible.push(words.slice(from))
+  takeShellsIn(found, command, depth)
+}
+
+/**
+ * Takes what a wrapper runs. `within`: it is an argument of another wrapper, whose beginnings are taken. Whether it executes
+ * text that the line does not show.
+ */
+const takeInner = (found: Found, command: SimpleCommand, depth: number, within: boolean): boolean => {
+  const name = nameOf(command)
+  const { commands, guessed, more, reads, scripts, startup, unseen } = innerOf(command)
+  const inside = within || more
+  for (const words of commands) takeCommand(found, { ...command, words, assignments: [] }, depth + 1, inside)
+  for (const text of scripts) takeLine(found, text, depth + 1)
+  if (startup !== undefined) found.hidden.push(`${name} runs the files of its start, because of ${startup}`)
+  const inputs = reads ? inputsOf(command) : []
+  for (const { input } of inputs) takeLine(found, input, depth + 1)
+  if (inputs.length > 0 && inputs.every(({ fixed }) => fixed)) return false
+  if (!more) return false
+  found.hidden.push(`${name} may run a command that the line does not show`)
+  if (!within) takeBeginnings(found, command, depth)
+  if (!guessed) return unseen
+  for (const { unquoted } of command.words.slice(1)) {
+    if (looksLikeScript.test(unquoted)) takePossible(found, (within) => takeLine(within, unquoted, depth + 1))
+  }
+  return unseen || isShell(command) || evaluators.has(name) || namesShell(command)
+}
+
+const takeCommand = (found: Found, command: SimpleCommand, depth: number, within = false): void => {
   const changed = assigned(command).find((name) => meaning.test(name))
   if (changed !== undefined) found.hidden.push(`${changed} changes what the names of commands mean`)
+  found.texts.push(...saidBy(command))
   const [first] = command.words
   if (first === undefined || command.defined) return
   if (!first.fixed) {
@@ -87,17 +153,12 @@ const takeCommand = (found: Found, command: SimpleCommand, depth: number): void 
     found.hidden.push("the line is too deep")
     return
   }
-  const isUnseen = isWrapper(command) && takeInner(found, command, depth)
-  found.commands.push({
-    name: nameOf(command),
-    words: textsOf(command.words),
-    executesUnseen: isUnseen && (isShell(command) || evaluators.has(nameOf(command)) || wrapsShell(command))
-  })
+  const name = nameOf(command)
+  if (evaluatesText(command)) found.hidden.push(`${name} may run a command that the line does not show`)
+  const executesUnseen = isWrapper(command) && takeInner(found, command, depth, within)
+  if (!isWrapper(command) && !isHarmless(name)) takeShellsIn(found, command, depth)
+  found.commands.push({ name, words: textsOf(command.words), executesUnseen })
 }
-
-/** Whether a wrapper with options has the name of a shell among its arguments. */
-const wrapsShell = ({ words }: SimpleCommand): boolean =>
-  words.some(({ text }) => /^(?:ash|bash|dash|ksh|sh|zsh)$/.test(baseName(text)))
 
 /** Characters without a meaning of their own in any place of a line. Most commands have no others. */
 const plain = /^\w[\w./-]*(?: [\w./:,@+-]+)*$/
@@ -112,12 +173,15 @@ const reserved = new Set(
 const plainCommand = (text: string): SimpleCommand | undefined => {
   if (text.length > longestPlain || !plain.test(text)) return undefined
   const words = text.split(" ").map(fixedWord)
-  return reserved.has(words[0]?.text ?? "")
-    ? undefined
-    : { assignments: [], words, redirects: [], source: text, substitutions: [], defined: false }
+  return reserved.has(words[0]?.text ?? "") ? undefined : { ...noCommand, words, source: text }
 }
 
 const takeLine = (found: Found, text: string, depth: number): void => {
+  if (found.left.lines <= 0) {
+    found.hidden.push(`the line has more than ${mostLines} texts that may be commands`)
+    return
+  }
+  found.left.lines -= 1
   const command = plainCommand(text)
   if (command !== undefined) return takeCommand(found, command, depth)
   const line = readCommandLine(grammar, text)
@@ -126,7 +190,10 @@ const takeLine = (found: Found, text: string, depth: number): void => {
     for (const segment of text.split(/[;|&\n]+/)) {
       const words = segment.replaceAll(/["'\\]/g, "").split(/\s+/)
       const from = words.findIndex((word) => word !== "" && !/^\w+=/.test(word))
-      if (from >= 0) found.possible.push(words.slice(from))
+      if (from < 0) continue
+      const command = { ...noCommand, words: words.slice(from).map(fixedWord) }
+      found.possible.push(textsOf(command.words))
+      if (isWrapper(command)) takeBeginnings(found, command, depth)
     }
     return
   }
@@ -135,7 +202,10 @@ const takeLine = (found: Found, text: string, depth: number): void => {
 }
 
 export const visibleCommands = (text: string): VisibleLine => {
-  const found: Found = { commands: [], hidden: [], possible: [] }
+  const found = nothing({ lines: mostLines })
   takeLine(found, text, 0)
-  return found
+  if (found.commands.some(({ executesUnseen }) => executesUnseen)) {
+    for (const said of new Set(found.texts)) takePossible(found, (within) => takeLine(within, said, 1))
+  }
+  return { commands: found.commands, hidden: found.hidden, possible: found.possible }
 }
