@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Redaction from "../../packages/log/src/support/Redaction.ts"
 import { cases } from "../support/Cases.ts"
+import { innocent, marked, unmarked } from "./support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "./support/Secrets.ts"
 
 const known = "correct-horse-battery"
@@ -46,6 +47,16 @@ describe("Redaction", () => {
     const redactor = Redaction.make([known])
     for (const text of harmless) assert.strictEqual(redactor.text(text), text)
     assert.strictEqual(redactor.counts.size, 0)
+  })
+
+  it("FM-600: a value of a setting, a variable, a URL or an option is replaced whole, and nothing beside it", () => {
+    for (const line of marked) {
+      assert.strictEqual(Redaction.make().text(unmarked(line)), unmarked(line, Redaction.mark), line)
+    }
+  })
+
+  it("FM-601: hashes, public keys, certificates, code and prose stay as they are", () => {
+    for (const text of innocent) assert.strictEqual(Redaction.make().text(text), text)
   })
 
   it("FM-194: a secret is found in JSON within JSON, at any depth", () => {

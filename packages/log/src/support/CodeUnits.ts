@@ -4,21 +4,29 @@
  */
 
 const shortest = 65_536
-let bytes = Buffer.alloc(2 * shortest)
-let units = new Uint16Array(bytes.buffer, bytes.byteOffset, shortest)
+
+/** A reader's own array. */
+export type CodeUnits = (text: string) => Uint16Array
+
+/** Makes an array for the code units of one text after another. The units of a text are valid until the next text. */
+export const makeCodeUnits = (): CodeUnits => {
+  let bytes = Buffer.alloc(2 * shortest)
+  let units = new Uint16Array(bytes.buffer, bytes.byteOffset, shortest)
+  return (text) => {
+    if (units.length < text.length) {
+      bytes = Buffer.alloc(2 * text.length)
+      units = new Uint16Array(bytes.buffer, bytes.byteOffset, text.length)
+    }
+    bytes.write(text, 0, "utf16le")
+    const view = units
+    if (units.length > 16 * shortest) {
+      // One huge text does not keep its memory.
+      bytes = Buffer.alloc(2 * shortest)
+      units = new Uint16Array(bytes.buffer, bytes.byteOffset, shortest)
+    }
+    return view
+  }
+}
 
 /** The code units of the text, from index 0. Valid until the next call. */
-export const codeUnits = (text: string): Uint16Array => {
-  if (units.length < text.length) {
-    bytes = Buffer.alloc(2 * text.length)
-    units = new Uint16Array(bytes.buffer, bytes.byteOffset, text.length)
-  }
-  bytes.write(text, 0, "utf16le")
-  const view = units
-  if (units.length > 16 * shortest) {
-    // One huge text does not keep its memory.
-    bytes = Buffer.alloc(2 * shortest)
-    units = new Uint16Array(bytes.buffer, bytes.byteOffset, shortest)
-  }
-  return view
-}
+export const codeUnits: CodeUnits = makeCodeUnits()

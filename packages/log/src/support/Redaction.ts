@@ -3,18 +3,13 @@
  * assignments, given values, and random text. Finds them also behind escapes and across line breaks. The time is linear in
  * the text. Spec: FM-190..FM-199, MD-34.
  */
-import {
-  certainRules,
-  isSecretName,
-  randomRule,
-  type SecretKind,
-  type SecretRule,
-  shapeRules,
-  tokenRule
-} from "./SecretRules.ts"
+import type { SecretKind } from "./SecretForm.ts"
+import { certainForms, isSecretName, publicBlock, shapeForms } from "./SecretRules.ts"
+import { tokenForms } from "./TokenForms.ts"
+import * as SecretScan from "./SecretScan.ts"
 import { brokenWords, withoutEscapes } from "./TextViews.ts"
 
-export type { SecretKind } from "./SecretRules.ts"
+export type { SecretKind } from "./SecretForm.ts"
 
 /** Replaces a secret. No rule matches it, so redacting twice changes nothing more. */
 export const mark = "<redacted>"
@@ -28,22 +23,35 @@ export interface Found {
   readonly from: number
 }
 
-type Add = (start: number, end: number, kind: SecretKind, from?: number) => void
+type Add = SecretScan.Take
 
-const apply = (rules: ReadonlyArray<SecretRule>, text: string, add: Add): void => {
-  for (const { accepts, kind, pattern } of rules) {
-    for (const match of text.matchAll(pattern)) {
-      const secret = match[1] ?? match[0]
-      const end = match.index + match[0].length
-      if (secret !== "" && accepts?.(secret) !== false) add(end - secret.length, end, kind, match.index)
-    }
+const scans = {
+  certain: SecretScan.make({ forms: certainForms }),
+  tokens: SecretScan.make({ forms: tokenForms }),
+  shapes: SecretScan.make({ forms: shapeForms }),
+  all: SecretScan.make({ forms: shapeForms, random: true })
+}
+
+/** Leaves out what is random within a public key or a certificate. */
+const outsidePublic = (text: string, add: Add): Add => {
+  if (!text.includes("-----BEGIN ")) return add
+  const blocks = [...text.matchAll(publicBlock)].map(({ 0: block, index }) => ({
+    start: index,
+    end: index + block.length
+  }))
+  if (blocks.length === 0) return add
+  return (start, end, kind, from) => {
+    const isPublic = kind === "random text" && blocks.some((block) => block.start <= start && start < block.end)
+    if (!isPublic) add(start, end, kind, from)
   }
 }
+
+const apply = (scan: SecretScan.SecretScan, text: string, add: Add): void => scan.find(text, outsidePublic(text, add))
 
 const applyKnown = (known: ReadonlyArray<string>, text: string, add: Add): void => {
   for (const secret of known) {
     for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + secret.length)) {
-      add(at, at + secret.length, "environment value")
+      add(at, at + secret.length, "environment value", at)
     }
   }
 }
@@ -59,29 +67,31 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
       const first = word.seams.find((seam) => seam > start && seam < end)
       if (first === undefined) return
       let complete = false
-      apply([tokenRule], word.text.slice(0, first), (from) => (complete ||= from === start))
+      scans.tokens.find(word.text.slice(0, first), (from) => (complete ||= from === start))
       let last = end
       if (complete && kind === "token") {
         const seams = word.seams.filter((seam) => seam >= first && seam < end)
         const stop = seams.find((seam, index) => !continues(word.text.slice(seam, seams[index + 1] ?? end)))
         last = stop ?? end
       }
-      add(word.at(start), word.at(last - 1) + 1, kind)
+      add(word.at(start), word.at(last - 1) + 1, kind, word.at(start))
     }
-    apply([tokenRule], word.text, consider)
+    const parts: Array<Parameters<Add>> = []
+    scans.tokens.find(word.text, (...part) => void parts.push(part))
+    for (const part of parts) consider(...part)
     applyKnown(known, word.text, consider)
   }
 }
 
-const search = (text: string, rules: ReadonlyArray<SecretRule>, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
+const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
   const found: Array<Found> = []
-  const add: Add = (start, end, kind, from = start) => void found.push({ start, end, kind, from })
-  apply(rules, text, add)
+  const add: Add = (start, end, kind, from) => void found.push({ start, end, kind, from })
+  apply(scan, text, add)
   applyKnown(known, text, add)
   const plain = withoutEscapes(text)
   if (plain !== undefined) {
-    const mapped: Add = (start, end, kind, from = start) => add(plain.at(start), plain.at(end), kind, plain.at(from))
-    apply(rules, plain.text, mapped)
+    const mapped: Add = (start, end, kind, from) => add(plain.at(start), plain.at(end), kind, plain.at(from))
+    apply(scan, plain.text, mapped)
     applyKnown(known, plain.text, mapped)
     applyBroken(plain.text, known, mapped)
   } else applyBroken(text, known, add)
@@ -89,7 +99,7 @@ const search = (text: string, rules: ReadonlyArray<SecretRule>, known: ReadonlyA
 }
 
 /** Found secrets in order, overlapping ones as one. */
-const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
+export const merged = (found: ReadonlyArray<Found>): ReadonlyArray<Found> => {
   const all: Array<Found> = []
   for (const next of found.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     const last = all.at(-1)
@@ -113,21 +123,19 @@ export const replaced = (text: string, found: ReadonlyArray<Found>): string => {
   return [...kept, text.slice(last)].join(mark)
 }
 
-const allRules = [...shapeRules, randomRule]
-
 /** The secrets in a text, in order, by all rules. */
 export const find = (text: string, known: ReadonlyArray<string>): ReadonlyArray<Found> =>
-  text.length < shortest ? [] : merged(search(text, allRules, known))
+  text.length < shortest ? [] : merged(search(text, scans.all, known))
 
 /** The text without secrets. `known` values of four and more characters are replaced everywhere (MD-34). */
 export const redactSecrets = (text: string, known: ReadonlyArray<string> = []): string => {
   const given = known.filter((secret) => secret.length >= 4)
-  return text.length < 4 ? text : replaced(text, merged(search(text, shapeRules, given)))
+  return text.length < 4 ? text : replaced(text, merged(search(text, scans.shapes, given)))
 }
 
 /** Whether a finished text still contains a token, a private key or a known value. */
 export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
-  search(text, certainRules, known).length > 0
+  search(text, scans.certain, known).length > 0
 
 /** A value of JSON. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
@@ -151,21 +159,21 @@ const isIdentifier = /(?:^id|I[dD]|ID)$/
 export const make = (known: ReadonlyArray<string> = []): Redactor => {
   const counts = new Map<SecretKind, number>()
   const count = (kind: SecretKind) => counts.set(kind, (counts.get(kind) ?? 0) + 1)
-  const redacted = (text: string, rules: ReadonlyArray<SecretRule>): string => {
+  const redacted = (text: string, scan: SecretScan.SecretScan): string => {
     if (text.length < shortest) return text
     if (isEncoded(text)) {
       count("file")
       return mark
     }
-    const found = merged(search(text, rules, known))
+    const found = merged(search(text, scan, known))
     for (const { kind } of found) count(kind)
     return found.length === 0 ? text : replaced(text, found)
   }
-  const text = (given: string) => redacted(given, allRules)
+  const text = (given: string) => redacted(given, scans.all)
   const field = (key: string, value: Json): Json => {
     if (typeof value !== "string") return deep(value)
     if (value === "" || value === mark) return value
-    if (!isSecretName(key)) return redacted(value, isIdentifier.test(key) ? shapeRules : allRules)
+    if (!isSecretName(key)) return redacted(value, isIdentifier.test(key) ? scans.shapes : scans.all)
     count("assignment")
     return mark
   }

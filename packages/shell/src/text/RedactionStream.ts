@@ -4,7 +4,9 @@
  * code cuts a secret. Spec: SL-34..SL-38.
  */
 import * as Redaction from "@daybook/log/support/Redaction"
-import * as SecretHints from "@daybook/log/support/SecretHints"
+import { shapeForms } from "@daybook/log/support/SecretRules"
+import * as SecretScan from "@daybook/log/support/SecretScan"
+import { tokenForms } from "@daybook/log/support/TokenForms"
 import { bodyEnd, continuation, endOfLines, wholeIndex, wordStart } from "./SecretRegion.ts"
 
 export interface RedactionStream {
@@ -32,7 +34,9 @@ const shown = (known: ReadonlyArray<string>): ReadonlyArray<string> => {
 /** Values that are replaced wherever they occur, prepared for any number of streams. */
 export interface Secrets {
   readonly known: ReadonlyArray<string>
-  readonly nextHint: (text: string, from: number) => SecretHints.Hint | undefined
+  readonly scan: SecretScan.SecretScan
+  /** Finds what a line break may cut. */
+  readonly broken: SecretScan.SecretScan["hint"]
   /** Characters after a cut that show whether a secret crosses it. */
   readonly lookahead: number
 }
@@ -41,18 +45,19 @@ export interface Secrets {
 export const prepare = (secrets: ReadonlyArray<string> = []): Secrets => {
   const known = shown(secrets)
   const lookahead = known.reduce((most, { length }) => Math.max(most, 2 * length), 1_024)
-  return { known, nextHint: SecretHints.make(known), lookahead }
+  const scan = SecretScan.make({ forms: shapeForms, known, random: true })
+  return { known, scan, broken: SecretScan.make({ forms: tokenForms, known }).hint, lookahead }
 }
 
 /** Redacts one text, such as a command, with the rules of streams. */
-export const redacted = (text: string, { known, nextHint }: Secrets): string =>
-  nextHint(text, 0) === undefined ? text : Redaction.replaced(text, Redaction.find(text, known))
+export const redacted = (text: string, { known, scan }: Secrets): string =>
+  scan.hint(text, 0) === undefined ? text : Redaction.replaced(text, Redaction.find(text, known))
 
-export const make = ({ known, lookahead, nextHint }: Secrets): RedactionStream => {
-  const region = { longest: 8 * lookahead, nextHint }
+export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStream => {
+  const region = { longest: 8 * lookahead, broken }
   let pending = ""
-  /** A hint in the first line of `pending` that waits for more text. */
-  let waiting: SecretHints.Hint | undefined
+  /** Where in the first line of `pending` a secret may begin that waits for more text. */
+  let waiting: SecretScan.Hint | undefined
   /** The secret whose continuation is dropped. */
   let dropping: { readonly kind: Redaction.SecretKind; left: number } | undefined
 
@@ -85,25 +90,62 @@ export const make = ({ known, lookahead, nextHint }: Secrets): RedactionStream =
     return { redacted: Redaction.replaced(text.slice(0, at), before), at }
   }
 
-  /** Redacts the first region of `pending`; undefined if its end is not there yet. */
-  const redactRegion = (hint: SecretHints.Hint, final: boolean): string | undefined => {
-    const end = endOfLines(pending, 0, hint, region) ?? (final ? pending.length : undefined)
+  /** Redacts the region of the hint from an index on; undefined if its end is not there yet. */
+  const redactRegion = (start: number, hint: SecretScan.Hint, final: boolean) => {
+    const end = endOfLines(pending, start, hint, region) ?? (final ? pending.length : undefined)
     if (end === undefined) return undefined
-    const text = pending.slice(0, end)
+    const text = pending.slice(start, end)
     const whole = text.endsWith("\n") || (final && end === pending.length)
-    const { at, redacted } = whole
-      ? { at: end, redacted: Redaction.replaced(text, Redaction.find(text, known)) }
-      : cut(text)
-    pending = pending.slice(at)
-    return redacted
+    if (whole) return { at: end, redacted: Redaction.replaced(text, Redaction.find(text, known)) }
+    const { at, redacted } = cut(text)
+    return { at: start + at, redacted }
   }
 
-  /** The text before the line of the hint; without a hint, the lines that are complete. */
-  const pass = (hint: SecretHints.Hint | undefined, final: boolean): string => {
-    const last = hint?.at ?? (final ? pending.length : Infinity)
-    const line = hint === undefined && final ? pending.length : pending.lastIndexOf("\n", last - 1) + 1
-    const held = wholeIndex(pending, Math.min(last, pending.length) - longestHeld)
-    const to = Math.max(0, line, held)
+  /** Redacts the lines that are complete. What follows a secret that is cut, or waits for more text, stays. */
+  const passLines = (final: boolean): string => {
+    const to = final ? pending.length : pending.lastIndexOf("\n") + 1
+    if (to === 0) return ""
+    let out = ""
+    let done = 0
+    let found: Array<Redaction.Found> = []
+    /** Adds the text up to an index, without what was found in it. */
+    const flush = (until: number) => {
+      const secrets = Redaction.merged(found.filter(({ start }) => start < until))
+      for (const { end, start } of secrets) {
+        out += pending.slice(done, start) + Redaction.mark
+        done = end
+      }
+      out += pending.slice(done, until)
+      done = until
+      found = []
+    }
+    let rest: number | undefined
+    scan.lines(pending, to, {
+      take: (start, end, kind, from) => void found.push({ start, end, kind, from }),
+      region: (start, hint) => {
+        flush(start)
+        const redacted = redactRegion(start, hint, final)
+        rest = start
+        if (redacted === undefined) waiting = { at: hint.at - start, length: hint.length }
+        if (redacted === undefined) return undefined
+        out += redacted.redacted
+        done = redacted.at
+        rest = redacted.at
+        const isLine = dropping === undefined && (done >= pending.length || pending[done - 1] === "\n")
+        if (!isLine) return undefined
+        rest = undefined
+        return done
+      }
+    })
+    if (rest === undefined && done < to) flush(to)
+    pending = pending.slice(rest ?? Math.max(done, to))
+    return out
+  }
+
+  /** The beginning of an incomplete line that is so long that it cannot wait for its end. */
+  const passPart = (): string => {
+    const hint = scan.hint(pending, 0)
+    const to = Math.max(0, wholeIndex(pending, Math.min(hint?.at ?? Infinity, pending.length) - longestHeld))
     const passed = pending.slice(0, to)
     pending = pending.slice(to)
     if (hint !== undefined) waiting = { at: hint.at - to, length: hint.length }
@@ -112,15 +154,21 @@ export const make = ({ known, lookahead, nextHint }: Secrets): RedactionStream =
 
   const drain = (final: boolean): string => {
     let out = ""
-    for (;;) {
-      if (pending === "") break
+    while (pending !== "") {
       if (dropping !== undefined && !drop(dropping, final)) break
-      if (waiting === undefined) out += pass(nextHint(pending, 0), final)
+      if (waiting !== undefined) {
+        const redacted = redactRegion(0, waiting, final)
+        if (redacted === undefined) break
+        waiting = undefined
+        out += redacted.redacted
+        pending = pending.slice(redacted.at)
+        continue
+      }
+      out += passLines(final)
+      if (waiting !== undefined || dropping !== undefined) continue
+      if (pending.includes("\n")) continue
+      if (pending.length > longestHeld) out += passPart()
       if (waiting === undefined) break
-      const redacted = redactRegion(waiting, final)
-      if (redacted === undefined) break
-      waiting = undefined
-      out += redacted
     }
     return out
   }

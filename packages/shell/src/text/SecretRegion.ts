@@ -3,7 +3,7 @@
  * that may continue a broken token. Depends on the text only, not on how it was cut into chunks. Pure. Spec: SL-36.
  */
 import type { SecretKind } from "@daybook/log/support/Redaction"
-import type { Hint } from "@daybook/log/support/SecretHints"
+import type { Hint } from "@daybook/log/support/SecretScan"
 
 /** A private key has at most this many characters before its last line. */
 const longestKey = 65_536
@@ -17,7 +17,8 @@ export const wholeIndex = (text: string, index: number): number => {
   return index > 0 && index < text.length && code >= 0xd800 && code <= 0xdbff ? index - 1 : index
 }
 
-const keyBegin = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/
+/** A private or public key, or a certificate. The text of public ones is not searched for random text. */
+const keyBegin = /-----BEGIN [A-Z0-9 ]{1,60}-----/
 const keyBody = /(?:[A-Za-z0-9+/=\s:,.()]|-(?!----))*(?:(-----END [A-Z0-9 ]{0,60}-----))?/y
 
 /** The end of a key's body that continues at the index. `open`: the key may continue after the text. */
@@ -52,7 +53,8 @@ const lastWord = (line: string): number => wordStart(line, line.replace(/[^\S\n]
 export interface RegionOptions {
   /** Characters that are searched together, at most, if there is no private key. */
   readonly longest: number
-  readonly nextHint: (text: string, from: number) => Hint | undefined
+  /** Finds what a line break may cut. */
+  readonly broken: (text: string, from: number) => Hint | undefined
 }
 
 /**
@@ -63,7 +65,7 @@ export const endOfLines = (
   text: string,
   start: number,
   hint: Hint,
-  { longest, nextHint }: RegionOptions
+  { broken, longest }: RegionOptions
 ): number | undefined => {
   let limit = start + longest
   let [from, reach] = [start, hint.at + hint.length]
@@ -84,7 +86,7 @@ export const endOfLines = (
       continue
     }
     const last = lastWord(line)
-    const isJoined = (continues && line.slice(0, last).trim() === "") || nextHint(line, last) !== undefined
+    const isJoined = (continues && line.slice(0, last).trim() === "") || broken(line, last) !== undefined
     if (!isJoined) return end
     continues = true
     from = end

@@ -24,12 +24,12 @@ const newlinesIn = (text: string): number => {
 }
 
 /** `output` has one character for each byte. Undefined if a stage may change it. */
-export const shape = (output: string, budget: CompiledBudget, { nextHint }: Secrets): Shaped | undefined => {
+export const shape = (output: string, budget: CompiledBudget, { scan }: Secrets): Shaped | undefined => {
   if (output === "") return none
   if (budget.matches !== undefined || budget.keep.mode !== "all" || !plain.test(output)) return undefined
   let length = output.length
   while (length > 0 && output.charCodeAt(length - 1) === 10) length--
-  if (length > budget.characters || nextHint(output, 0) !== undefined) return undefined
+  if (length > budget.characters || scan.hint(output, 0) !== undefined) return undefined
   const text = output.slice(0, length)
   const lines = length === 0 ? 0 : newlinesIn(text) + 1
   const report = { lines_total: lines, lines_kept: lines, characters_total: length, characters_kept: length }

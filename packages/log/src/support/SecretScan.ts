@@ -1,0 +1,322 @@
+/**
+ * Finds secrets in one pass: three characters of each form in one table, then the form's check and its rules in place, and
+ * long runs that look random. Spec: FM-197.
+ */
+import { RegExp as Expression } from "effect"
+import { type CodeUnits, makeCodeUnits } from "./CodeUnits.ts"
+import type { SecretForm, SecretKind } from "./SecretForm.ts"
+import { isHarmless, shortestRun } from "./SecretRules.ts"
+import { keyForm, tokenForms } from "./TokenForms.ts"
+
+/** Takes a secret. `from` is where the text begins that it was recognised by: its name, its header. */
+export type Take = (start: number, end: number, kind: SecretKind, from: number) => void
+
+/** A place where a secret may begin. A known value has its length. */
+export interface Hint {
+  readonly at: number
+  readonly length: number
+}
+
+export interface ScanOptions {
+  readonly forms: ReadonlyArray<SecretForm>
+  /** Values that are secret wherever they are. */
+  readonly known?: ReadonlyArray<string>
+  /** Random text is a secret too. */
+  readonly random?: boolean
+}
+
+/** What follows from the lines that a stream has. */
+export interface LineReader {
+  readonly take: Take
+  /**
+   * Reads the lines from the one of the hint on in another way: a private key, escapes, or a token that may continue on the
+   * next line. Returns where to continue; undefined to stop.
+   */
+  readonly region: (start: number, hint: Hint) => number | undefined
+}
+
+export interface SecretScan {
+  /** The first place where a secret may begin, also one that later text completes. */
+  readonly hint: (text: string, from: number) => Hint | undefined
+  /** Finds the secrets of a whole text. */
+  readonly find: (text: string, take: Take) => void
+  /** Finds the secrets of whole lines, up to an index. */
+  readonly lines: (text: string, to: number, reader: LineReader) => void
+}
+
+/** An index of three characters that is equal for both cases of a letter. */
+const mask = (1 << 15) - 1
+const next = (index: number, code: number): number => ((index << 5) | (code & 31)) & mask
+const indexOf = (text: string): number => [0, 1, 2].reduce((index, at) => next(index, text.charCodeAt(at)), 0)
+
+/** Kinds of characters of a run: 1 lower case, 2 upper case, 4 digits, 8 others, 0 none. */
+const kindOf = (character: string): number =>
+  /[a-z]/.test(character)
+    ? 1
+    : /[A-Z]/.test(character)
+      ? 2
+      : /\d/.test(character)
+        ? 4
+        : /[_+/=-]/.test(character)
+          ? 8
+          : 0
+const kinds = Uint8Array.from({ length: 128 }, (_, code) => kindOf(String.fromCharCode(code)))
+const allKinds = 7
+
+const backslash = 0x5c
+
+/** Whether a run changes between kinds as no word does. A part of a run may be less mixed than the whole. */
+const isMixed = (codes: Uint16Array, from: number, to: number, least: number): boolean => {
+  let [seen, changes, before] = [0, 0, 0]
+  for (let at = from; at < to; at++) {
+    const kind = kinds[codes[at] ?? 0] ?? 0
+    if (kind === 8 || kind === before || kind === 0) continue
+    if (before !== 0) changes++
+    before = kind
+    seen |= kind
+  }
+  return seen === allKinds && changes >= (to - from) * least
+}
+
+/** A run is random if it changes at this part of its characters; a run with escapes or without its end, earlier. */
+const whole = 0.4
+const partial = 0.33
+
+interface Entry {
+  readonly hint: RegExp
+  readonly rules: SecretForm["rules"]
+  /** Where the last match of each rule ended: a rule does not match within its own match. */
+  readonly until: Array<number>
+  /** The length of a known value. */
+  readonly length: number
+  readonly known: string | undefined
+  /** It extends over lines, or a line break may cut it. */
+  readonly kind: "block" | "broken" | "line"
+}
+
+/** A known value up to the first character that JSON, a shell or a line break may write differently. */
+const plainStart = (value: string): string => /^[^\s"'\\/]*/.exec(value.slice(0, 4))?.[0] ?? ""
+
+const entriesOf = ({ forms, known = [] }: ScanOptions): ReadonlyMap<number, ReadonlyArray<Entry>> => {
+  const entries = new Map<number, Array<Entry>>()
+  const put = (starts: ReadonlyArray<string>, entry: Entry) => {
+    for (const index of new Set(starts.map(indexOf))) entries.set(index, [...(entries.get(index) ?? []), entry])
+  }
+  for (const form of forms) {
+    const kind = form === keyForm ? "block" : tokenForms.includes(form) ? "broken" : "line"
+    const { hint, rules, starts } = form
+    put(starts.split(" "), { hint, rules, until: rules.map(() => 0), length: 0, known: undefined, kind })
+  }
+  for (const value of known) {
+    const start = plainStart(value)
+    const hint = new RegExp(Expression.escape(start), "y")
+    const sure = start.length >= 3 ? start : value
+    put([sure.slice(0, 3)], { hint, rules: [], until: [], length: value.length, known: value, kind: "broken" })
+  }
+  return entries
+}
+
+/** Where the line's text ends, without spaces and a backslash that continues it. */
+const textEnd = (text: string, start: number, end: number): number => {
+  let at = end
+  while (at > start && /[\s\\]/.test(text[at - 1] ?? "")) at--
+  return at
+}
+
+const isSpace = /\s/
+const nextWord = /[^\S\r\n]*([\w+/=.-]{0,64})/y
+
+// Parts of the lines of a stream are read as whole texts meanwhile.
+const [hintUnits, findUnits, lineUnits] = [makeCodeUnits(), makeCodeUnits(), makeCodeUnits()]
+
+export const make = (options: ScanOptions): SecretScan => {
+  const entries = entriesOf(options)
+  const table = new Uint8Array(mask + 1)
+  for (const index of entries.keys()) table[index] = 1
+  const withRandom = options.random === true
+
+  /**
+   * Calls `place` for each place where three characters of a form begin, and `run` for each long run. Each returns where to
+   * continue; undefined to go on, a negative number to stop.
+   */
+  const walk = (
+    units: CodeUnits,
+    text: string,
+    begin: number,
+    to: number,
+    place: (at: number, entries: ReadonlyArray<Entry>) => number | undefined,
+    run: (codes: Uint16Array, start: number, end: number) => number | undefined
+  ): void => {
+    const codes = units(text)
+    let from = begin
+    let index = 0
+    let start = begin
+    for (let at = begin; at < to; at++) {
+      const code = codes[at] ?? 0
+      index = ((index << 5) | (code & 31)) & mask
+      let jump: number | undefined
+      if (table[index] === 1 && at >= from + 2) jump = place(at - 2, entries.get(index) ?? [])
+      if (jump === undefined) {
+        if (code < 128 && kinds[code] !== 0) continue
+        // An escaped slash continues a run of base64.
+        if (code === backslash && /^\\*\//.test(text.slice(at, at + 16))) continue
+        if (withRandom && at - start >= shortestRun) jump = run(codes, start, at)
+        start = at + 1
+      }
+      if (jump === undefined) continue
+      if (jump < 0) return
+      from = jump
+      start = jump
+      index = 0
+      at = jump - 1
+    }
+    if (withRandom && to - start >= shortestRun) run(codes, start, to)
+  }
+
+  const passes = ({ hint }: Entry, text: string, at: number): boolean => {
+    hint.lastIndex = at
+    return hint.test(text)
+  }
+
+  /** Tries the rules of a form; the first that finds a secret decides. Returns the end of the secret, else the place. */
+  const apply = ({ known, rules, until }: Entry, text: string, at: number, take: Take): number => {
+    if (known !== undefined) {
+      if (!text.startsWith(known, at)) return at
+      take(at, at + known.length, "environment value", at)
+      return at + known.length
+    }
+    let reached = at
+    for (let number = 0; number < rules.length; number++) {
+      const rule = rules[number]
+      reached = Math.max(reached, until[number] ?? 0)
+      if (rule === undefined || at < (until[number] ?? 0)) continue
+      const { accepts, kind, pattern } = rule
+      pattern.lastIndex = at
+      const match = pattern.exec(text)
+      if (match === null) continue
+      const end = at + match[0].length
+      until[number] = end
+      const lead = match.groups?.["lead"]
+      const secret = lead === undefined ? (match.at(-1) ?? match[0]) : lead + match[0]
+      if (secret === "" || accepts?.(secret) === false) continue
+      take(end - secret.length, end, kind, at - (lead?.length ?? 0))
+      return end
+    }
+    return reached
+  }
+
+  const beginsToken = (word: string): boolean =>
+    entries.get(indexOf(word))?.some((entry) => entry.kind === "broken" && passes(entry, word, 0)) === true
+
+  const restart = () => {
+    for (const list of entries.values()) for (const { until } of list) until.fill(0)
+  }
+
+  const hint: SecretScan["hint"] = (text, from) => {
+    let found: Hint | undefined
+    walk(
+      hintUnits,
+      text,
+      from,
+      text.length,
+      (at, list) => {
+        const entry = list.find((each) => passes(each, text, at))
+        if (entry === undefined) return undefined
+        found = { at, length: entry.length }
+        return -1
+      },
+      (codes, start, end) => {
+        // A run that continues after this text may still become random.
+        if (!isMixed(codes, start, end, end === text.length ? 0 : partial) || isHarmless(text, start)) return undefined
+        found = { at: start, length: 0 }
+        return -1
+      }
+    )
+    return found
+  }
+
+  const find: SecretScan["find"] = (text, take) => {
+    restart()
+    walk(
+      findUnits,
+      text,
+      0,
+      text.length,
+      (at, list) => {
+        for (const entry of list) {
+          if (passes(entry, text, at) && apply(entry, text, at, take) > at && entry.kind === "line") break
+        }
+        return undefined
+      },
+      (codes, start, end) => {
+        if (isMixed(codes, start, end, whole) && !isHarmless(text, start)) take(start, end, "random text", start)
+        return undefined
+      }
+    )
+  }
+
+  const lines: SecretScan["lines"] = (text, to, { region, take }) => {
+    restart()
+    let [start, end, slash] = [0, 0, -1]
+    /** Whether the line contains an escape. */
+    const locate = (at: number): boolean => {
+      if (at >= end) {
+        start = text.lastIndexOf("\n", at - 1) + 1
+        const newline = text.indexOf("\n", at)
+        end = newline < 0 || newline >= to ? to : newline + 1
+      }
+      if (slash < start) {
+        const found = text.indexOf("\\", start)
+        slash = found < 0 ? text.length : found
+      }
+      return slash < end
+    }
+    /** Whether a token or a known value that begins in the line may continue on the next one. */
+    const mayBreak = ({ known, length }: Entry, at: number, reached: number): boolean => {
+      if (at + length > end) return true
+      const last = textEnd(text, start, end)
+      let word = reached
+      while (word < last && !isSpace.test(text[word] ?? "")) word++
+      if (word < last) return false
+      if (reached === at || known !== undefined) return reached === at
+      // A token that is complete on its line is continued only by text like its own.
+      nextWord.lastIndex = end
+      const next = nextWord.exec(text)?.[1] ?? ""
+      return end >= to || (/^(?=.*\d)(?=.*[A-Za-z]).{4}/.test(next) && !beginsToken(next))
+    }
+    const regionFrom = (found: Hint): number => {
+      const at = region(start, found) ?? -1
+      restart()
+      return at
+    }
+    walk(
+      lineUnits,
+      text,
+      0,
+      to,
+      (at, list) => {
+        for (const entry of list) {
+          if (!passes(entry, text, at)) continue
+          const escapes = locate(at)
+          if (escapes || entry.kind === "block") return regionFrom({ at, length: entry.length })
+          const reached = apply(entry, text, at, take)
+          if (entry.kind === "line") {
+            if (reached > at) break
+            continue
+          }
+          if (mayBreak(entry, at, reached)) return regionFrom({ at, length: entry.length })
+        }
+        return undefined
+      },
+      (codes, from, until) => {
+        const escapes = locate(from)
+        if (!isMixed(codes, from, until, escapes ? partial : whole) || isHarmless(text, from)) return undefined
+        if (escapes) return regionFrom({ at: from, length: 0 })
+        take(from, until, "random text", from)
+        return undefined
+      }
+    )
+  }
+
+  return { hint, find, lines }
+}
