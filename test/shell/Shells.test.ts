@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
@@ -33,6 +33,28 @@ describe.concurrent("Shells", () => {
           cwd: "/usr",
           truncated: false
         })
+      })
+    )
+  )
+
+  it.live("SL-602: a list, and the facts, show a folder without the secret in it", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const place = join(yield* folder, key)
+        mkdirSync(place)
+        const facts: Array<ShellFact> = []
+        yield* withShells({}, (shells) =>
+          Effect.gen(function* () {
+            yield* Effect.forkScoped(Stream.runForEach(shells.events, (fact) => Effect.sync(() => facts.push(fact))))
+            yield* Effect.yieldNow()
+            const id = yield* shells.create({ target: { ...local, cwd: place } })
+            expect((yield* shells.list)[0]?.cwd).toMatch(/<redacted>$/)
+            expect(yield* shells.folder(id)).toBe(place)
+            expect((yield* shells.exec(id, "pwd")).stdout).toMatch(/<redacted>$/)
+          })
+        )
+        expect(JSON.stringify(facts)).not.toContain(key)
+        expect(JSON.stringify(facts)).toContain("<redacted>")
       })
     )
   )

@@ -312,12 +312,40 @@ describe("the live shell of bash", () => {
     })
   )
 
-  it.scopedLive("SL-235: the output of a command is kept byte for byte", () =>
+  it.scopedLive("SL-235: the output of a command is kept whole", () =>
     Effect.gen(function* () {
       const bench = yield* makeLiveBench()
-      const output = yield* bench.succeed("bash", { command: "head -c 6000000 /dev/urandom | tee copy" })
+      const output = yield* bench.succeed("bash", { command: "seq 900000 | tee copy" })
       const [path = ""] = output.outputPaths ?? []
       assert.isTrue(readFileSync(path).equals(readFileSync(join(bench.folder, "copy"))))
+    })
+  )
+
+  it.scopedLive("SL-602: neither a result nor the kept output has terminal sequences or secrets", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeLiveBench()
+      const colours = String.raw`printf '\033[31mred\033[0m\nDB_PASSWORD=hunter2 & more\n'`
+      const short = textOf(yield* bench.succeed("bash", { command: `${colours}; ${colours} >&2` }))
+      assert.match(short, /^(?:red\nDB_PASSWORD=<redacted> & more\n){2}/)
+      const long = yield* bench.succeed("bash", { command: `seq 5000; ${colours}; seq 5000` })
+      const [path = ""] = long.outputPaths ?? []
+      const kept = readFileSync(path, "utf8")
+      assert.include(kept, "\nred\nDB_PASSWORD=<redacted> & more\n")
+      assert.notInclude(kept, "hunter2")
+      const held = textOf(yield* bench.succeed("bash", { command: "printf 'token: '; printf 'abc123def456'" }))
+      assert.include(held, "token: <redacted>")
+    })
+  )
+
+  it.scopedLive("SL-602: a folder is shown without a secret in it, and the shell stays there", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeLiveBench()
+      const secret = `ghp_${"Ab1Cd2".repeat(6)}`
+      const moved = textOf(yield* bench.succeed("bash", { command: `mkdir ${secret}; cd ${secret}` }))
+      assert.match(moved, /The shell is now in \S*<redacted>/)
+      yield* bench.succeed("bash", { command: "touch made" })
+      assert.isTrue(existsSync(join(bench.folder, secret, "made")))
+      assert.notInclude(JSON.stringify(yield* story(bench.log)), secret)
     })
   )
 

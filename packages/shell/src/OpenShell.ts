@@ -50,7 +50,10 @@ export interface OpenShell {
   readonly checkpoints: Turned
   /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
   readonly close: (reason: CloseReason) => Effect.Effect<boolean>
+  /** The working folder as it may be shown. */
   readonly cwd: () => string
+  /** The working folder itself. */
+  readonly folder: () => string
   /** Commands that run or wait. */
   readonly busy: () => number
   /** Milliseconds since the epoch: the end of the last command, or the opening. */
@@ -313,7 +316,8 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     exec,
     checkpoints,
     close,
-    cwd: live.cwd,
+    cwd: () => redacted(live.cwd(), secrets),
+    folder: live.cwd,
     busy: () => busy,
     idleSince: () => idleSince,
     closed: Deferred.await(closed)

@@ -89,7 +89,8 @@ export const make = Effect.fnUntraced(function* (
     restore: Effect.fn("ShellCheckpoints.restore")(function* (checkpointID) {
       const restored = yield* checkpoints.restore(checkpointID)
       yield* write(ShellFact.restored(id, restored.restored_to, restored.files_changed))
-      return restored
+      const { added, changed, deleted } = restored
+      return { ...restored, added: added.map(redact), changed: changed.map(redact), deleted: deleted.map(redact) }
     })
   }
 })

@@ -51,7 +51,7 @@ import * as Transports from "./transport/Transports.ts"
 export const ListedShell = Schema.Struct({
   session_id: Schema.String,
   transport: ShellTransport,
-  /** The working folder after its last command. */
+  /** The working folder after its last command, without secrets. */
   cwd: Schema.String,
   /** Seconds since the end of the last command; 0 while one runs. */
   idle_secs: Schema.Int,
@@ -97,6 +97,8 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
      * are ignored stay. If it fails, the error names the checkpoint of the state before.
      */
     readonly restore: (id: string, checkpointID?: string) => Effect.Effect<Restored, CheckpointError>
+    /** The working folder of an open shell, which is not for anybody to read: it may contain a secret. */
+    readonly folder: (id: string) => Effect.Effect<string | undefined>
     /** The open shells in the order of their opening. */
     readonly list: Effect.Effect<ReadonlyArray<ListedShell>>
     /** How many shells are open or being opened: now, and after each change. */
@@ -180,7 +182,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     number += 1
     // Several processes may use a session one after the other, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
-    yield* write(ShellFact.opened(id, target, live.cwd()))
+    yield* write(ShellFact.opened(id, target, redacted(live.cwd(), secrets)))
     const checkpoints = yield* ShellCheckpoints.make(settled, {
       id,
       transport,
@@ -277,6 +279,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
         Effect.flatMap(find(id), (shell) => shell.close("destroyed")),
         () => Effect.succeed(false)
       ),
+    folder: (id) => Effect.sync(() => open.get(id)?.folder()),
     list: Effect.map(Clock.currentTimeMillis, (now) =>
       [...open].map(([id, shell]) => ({
         session_id: id,

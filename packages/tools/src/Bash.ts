@@ -76,7 +76,7 @@ const liveDescription =
   "Runs a shell command in the session's live shell and waits for its end. The shell stays: its folder, variables, " +
   "functions and background jobs (start servers with &) are there for the next command. Standard input is closed. Calls " +
   "run one after the other. Stopping a command keeps the shell. A shell that ended is replaced by a new one, which the " +
-  "result says. A long output is shown in part, and the whole is kept in a file."
+  "result says. Secrets in an output are shown as <redacted>. A long output is shown in part, and the whole is kept in a file."
 
 /** Loaded at the first command, because most starts run none. */
 const shellGrammar = Effect.promise(() => import("unbash"))

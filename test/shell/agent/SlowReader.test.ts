@@ -8,8 +8,9 @@ import { makeLiveBench } from "../../tools/LiveBench.ts"
 import { agentWith, allowAll, callBy } from "../../tools/Workbench.ts"
 
 const megabytes = 48
+const print = `head -c ${megabytes}M /dev/zero | tr '\\0' x`
 
-it.scopedLive("SL-235: a command waits for the reader of its output, who then gets every byte", () =>
+it.scopedLive("SL-235: a command waits for the reader of its output, who then gets all of it", () =>
   Effect.gen(function* () {
     const bench = yield* makeLiveBench()
     const { live } = Context.get(bench.context, CommandRunner)
@@ -25,14 +26,14 @@ it.scopedLive("SL-235: a command waits for the reader of its output, who then ge
       seconds: 60,
       changes: false
     })
-    const slow = yield* place.start(request(`head -c ${megabytes}M /dev/zero; echo ended >ended`))
+    const slow = yield* place.start(request(`${print}; echo ended >ended`))
     const pull = yield* Stream.toPull(slow.output)
     const size = (chunks: Iterable<{ readonly bytes: Uint8Array }>) =>
       [...chunks].reduce((sum, { bytes }) => sum + bytes.length, 0)
     let read = size(yield* Effect.orDie(pull))
     // As much as another shell prints in the meantime, to a reader that takes it.
     const beside = yield* makeLiveBench()
-    yield* beside.succeed("bash", { command: `head -c ${megabytes}M /dev/zero` })
+    yield* beside.succeed("bash", { command: print })
     assert.isFalse(existsSync(join(bench.folder, "ended")))
     for (let more = yield* Effect.option(pull); Option.isSome(more); more = yield* Effect.option(pull)) {
       read += size(more.value)

@@ -160,8 +160,6 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
       })
     )
 
-  const cwdOf = (id: string) => Effect.map(shells.list, (all) => all.find(({ session_id }) => session_id === id)?.cwd)
-
   /** Runs the command, in a new shell if none is open. */
   const runIn = (
     call: ToolCall,
@@ -178,7 +176,7 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
       const shell = entry.shell ?? (yield* firstOf(open(call, entry, request), stopped))
       if (yield* Deferred.isDone(stop)) return yield* Effect.interrupt
       const { own } = shell
-      const there = (yield* cwdOf(shell.id)) === own && (yield* isSame(own, cwd))
+      const there = (yield* shells.folder(shell.id)) === own && (yield* isSame(own, cwd))
       if (request.changes) shell.before = withLine(shell.before, text)
       const gone = (reason: CloseReason) => {
         entry.why = whys[reason]
@@ -195,10 +193,10 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
         ({ reason }) => Effect.sync(() => gone(reason))
       )
       if (result.closed !== undefined) gone(result.closed)
-      const folder = (yield* cwdOf(shell.id)) ?? own
+      const folder = (yield* shells.folder(shell.id)) ?? own
       if (!elsewhere) shell.own = folder
       return endedOf(result, {
-        ...(shell.own === (isNew ? home : own) ? {} : { cwd: shell.own }),
+        ...(shell.own === (isNew ? home : own) ? {} : { cwd: result.cwd }),
         notices: [
           ...(isNew ? [newShell(why)] : []),
           ...(result.closed === undefined

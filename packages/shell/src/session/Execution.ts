@@ -70,35 +70,32 @@ export interface PassedOptions {
   readonly dialect: Dialect
 }
 
-const farewell = Buffer.from("exit\n")
-
-/** Passes the output on as it comes; the result has none. */
+/** Passes the output on as it comes, without terminal sequences and secrets; the result has none. */
 export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => {
   let printed = false
-  let held: Buffer | undefined
-  const pass = (stream: OutputStream, bytes: Uint8Array) => {
-    printed = true
-    take(stream, bytes)
-  }
-  const release = () => {
-    if (held !== undefined) pass("stderr", held)
-    held = undefined
-  }
-  return {
-    sinks: {
-      // Copied: the bytes are a view of the chunk.
-      stdout: (bytes) => pass("stdout", Buffer.from(bytes)),
-      stderr: (bytes) => {
-        release()
-        const copy = Buffer.from(bytes)
-        const from = copy.length - farewell.length
-        const ends = dialect === "bash" && from >= 0 && copy.subarray(from).equals(farewell)
-        if (!ends || from > 0) pass("stderr", ends ? copy.subarray(0, from) : copy)
-        if (ends) held = copy.subarray(from)
+  const stream = (name: OutputStream) => {
+    const clean = OutputPipeline.makeClean(secrets)
+    const pass = (text: string) => {
+      if (text === "") return
+      printed = true
+      take(name, Buffer.from(text))
+    }
+    const live = name === "stderr" && dialect === "bash" ? makeLive(pass) : { add: pass, end: () => {} }
+    return {
+      sink: (bytes: Uint8Array) => live.add(clean.add(bytes)),
+      end: (isFarewell: boolean) => {
+        live.add(clean.end())
+        live.end(isFarewell)
       }
-    },
+    }
+  }
+  const stdout = stream("stdout")
+  const stderr = stream("stderr")
+  return {
+    sinks: { stdout: stdout.sink, stderr: stderr.sink },
     result: ({ closed, code, cwd, stopped, timedOut }, { late, millis }) => {
-      if (closed !== "exited") release()
+      stdout.end(false)
+      stderr.end(closed === "exited")
       return {
         stdout: "",
         stderr: "",

@@ -20,10 +20,25 @@ export interface OutputPipeline {
   readonly end: () => LineBudget.Shaped
 }
 
-export const make = ({ budget, onText, secrets }: OutputPipelineOptions): OutputPipeline => {
+export interface CleanText {
+  readonly add: (bytes: Uint8Array) => string
+  /** Call once, after the last bytes. */
+  readonly end: () => string
+}
+
+/** What everybody may read of a stream: its text, without terminal sequences and secrets. */
+export const makeClean = (secrets: RedactionStream.Secrets): CleanText => {
   const decoder = Utf8Text.make()
   const escapes = Escapes.make()
   const redaction = RedactionStream.make(secrets)
+  return {
+    add: (bytes) => redaction.add(escapes.add(decoder.add(bytes))),
+    end: () => redaction.add(escapes.add(decoder.end()) + escapes.end()) + redaction.end()
+  }
+}
+
+export const make = ({ budget, onText, secrets }: OutputPipelineOptions): OutputPipeline => {
+  const clean = makeClean(secrets)
   const lines = LineBudget.make(budget)
   const take = (text: string): void => {
     if (text === "") return
@@ -31,10 +46,9 @@ export const make = ({ budget, onText, secrets }: OutputPipelineOptions): Output
     lines.add(text)
   }
   return {
-    add: (bytes) => take(redaction.add(escapes.add(decoder.add(bytes)))),
+    add: (bytes) => take(clean.add(bytes)),
     end: () => {
-      take(redaction.add(escapes.add(decoder.end()) + escapes.end()))
-      take(redaction.end())
+      take(clean.end())
       return lines.end()
     }
   }
