@@ -1,6 +1,6 @@
 /**
  * A `Program` on Node streams: those of a process, or of a channel of an SSH connection. Its maker reports how the program
- * ended. Spec: SL-80..SL-83 in specs/shell.md.
+ * ended. Spec: SL-80..SL-83, SL-603 in specs/shell.md.
  */
 import { Deferred, Effect, Exit as Outcome, FiberId } from "effect"
 import type { Readable, Writable } from "node:stream"
@@ -22,6 +22,9 @@ export interface Ending {
 /** The end of a program whose connection broke. */
 export const lost: Exit = { code: null, signal: null }
 
+/** Bytes that are handed on in one turn of the event loop. A stream alone would hand on as many as the system has. */
+const portion = 262_144
+
 export const make = ({ input, outputs }: Parts): Ending => {
   const exit = Deferred.unsafeMake<Exit>(FiberId.none)
   /** Writes that wait until the stream takes more. A channel that closes never calls them back. */
@@ -35,12 +38,35 @@ export const make = ({ input, outputs }: Parts): Ending => {
     Deferred.unsafeDone(exit, Outcome.succeed(result))
     for (const done of waiting) done()
   }
+  let isPaused = false
+  let isDetached = false
+  let given = 0
+  const flow = (flows: boolean) => {
+    for (const [, stream] of outputs) {
+      if (flows) stream.resume()
+      else stream.pause()
+    }
+  }
+  /** Gives way to whatever waits, such as calls in other shells. */
+  const giveWay = (bytes: number) => {
+    const isFull = given < portion && given + bytes >= portion
+    given += bytes
+    if (!isFull) return
+    flow(false)
+    setImmediate(() => {
+      given = 0
+      if (!isPaused && !isDetached) flow(true)
+    })
+  }
   let listener: Listener | undefined
   const early: Array<readonly [StreamName, Uint8Array]> = []
   // Read from the start: Node drops the output of a process that ends before its streams have a reader.
   for (const [name, stream] of outputs) {
     stream.on("data", (bytes: Uint8Array) => {
-      if (listener !== undefined) return listener(name, bytes)
+      if (listener !== undefined) {
+        listener(name, bytes)
+        return giveWay(bytes.length)
+      }
       early.push([name, bytes])
       stream.pause()
     })
@@ -57,16 +83,18 @@ export const make = ({ input, outputs }: Parts): Ending => {
       return Effect.sync(() => waiting.delete(done))
     })
   const program: Program = {
-    listen: (given) => {
-      listener = given
-      for (const [name, bytes] of early.splice(0)) given(name, bytes)
-      for (const [, stream] of outputs) stream.resume()
+    listen: (to) => {
+      listener = to
+      for (const [name, bytes] of early.splice(0)) to(name, bytes)
+      flow(true)
     },
     pause: () => {
-      for (const [, stream] of outputs) stream.pause()
+      isPaused = true
+      flow(false)
     },
     resume: () => {
-      for (const [, stream] of outputs) stream.resume()
+      isPaused = false
+      flow(true)
     },
     write,
     send: (bytes) => {
@@ -78,6 +106,7 @@ export const make = ({ input, outputs }: Parts): Ending => {
     exit: Deferred.await(exit)
   }
   const detach = () => {
+    isDetached = true
     for (const [, stream] of outputs) stream.removeAllListeners("data").pause()
     end(lost)
   }
