@@ -4,6 +4,7 @@
  */
 
 const shortest = 65_536
+const shortText = 128
 
 /** A reader's own array. */
 export type CodeUnits = (text: string) => Uint16Array
@@ -17,8 +18,10 @@ export const makeCodeUnits = (): CodeUnits => {
       bytes = Buffer.alloc(2 * text.length)
       units = new Uint16Array(bytes.buffer, bytes.byteOffset, text.length)
     }
-    bytes.write(text, 0, "utf16le")
     const view = units
+    // The call of the copy takes longer than a short text.
+    if (text.length <= shortText) for (let at = 0; at < text.length; at++) view[at] = text.charCodeAt(at)
+    else bytes.write(text, 0, "utf16le")
     if (units.length > 16 * shortest) {
       // One huge text does not keep its memory.
       bytes = Buffer.alloc(2 * shortest)

@@ -46,7 +46,8 @@ const outsidePublic = (text: string, add: Add): Add => {
   }
 }
 
-const apply = (scan: SecretScan.SecretScan, text: string, add: Add): void => scan.find(text, outsidePublic(text, add))
+const apply = (scan: SecretScan.SecretScan, text: string, add: Add): boolean =>
+  scan.find(text, outsidePublic(text, add))
 
 const applyKnown = (known: ReadonlyArray<string>, text: string, add: Add): void => {
   for (const secret of known) {
@@ -86,15 +87,15 @@ const applyBroken = (text: string, known: ReadonlyArray<string>, add: Add): void
 const search = (text: string, scan: SecretScan.SecretScan, known: ReadonlyArray<string>): ReadonlyArray<Found> => {
   const found: Array<Found> = []
   const add: Add = (start, end, kind, from) => void found.push({ start, end, kind, from })
-  apply(scan, text, add)
+  const breaks = apply(scan, text, add) || known.length > 0
   applyKnown(known, text, add)
   const plain = withoutEscapes(text)
   if (plain !== undefined) {
     const mapped: Add = (start, end, kind, from) => add(plain.at(start), plain.at(end), kind, plain.at(from))
-    apply(scan, plain.text, mapped)
+    const plainBreaks = apply(scan, plain.text, mapped) || known.length > 0
     applyKnown(known, plain.text, mapped)
-    applyBroken(plain.text, known, mapped)
-  } else applyBroken(text, known, add)
+    if (plainBreaks) applyBroken(plain.text, known, mapped)
+  } else if (breaks) applyBroken(text, known, add)
   return found
 }
 

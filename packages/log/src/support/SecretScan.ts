@@ -38,8 +38,8 @@ export interface LineReader {
 export interface SecretScan {
   /** The first place where a secret may begin, also one that later text completes. */
   readonly hint: (text: string, from: number) => Hint | undefined
-  /** Finds the secrets of a whole text. */
-  readonly find: (text: string, take: Take) => void
+  /** Finds the secrets of a whole text. Returns whether it contains what a line break may cut. */
+  readonly find: (text: string, take: Take) => boolean
   /** Finds the secrets of whole lines, up to an index. */
   readonly lines: (text: string, to: number, reader: LineReader) => void
 }
@@ -178,8 +178,12 @@ export const make = (options: ScanOptions): SecretScan => {
     return hint.test(text)
   }
 
+  /** Entries whose `until` is set. */
+  const matched: Array<Entry> = []
+
   /** Tries the rules of a form; the first that finds a secret decides. Returns the end of the secret, else the place. */
-  const apply = ({ known, rules, until }: Entry, text: string, at: number, take: Take): number => {
+  const apply = (entry: Entry, text: string, at: number, take: Take): number => {
+    const { known, rules, until } = entry
     if (known !== undefined) {
       if (!text.startsWith(known, at)) return at
       take(at, at + known.length, "environment value", at)
@@ -196,6 +200,7 @@ export const make = (options: ScanOptions): SecretScan => {
       if (match === null) continue
       const end = at + match[0].length
       until[number] = end
+      matched.push(entry)
       const lead = match.groups?.["lead"]
       const secret = lead === undefined ? (match.at(-1) ?? match[0]) : lead + match[0]
       if (secret === "" || accepts?.(secret) === false) continue
@@ -209,7 +214,8 @@ export const make = (options: ScanOptions): SecretScan => {
     entries.get(indexOf(word))?.some((entry) => entry.kind === "broken" && passes(entry, word, 0)) === true
 
   const restart = () => {
-    for (const list of entries.values()) for (const { until } of list) until.fill(0)
+    for (const { until } of matched) until.fill(0)
+    matched.length = 0
   }
 
   const hint: SecretScan["hint"] = (text, from) => {
@@ -237,6 +243,9 @@ export const make = (options: ScanOptions): SecretScan => {
 
   const find: SecretScan["find"] = (text, take) => {
     restart()
+    /** Where a secret ends. What begins in it adds nothing, unless a line break may cut it. */
+    let covered = 0
+    let breaks = false
     walk(
       findUnits,
       text,
@@ -244,7 +253,14 @@ export const make = (options: ScanOptions): SecretScan => {
       text.length,
       (at, list) => {
         for (const entry of list) {
-          if (passes(entry, text, at) && apply(entry, text, at, take) > at && entry.kind === "line") break
+          if (entry.kind === "line" && at < covered) continue
+          if (!passes(entry, text, at)) continue
+          breaks ||= entry.kind === "broken"
+          const reached = apply(entry, text, at, take)
+          if (entry.kind === "line" && reached > at) {
+            covered = reached
+            break
+          }
         }
         return undefined
       },
@@ -253,11 +269,12 @@ export const make = (options: ScanOptions): SecretScan => {
         return undefined
       }
     )
+    return breaks
   }
 
   const lines: SecretScan["lines"] = (text, to, { region, take }) => {
     restart()
-    let [start, end, slash] = [0, 0, -1]
+    let [start, end, slash, covered] = [0, 0, -1, 0]
     /** Whether the line contains an escape. */
     const locate = (at: number): boolean => {
       if (at >= end) {
@@ -296,13 +313,14 @@ export const make = (options: ScanOptions): SecretScan => {
       to,
       (at, list) => {
         for (const entry of list) {
-          if (!passes(entry, text, at)) continue
+          if ((entry.kind === "line" && at < covered) || !passes(entry, text, at)) continue
           const escapes = locate(at)
           if (escapes || entry.kind === "block") return regionFrom({ at, length: entry.length })
           const reached = apply(entry, text, at, take)
           if (entry.kind === "line") {
-            if (reached > at) break
-            continue
+            if (reached === at) continue
+            covered = reached
+            break
           }
           if (mayBreak(entry, at, reached)) return regionFrom({ at, length: entry.length })
         }
