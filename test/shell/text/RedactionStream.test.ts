@@ -149,6 +149,15 @@ describe("RedactionStream", () => {
     )
   })
 
+  it("SL-37: a line that is longer than any limit arrives whole but for its secrets, also without a newline", () => {
+    const words = "some words ".repeat(3_000)
+    const text = `${words}password=hunter2 ${words}DB_PASSWORD='a b' ${words}end`
+    const expected = `${words}password=<redacted> ${words}DB_PASSWORD='<redacted>' ${words}end`
+    for (const length of [1_000, 8_192, text.length]) {
+      for (const end of ["", "\n"]) assert.strictEqual(stream(cut(text + end, [length])), expected + end)
+    }
+  })
+
   it("SL-37: a private key without an end hides a bounded text", () => {
     const text = `${key}\n${"no end here\n".repeat(100_000)}last line\n`
     const redacted = stream(cut(text, [8_192]))

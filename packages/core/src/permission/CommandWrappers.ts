@@ -87,7 +87,7 @@ const forms: Readonly<Record<string, Form>> = {
   pnpx: { ...plain, longs: "package" },
   prlimit: { values: "op", longs: "pid output" },
   runuser: login,
-  script: { values: "BEIOTmo", longs: "log-in log-out log-io log-timing echo output-limit", ...login },
+  script: { ...login, values: "BEIOTmo", longs: "echo log-in log-io log-out log-timing output-limit" },
   setpriv: {
     longs:
       "ambient-caps apparmor-profile bounding-set egid euid groups inh-caps landlock-access landlock-rule pdeathsig " +

@@ -166,7 +166,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
       }
       out += passLines(final)
       if (waiting !== undefined || dropping !== undefined) continue
-      if (pending.includes("\n")) continue
+      if (final || pending.includes("\n")) continue
       if (pending.length > longestHeld) out += passPart()
       if (waiting === undefined) break
     }
