@@ -22,7 +22,7 @@ const Ready = Schema.parseJson(
 /** Starts a server on a free port; its process, and what it says when it is ready. */
 const serving = (here: Place, words: ReadonlyArray<string>, options: Options) =>
   Effect.gen(function* () {
-    const server = yield* here.start(["serve", "--json", "--http", "127.0.0.1:0", ...words], options)
+    const server = yield* here.start(["serve", "--json", "--show-token", "--http", "127.0.0.1:0", ...words], options)
     const text = yield* server.until("stdout", (text) => text.includes("\n"))
     return { server, ready: yield* Schema.decodeUnknown(Ready)(text) }
   })
@@ -45,8 +45,31 @@ describe("serve --http", () => {
       assert.deepEqual(ready.sockets, [])
       yield* server.signal("SIGTERM")
       const { code, stderr } = yield* server.ended
-      assert.deepStrictEqual([code, stderr], [0, ""])
+      assert.strictEqual(code, 0)
+      assert.notMatch(stderr, / (?:warning|error) /)
       assert.isFalse(existsSync(join(here.root, "data", "ctx")))
+    })
+  )
+
+  it.scopedLive("CL-541: it prints its token only at a terminal, or if it is asked for it", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      const shown = (words: ReadonlyArray<string>, options: Options = {}) =>
+        Effect.gen(function* () {
+          const server = yield* here.start(["serve", "--http", "127.0.0.1:0", ...words], { env, ...options })
+          const ready = words.includes("--json") ? /"type":"ready".*\n/ : /ready\r?\n/
+          yield* server.until("stdout", (text) => ready.test(text))
+          yield* server.signal("SIGTERM")
+          const { stderr, stdout } = yield* server.ended
+          return stdout + stderr
+        })
+      const plain = yield* shown([])
+      const token = readFileSync(tokenFile(here), "utf8").trim()
+      assert.notInclude(plain + (yield* shown(["--json"])), token)
+      assert.include(plain, "\nopen http://127.0.0.1:")
+      assert.include(yield* shown(["--show-token"]), `/#token=${token}`)
+      assert.include(yield* shown(["--json", "--show-token"]), `/#token=${token}`)
+      assert.include(yield* shown([], { terminal: { columns: 200, rows: 20 } }), `/#token=${token}`)
     })
   )
 
@@ -65,7 +88,7 @@ describe("serve --http", () => {
       Effect.gen(function* () {
         const { env, here } = yield* held
         const { cert, key } = Certificate.make(here.root)
-        const words = ["serve", "--json", "--http", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key]
+        const words = ["serve", "--json", "--show-token", "--http", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key]
         const server = yield* here.start(words, { env })
         const { http } = yield* Schema.decodeUnknown(Ready)(
           yield* server.until("stdout", (text) => text.includes("\n"))
@@ -104,6 +127,7 @@ describe("serve --http", () => {
         [["--http", "127.0.0.1:65536"], "an address with a port"],
         [["--http", "127.0.0.1:0", "--tls-cert", "x"], "--tls-cert and --tls-key come together"],
         [["--agent", "build", "--behind-proxy"], "need --http"],
+        [["--agent", "build", "--show-token"], "need --http"],
         [["--agent", "build", "--http-root", "."], "need --http"]
       ] as const) {
         const ended = yield* here.run(["serve", ...words], { env })

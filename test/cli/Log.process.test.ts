@@ -6,6 +6,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http"
 import { join } from "node:path"
 import { waitingFor } from "../support/Waiting.ts"
 import { build } from "./support/Bundle.ts"
+import { ask } from "./support/Client.ts"
 import { held } from "./support/Held.ts"
 import { jsonLines, place, type Place } from "./support/Process.ts"
 
@@ -82,6 +83,67 @@ describe("the log of serve", () => {
         assert.strictEqual(refused.code, 2)
         assert.include(refused.stderr, "--log-level: expected debug or info or warning or error or none")
       })
+  )
+})
+
+describe("the log of serve by default", () => {
+  it.scopedLive("CL-540: has the start, the listeners and the stop, and each request over HTTP", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const env = { DAYBOOK_ROOT: join(here.root, "ctx") }
+      const server = yield* here.start(["serve", "--agent", "build", "--http", "127.0.0.1:0", "--log-format", "json"], {
+        env
+      })
+      const shown = yield* server.until("stdout", (text) => text.endsWith("ready\n"))
+      const url = /HTTP listens at (\S+)/.exec(shown)?.[1] ?? ""
+      const response = yield* Effect.promise((signal) => fetch(`${url}/health?key=private`, { signal }))
+      assert.strictEqual(response.status, 200)
+      yield* Effect.promise(() => response.text())
+      yield* server.until("stderr", (text) => text.includes("GET /health 200"))
+      yield* server.signal("SIGTERM")
+      const { code, stderr } = yield* server.ended
+      assert.strictEqual(code, 0)
+      const lines = jsonLines(
+        stderr
+          .split("\n")
+          .filter((line) => line.startsWith("{"))
+          .join("\n")
+      )
+      assert.isTrue(lines.every(({ level }) => level === "info"))
+      const said = lines.map(({ message }) => String(message))
+      assert.match(said[0] ?? "", /^daybook \S+ starts$/)
+      assert.deepStrictEqual(said.slice(1), [
+        `agent build listens at ${join(here.root, "ctx", "agent", "build.sock")}`,
+        `HTTP listens at ${url}`,
+        "ready",
+        "GET /health 200",
+        "stopping: SIGTERM",
+        "stopped"
+      ])
+      assert.notInclude(stderr, "private")
+    })
+  )
+
+  it.scopedLive("CL-540, EX-17: has each run that fails as a warning, with its session and cause, and no secret", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const secret = "sk-very-secret-value"
+      const server = yield* here.start(["serve", "--agent", "build", "--log-format", "json"], {
+        env: { ...env, OPENAI_API_KEY: secret }
+      })
+      yield* server.until("stdout", (text) => text.endsWith("ready\n"))
+      const socket = join(here.root, "data", "ctx", "agent", "build.sock")
+      const asked = yield* Effect.fork(ask(socket, { op: "send", id: "m1", input: "hello" }))
+      yield* (yield* model.next).refuse(401, `the key ${secret} is not valid`)
+      assert.strictEqual((yield* asked).at(-1)?.["status"], "error")
+      const text = yield* server.until("stderr", (text) => text.includes("the work of a session failed"))
+      const [failed] = jsonLines(text.split("\n").filter((line) => line.includes('"warning"'))[0] ?? "")
+      assert.strictEqual(failed?.["message"], "the work of a session failed")
+      assert.match(String(failed["session"]), /^ses_/)
+      assert.include(String(failed["cause"]), "ProviderFailed")
+      assert.include(String(failed["cause"]), "is not valid")
+      assert.notInclude(text, secret)
+    })
   )
 })
 

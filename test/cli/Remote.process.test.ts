@@ -11,7 +11,7 @@ const Ready = Schema.parseJson(Schema.Struct({ http: Schema.Struct({ url: Schema
 /** A server on a free port, and how commands run over it. */
 const served = Effect.gen(function* () {
   const here = yield* place
-  const server = yield* here.start(["serve", "--json", "--http", "127.0.0.1:0"])
+  const server = yield* here.start(["serve", "--json", "--show-token", "--http", "127.0.0.1:0"])
   const { http } = yield* Schema.decodeUnknown(Ready)(yield* server.until("stdout", (text) => text.includes("\n")))
   const token = http.inspector.split("#token=")[1] ?? ""
   const over = (...words: ReadonlyArray<string>) => here.run(["--server", http.url, "--token", token, ...words])

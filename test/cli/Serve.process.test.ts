@@ -56,7 +56,8 @@ describe("serve", () => {
       assert.deepStrictEqual(after, [])
       yield* server.signal("SIGTERM")
       const { code, stderr } = yield* server.ended
-      assert.deepStrictEqual([code, stderr], [0, ""])
+      assert.strictEqual(code, 0)
+      assert.notMatch(stderr, / (?:warning|error) /)
       assert.isFalse(existsSync(socket))
     })
   )

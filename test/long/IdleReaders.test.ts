@@ -30,7 +30,7 @@ const served = Effect.gen(function* () {
     execFileSync(process.execPath, [bin, ...words], { cwd, env, encoding: "utf8" }).trim()
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      spawn(process.execPath, [bin, "serve", "--json", "--http", "127.0.0.1:0"], {
+      spawn(process.execPath, [bin, "serve", "--json", "--show-token", "--http", "127.0.0.1:0"], {
         cwd,
         env,
         stdio: ["ignore", "pipe", "inherit"]

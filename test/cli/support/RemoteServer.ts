@@ -7,7 +7,7 @@ const Ready = Schema.parseJson(Schema.Struct({ http: Schema.Struct({ url: Schema
 /** Serves the place's sessions over HTTP until the scope closes; returns `--server` and `--token`. */
 export const serveAt = (here: Place, env: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
-    const server = yield* here.start(["serve", "--json", "--http", "127.0.0.1:0"], { env })
+    const server = yield* here.start(["serve", "--json", "--show-token", "--http", "127.0.0.1:0"], { env })
     const { http } = yield* Schema.decodeUnknown(Ready)(yield* server.until("stdout", (text) => text.includes("\n")))
     return ["--server", http.url, "--token", http.inspector.split("#token=")[1] ?? ""]
   })

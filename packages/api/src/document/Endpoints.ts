@@ -135,7 +135,11 @@ export const endpoints: Readonly<Record<Name, Text>> = {
   stats: ["Get the figures of the database", "Bytes by table, type, day and session, and what a prune would free."],
   sessionStats: ["Get the figures of a session", "Bytes by type and day, what it did, and what a prune would free."],
   shells: ["List the open live shells", "Those of the server's machine, in the order of their opening."],
-  health: ["Ask whether the server answers", "Needs no token. `draining`: it ends; connect to another one, or later."]
+  health: [
+    "Ask whether the server can work",
+    "Needs no token. 503: its database cannot be written. `draining`: it ends; connect to another one, or later."
+  ],
+  serverMetrics: ["Get the metrics of the server", "As text for Prometheus. Any token that is not for one session reads it."]
 }
 
 /** What the parameters mean, by name; `ENDPOINT.NAME` where an endpoint means something else. */

@@ -64,10 +64,16 @@ const tlsCert = Flags.text("tls-cert", "FILE", "the certificate of HTTPS with it
 const tlsKey = Flags.text("tls-key", "FILE", "the key of the certificate, as PEM")
 const behindProxy = Flags.toggle("behind-proxy", "a proxy with TLS stands before HTTP")
 
+const showToken = Flags.toggle("show-token", "print the server's token also when stdout is not a terminal")
+
 const logFormats = ["text", "json"] as const
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logFormat = Flags.choice("log-format", logFormats, "the format of the log on stderr (default: text)")
-const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
+const logLevel = Flags.choice(
+  "log-level",
+  logLevels,
+  "the lowest level that is logged (default: info; at a terminal: warning)"
+)
 
 /** The options of HTTP, which come together. */
 const httpOf = (given: {
@@ -78,18 +84,20 @@ const httpOf = (given: {
   readonly tlsCert: Option.Option<string>
   readonly tlsKey: Option.Option<string>
   readonly behindProxy: boolean
+  readonly showToken: boolean
 }): Effect.Effect<HttpRequest | undefined, UsageError> => {
   const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
-  const { behindProxy, httpName: names, httpRoot } = given
+  const { behindProxy, httpName: names, httpRoot, showToken } = given
   const rate = Option.getOrUndefined(given.httpRate)
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
   if (Option.isNone(given.http)) {
-    return cert !== undefined || rate !== undefined || behindProxy || names.length + httpRoot.length > 0
+    return cert !== undefined || rate !== undefined || behindProxy || showToken || names.length + httpRoot.length > 0
       ? new UsageError({
           message:
-            "--http-name, --http-root, --http-rate, --tls-cert, --tls-key and --behind-proxy need --http HOST:PORT"
+            "--http-name, --http-root, --http-rate, --tls-cert, --tls-key, --behind-proxy and --show-token need " +
+            "--http HOST:PORT"
         })
       : Effect.succeed(undefined)
   }
@@ -112,9 +120,12 @@ export const serve = {
       "immediately. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
       "asked at the terminal and of the clients: the first answer counts.",
     "--http serves all sessions over HTTP, with sockets or alone (then no files are kept): /reference lists the endpoints, " +
-      "/openapi.json describes them, and the printed address with its token opens the inspector. daybook token makes " +
-      "tokens for others. An address that other machines reach needs --tls-cert and --tls-key, or --behind-proxy.",
-    "stderr is its log: time, level, message, session and cause, one object per line with --log-format json. With " +
+      "/openapi.json describes them, and the printed address opens the inspector. At a terminal, or with --show-token, it " +
+      "has the server's token; daybook token makes others. An address that other machines reach needs --tls-cert and " +
+      "--tls-key, or --behind-proxy.",
+    "stderr is its log: its start, listeners and stop, each request over HTTP, and what fails with session and cause, one " +
+      "object per line with --log-format json. /health answers while the database can be written, and /metrics is for " +
+      "Prometheus, with a token. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there, and so do prompt, resume and compact."
   ],
   flags: [
@@ -130,6 +141,7 @@ export const serve = {
     root,
     chroot,
     Flags.trust,
+    showToken,
     logFormat,
     logLevel,
     Flags.json
@@ -161,6 +173,7 @@ export const serve = {
       root: root.options,
       chroot: chroot.options,
       trust: Flags.trust.options,
+      showToken: showToken.options,
       logFormat: logFormat.options,
       logLevel: logLevel.options,
       json: Flags.json.options
@@ -189,7 +202,8 @@ export const serve = {
           chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
           http: web,
           logFormat: Option.getOrElse(given.logFormat, () => "text" as const),
-          logLevel: Option.getOrElse(given.logLevel, () => "warning" as const),
+          logLevel: Option.getOrUndefined(given.logLevel),
+          showToken: given.showToken,
           json: given.json
         })
       }).pipe(told(given.trust))

@@ -10,6 +10,7 @@ import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/api/HttpServing"
 import type { Machine } from "@daybook/server/api/MachineHandlers"
 import type { Asks } from "@daybook/server"
+import type { AccessToken } from "@daybook/server/http/AccessToken"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import * as Configuration from "../config/Configuration.ts"
@@ -36,10 +37,10 @@ export interface HttpRequest {
   readonly roots: ReadonlyArray<string>
 }
 
-/** Where the API is served, and the inspector with the server's token. */
+/** Where the API is served, and the server's own token. */
 export interface HttpAddress {
   readonly url: string
-  readonly inspector: string
+  readonly token: AccessToken
 }
 
 const textOf = (path: string) =>
@@ -97,7 +98,8 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     behindProxy,
     limits: rate === undefined ? {} : { rate },
     certificate,
+    accessLog: true,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })
-  return { url, inspector: `${url}/#token=${token}` } satisfies HttpAddress
+  return { url, token } satisfies HttpAddress
 })

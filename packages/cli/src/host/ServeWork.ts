@@ -42,9 +42,15 @@ export interface Request {
   readonly chroot: string | undefined
   readonly http: HttpRequest | undefined
   readonly logFormat: "text" | "json"
-  readonly logLevel: "debug" | "info" | "warning" | "error" | "none"
+  /** Default: info, and at a terminal, where stdout names the listeners, warning. */
+  readonly logLevel: ServerLog.Level | undefined
+  /** Print the server's token also where stdout is not a terminal. */
+  readonly showToken: boolean
   readonly json: boolean
 }
+
+// The build defines it.
+declare const DAYBOOK_VERSION: string
 
 const uid = process.getuid?.() ?? 0
 
@@ -102,18 +108,36 @@ interface Opened {
   readonly http: HttpAddress | undefined
 }
 
-const announce = ({ request, root }: Place, { http, sockets }: Opened, terminal: boolean): string => {
+/** The address of HTTP as it is printed: with the token only for a person, or for a program that asked. */
+const shownAddress = ({ request }: Place, { token, url }: HttpAddress, terminal: boolean) => ({
+  url,
+  inspector: terminal || request.showToken ? `${url}/#token=${token}` : `${url}/`
+})
+
+const socketLine = ({ kind, name, path, space }: ServedSocket): string => {
+  const where = space === undefined ? "" : ` in the shared space ${space}`
+  return `${kind} ${name}${where} listens at ${oneLine(path, 400)}`
+}
+
+const httpLine = ({ url }: HttpAddress): string => `HTTP listens at ${url}`
+
+const announce = (place: Place, { http, sockets }: Opened, terminal: boolean): string => {
+  const { request, root } = place
+  const address = http && shownAddress(place, http, terminal)
   if (request.json) {
     const listed = sockets.map((socket) => Struct.pick(socket, "kind", "name", "space", "path"))
-    return `${jsonLine({ type: "ready", root, sockets: listed, ...(http && { http }) }, terminal)}\n`
+    return `${jsonLine({ type: "ready", root, sockets: listed, ...(address && { http: address }) }, terminal)}\n`
   }
-  const lines = sockets.map(({ kind, name, path, space }) => {
-    const where = space === undefined ? "" : ` in the shared space ${space}`
-    return `${kind} ${name}${where} listens at ${oneLine(path, 400)}\n`
-  })
-  const address = http === undefined ? "" : `HTTP listens at ${http.url}\nopen ${http.inspector}\n`
-  return `${lines.join("")}${address}ready\n`
+  const lines = sockets.map((socket) => `${socketLine(socket)}\n`)
+  const web = http === undefined || address === undefined ? "" : `${httpLine(http)}\nopen ${address.inspector}\n`
+  return `${lines.join("")}${web}ready\n`
 }
+
+/** Logs where it listens. */
+const logListeners = ({ http, sockets }: Opened) =>
+  Effect.forEach([...sockets.map(socketLine), ...(http === undefined ? [] : [httpLine(http)]), "ready"], (line) =>
+    Effect.logInfo(line)
+  )
 
 /** Opens the sockets, which wait for the files. */
 const openSockets = ({ asks, models, request, root }: Place) =>
@@ -142,9 +166,11 @@ const openHttp = ({ asks, filename, request: { http } }: Place) =>
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
 const ready = (place: Place, opened: Opened) =>
-  Effect.flatMap(Output, (output) =>
-    Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
-  )
+  Effect.gen(function* () {
+    const output = yield* Output
+    yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)
+    yield* logListeners(opened)
+  })
 
 /** Opens the sockets and HTTP, and announces them once the files are current. */
 const open = Effect.fn("Command.serve.open")(function* (place: Place) {
@@ -164,15 +190,16 @@ const openAlone = Effect.fn("Command.serve.openAlone")(function* (place: Place) 
 })
 
 /** Serves until the signal, then ends what runs. */
-const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<void>) =>
+const until = <A, E, R>(opening: Effect.Effect<A, E, R>, signal: Effect.Effect<Signal.Name>) =>
   Effect.gen(function* () {
-    yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), signal)
+    const stopped = Effect.tap(signal, (name) => Effect.logInfo(`stopping: ${name}`))
+    yield* Effect.raceFirst(Effect.scoped(Effect.zipRight(opening, Effect.never)), stopped)
     const sessions = yield* Sessions
     yield* Effect.forEach(yield* sessions.active, (id) => sessions.interrupt(id), { concurrency: 16, discard: true })
   })
 
 /** Serves until the signal, and returns when the files say so too. */
-const serving = (place: Place, signal: Effect.Effect<void>) =>
+const serving = (place: Place, signal: Effect.Effect<Signal.Name>) =>
   Effect.zipRight(
     until(open(place), signal),
     Effect.flatMap(Exporter, (exporter) => exporter.reached(Number.MAX_SAFE_INTEGER))
@@ -189,12 +216,18 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const asks = Asks.make()
   const place = { request, filename, root, models, asks }
   const host = { servers: true, background: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
-  yield* Effect.scoped(
-    Effect.flatMap(Signal.first, (signal) =>
-      Effect.zipRight(
-        Watchdog.begin(),
-        isAlone(request) ? until(openAlone(place), signal) : serving(place, signal)
-      ).pipe(Effect.provide(Host.layer(filename, host)))
-    )
-  ).pipe(withTelemetry, Effect.provide(ServerLog.layer(request.logFormat, request.logLevel)))
+  yield* Effect.annotateLogs(Effect.logInfo(`daybook ${DAYBOOK_VERSION} starts`), { pid: process.pid, filename }).pipe(
+    Effect.zipRight(
+      Effect.flatMap(Signal.first, (signal) =>
+        Effect.zipRight(
+          Watchdog.begin(),
+          isAlone(request) ? until(openAlone(place), signal) : serving(place, signal)
+        ).pipe(Effect.provide(Host.layer(filename, host)))
+      )
+    ),
+    Effect.zipRight(Effect.logInfo("stopped")),
+    Effect.scoped,
+    withTelemetry,
+    Effect.provide(ServerLog.layer(request.logFormat, request.logLevel))
+  )
 })

@@ -1,17 +1,19 @@
 /** Handles termination signals: the first ends the process cleanly, the second immediately. Spec: CL-38, CL-123 in specs/cli.md. */
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Struct } from "effect"
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** An effect that waits for the first signal. A second signal exits the process immediately. */
+export type Name = keyof typeof signals
+
+/** An effect that waits for the first signal, and returns its name. A second signal exits the process immediately. */
 export const first = Effect.gen(function* () {
-  const first = yield* Deferred.make<void>()
+  const first = yield* Deferred.make<Name>()
   let seen = false
-  const listeners = Object.entries(signals).map(([name, code]) => {
+  const listeners = Struct.keys(signals).map((name) => {
     const listener = () => {
-      if (seen) process.exit(code)
+      if (seen) process.exit(signals[name])
       seen = true
-      Deferred.unsafeDone(first, Effect.void)
+      Deferred.unsafeDone(first, Effect.succeed(name))
     }
     return [name, listener] as const
   })

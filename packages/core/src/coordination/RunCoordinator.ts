@@ -64,9 +64,9 @@ interface Entry<A, E> {
   fiber: Fiber.RuntimeFiber<A, E>
 }
 
-/** Logs the failure of a drain without waiters, annotated with its key. */
-export const unseen = (name: string, key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), name, key)
+/** Logs the failure of a drain without waiters. */
+const unseen = (key: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logError("a drain failed without a waiting caller", cause), { key })
 
 interface Options<Key, A, E> {
   readonly drain: (key: Key, force: boolean) => Effect.Effect<A, E>
@@ -161,7 +161,7 @@ const cancel = <A, E>(key: unknown, execution: Execution<A, E>): void =>
   Deferred.unsafeDone(execution.done, Exit.fail(new RunInterrupted({ key: String(key) })))
 
 const report = <Key, A, E>({ fork, options }: State<Key, A, E>, key: Key, cause: Cause.Cause<unknown>): void => {
-  fork(options.report === undefined ? unseen("key", String(key), cause) : options.report(key, cause))
+  fork(options.report === undefined ? unseen(String(key), cause) : options.report(key, cause))
 }
 
 /**

@@ -2,7 +2,7 @@
  * Runs a session, given only its id: coordinator, ownership, then the runner of the session's Location when its drain
  * starts (CO-9). Process-global; an idle session enters no Location and owns nothing. Spec: EX-E1..EX-E8.
  */
-import { Array as Arr, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
+import { Array as Arr, Cause, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -130,6 +130,13 @@ interface Stops {
   readonly only: (sessionID: SessionID, activityID: string) => Effect.Effect<boolean>
 }
 
+/** Logs a failure, whoever waits for it. A session that is busy is the refusal of a request. */
+const logFailure = (cause: Cause.Cause<RunError>): Effect.Effect<void> => {
+  const isBusy = Option.exists(Cause.failureOption(cause), ({ _tag }) => _tag === "SessionBusy")
+  if (isBusy || Cause.isInterruptedOnly(cause)) return Effect.void
+  return (Cause.isDie(cause) ? Effect.logError : Effect.logWarning)("the work of a session failed", cause)
+}
+
 /** Owns a session and runs its work, until it is done or another process requests a stop. */
 const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Running) {
   const inbox = yield* Inbox
@@ -153,12 +160,13 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
       )
     }).pipe(
       Effect.scoped,
+      Effect.tapErrorCause(logFailure),
       Effect.annotateLogs("sessionID", sessionID),
       Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } })
     )
 })
 
-/** Keeps, for each session that callers wait for, why its last drain failed. They read it, so it is not logged. */
+/** Keeps, for each session that callers wait for, why its last drain failed. */
 const makeWaiters = () => {
   const waiting = new Map<SessionID, { callers: number; failure: RunError | undefined }>()
   const watch = (sessionID: SessionID) =>
@@ -177,10 +185,7 @@ const makeWaiters = () => {
       if (known !== undefined) known.failure = failure
     })
   return {
-    has: (sessionID: SessionID) => waiting.has(sessionID),
     lastFailure: (sessionID: SessionID) => Effect.map(watch(sessionID), (known) => () => known.failure),
-    during: <A, E, R>(sessionID: SessionID, wait: Effect.Effect<A, E, R>) =>
-      Effect.scoped(Effect.zipRight(watch(sessionID), wait)),
     /** A drain: a new one forgets the failure of the one before. */
     noting: <A, R>(sessionID: SessionID, drain: Effect.Effect<A, RunError, R>) =>
       Effect.zipRight(
@@ -249,9 +254,8 @@ const make = Effect.fnUntraced(function* <R>(
 
   const coordinator: RunCoordinator.RunCoordinator<SessionID, void, RunError> = yield* RunCoordinator.make({
     drain: (sessionID: SessionID, force: boolean) => waiters.noting(sessionID, drain(stops, sessionID, force)),
-    // A caller that waits for the session reads its outcome.
-    report: (sessionID, cause) =>
-      waiters.has(sessionID) ? Effect.void : RunCoordinator.unseen("sessionID", sessionID, cause)
+    // The drain logs its failures.
+    report: () => Effect.void
   })
 
   return SessionExecution.of({
@@ -265,7 +269,7 @@ const make = Effect.fnUntraced(function* <R>(
       if (Option.isSome(elsewhere)) yield* owners.requestStop(sessionID, elsewhere.value, activityID)
     }),
     ...(yield* makeResting),
-    settled: (sessionID) => waiters.during(sessionID, coordinator.settled(sessionID)),
+    settled: coordinator.settled,
     lastFailure: waiters.lastFailure,
     preview: Effect.fn("SessionExecution.preview")(function* (sessionID) {
       const { location } = yield* store.get(sessionID)

@@ -395,6 +395,11 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
      */
     readonly remove: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /**
+     * Commits a write that changes nothing: fails when an append would, because the database is full, read-only, or
+     * locked for longer than two seconds.
+     */
+    readonly probe: Effect.Effect<void, LogUnavailable>
+    /**
      * Calls the listener with the events of each append of this process, before the append returns, until the scope
      * closes. Concurrent appends call listeners concurrently; positions give the order. A listener's defect is logged
      * and isolated (EV-7); its interruption interrupts the append. The events stay stored either way.

@@ -6,6 +6,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { ReadSql } from "../storage/Database.ts"
+import { probe } from "../storage/Probe.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import { isTraced, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
@@ -250,6 +251,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       yield* sweeper.sweep
       return existed
     }),
+    probe: Effect.mapError(probe(sql), unavailable("be written")),
     listen
   })
 })

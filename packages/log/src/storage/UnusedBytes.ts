@@ -15,6 +15,7 @@ import { Effect } from "effect"
 import * as EventLoop from "../support/EventLoop.ts"
 import { insist, truncate } from "./Checkpoint.ts"
 import { descriptorOf } from "./FileBeside.ts"
+import { rewriteHeader } from "./Probe.ts"
 import { immediately, isBusy, retryBusy } from "./Transaction.ts"
 
 /** How a database's file is divided into pages. */
@@ -141,12 +142,6 @@ const overwritePages = (file: number, { pageSize, usable }: Layout, pages: Reado
 /** Attempts of a step to get the lock while the write-ahead log is empty, and of a pass to find pages where they were. */
 const attempts = 20
 
-/** Makes the other connections forget the pages that they have read, with the commit. */
-const forgetElsewhere = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const [row] = yield* sql<{ readonly user_version: number }>`PRAGMA user_version`
-  yield* sql.unsafe(`PRAGMA user_version = ${row?.user_version ?? 0}`)
-})
-
 /** Whether the file at the path is still that of the connection: their numbers of pages and of changed schemas agree. */
 const isSame = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: number) {
   const [row] = yield* sql<{ readonly pages: number; readonly free: number; readonly schema: number }>`
@@ -175,7 +170,7 @@ const overwriteStep = Effect.fnUntraced(function* (
     yield* sql`PRAGMA shrink_memory`
     const count = yield* onDisk(() => overwritePages(file, layout, pages))
     yield* onDisk(() => fsyncSync(file))
-    yield* forgetElsewhere(sql)
+    yield* rewriteHeader(sql)
     return count
   })
   for (let attempt = 0; attempt < attempts; attempt++) {
@@ -233,7 +228,7 @@ export const overwrite = (sql: SqlClient.SqlClient, filename: string): Effect.Ef
     if (opened === undefined) return true
     // A process that was killed between its step and its commit has left other connections the pages from before.
     const forgotten = yield* insist(
-      Effect.catchIf(Effect.as(immediately(sql)(forgetElsewhere(sql)), true), isBusy, () => Effect.succeed(false))
+      Effect.catchIf(Effect.as(immediately(sql)(rewriteHeader(sql)), true), isBusy, () => Effect.succeed(false))
     )
     return forgotten && (yield* pass(sql, opened))
   })

@@ -4,7 +4,7 @@
  * @module @daybook/server/api/HttpApp
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { Api } from "@daybook/api"
 import type { Budget } from "@daybook/log/domain/Values"
 import type { Search } from "@daybook/log/search/Search"
@@ -20,6 +20,7 @@ import * as PermissionsHandlers from "./PermissionsHandlers.ts"
 import * as QuestionsHandlers from "./QuestionsHandlers.ts"
 import * as Roots from "./Roots.ts"
 import * as SearchHandlers from "./SearchHandlers.ts"
+import * as ServerHandlers from "./ServerHandlers.ts"
 import * as SessionsHandlers from "./SessionsHandlers.ts"
 import * as Hubs from "./Hubs.ts"
 import * as Streams from "./Streams.ts"
@@ -42,15 +43,6 @@ export interface Options {
   readonly machine?: Partial<MachineHandlers.Machine> | undefined
 }
 
-const serverHandlers = ({ version }: Options) =>
-  HttpApiBuilder.group(Api, "server", (handlers) =>
-    Effect.map(Drain.Drain, ({ begun }) =>
-      handlers.handle("health", () =>
-        Effect.map(begun, (ends) => ({ status: ends ? ("draining" as const) : ("ok" as const), version }))
-      )
-    )
-  )
-
 /** The API. It requires the facade and the log of a runtime. */
 export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) =>
   HttpApiBuilder.api(Api).pipe(
@@ -63,7 +55,7 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
       SearchHandlers.layer(options.search),
       MachineHandlers.layer(options.machine),
       EventsHandlers.layer,
-      serverHandlers(options)
+      ServerHandlers.layer(options.version)
     ]),
     Layer.provide(Authorization.layer(options.token, clients)),
     Layer.provide([Streams.layer, Hubs.layer]),

@@ -15,6 +15,7 @@ import { type Certificate, type HttpListener, listen, maxHeaderBytes, type Timeo
 import * as Pipelines from "../http/Pipelines.ts"
 import { inUrl, isLoopback } from "../http/Site.ts"
 import * as Count from "../support/Count.ts"
+import * as AccessLog from "./AccessLog.ts"
 import { unexpected } from "./Answers.ts"
 import * as Clients from "./Clients.ts"
 import * as DirectPrompts from "./DirectPrompts.ts"
@@ -48,6 +49,8 @@ export interface ServeOptions extends HttpApp.Options {
   readonly timeouts?: Partial<Timeouts> | undefined
   /** Further pages. */
   readonly pages?: Gate.Pages | undefined
+  /** Logs each request, at the level info. */
+  readonly accessLog?: boolean | undefined
 }
 
 /** Where the API is served, such as `http://127.0.0.1:4310`. */
@@ -113,10 +116,12 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     else socket.once("close", left)
   })
   const pipelines = Pipelines.make(limits.pipelined)
+  const follow = yield* AccessLog.make(clients, options.accessLog === true)
   listener.server.on("request", (request, response) => {
     if (!pipelines.begin(request, response)) return
     running.begin()
     response.once("close", running.end)
+    follow(request, response)
     if (!answered(request, response) && !admits(request, response)) handle(request, response)
   })
   const begin = Effect.zipRight(

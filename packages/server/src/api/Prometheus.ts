@@ -1,0 +1,132 @@
+/** Writes metrics in the text format of Prometheus. Pure, except for the figures of the process. Spec: HT-541. */
+import { Effect, Metric, MetricKeyType, type MetricPair, MetricState, Option } from "effect"
+
+/** One sample: what follows the name, its labels, and its value. */
+interface Sample {
+  readonly suffix?: string
+  readonly labels?: ReadonlyArray<readonly [string, string]>
+  readonly value: number | bigint
+}
+
+/** A metric with its samples. */
+interface Family {
+  readonly name: string
+  readonly kind: "counter" | "gauge" | "histogram" | "summary"
+  readonly help: string | undefined
+  readonly samples: ReadonlyArray<Sample>
+}
+
+export const contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+const nameOf = (text: string): string => text.replaceAll(/[^A-Za-z0-9_:]/g, "_").replace(/^(?=\d)/, "_")
+const labelOf = (text: string): string => nameOf(text).replaceAll(":", "_")
+
+const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", '"': '\\"' }
+const escaped = (text: string): string => text.replaceAll(/[\\\n"]/g, (found) => escapes[found] ?? found)
+const helpText = (text: string): string => text.replaceAll(/[\\\n]/g, (found) => escapes[found] ?? found)
+
+const numberOf = (value: number | bigint): string => {
+  if (value === Infinity) return "+Inf"
+  return value === -Infinity ? "-Inf" : String(value)
+}
+
+const lineOf = (name: string, { labels = [], suffix = "", value }: Sample): string => {
+  const shown = labels.map(([key, text]) => `${labelOf(key)}="${escaped(text)}"`).join(",")
+  return `${name}${suffix}${shown === "" ? "" : `{${shown}}`} ${numberOf(value)}\n`
+}
+
+/** A metric of Effect, with its labels; undefined for a state that its kind does not have. */
+const familyOf = ({ metricKey, metricState: state }: MetricPair.MetricPair.Untyped): Family | undefined => {
+  const { description, keyType, name, tags } = metricKey
+  const labels = tags.map(({ key, value }) => [key, value] as const)
+  const family = (kind: Family["kind"], samples: ReadonlyArray<Sample>): Family => ({
+    name: nameOf(name),
+    kind,
+    help: Option.getOrUndefined(description),
+    samples: samples.map((sample) => ({ ...sample, labels: [...labels, ...(sample.labels ?? [])] }))
+  })
+  if (MetricState.isCounterState(state)) {
+    const isIncremental = MetricKeyType.isCounterKey(keyType) && keyType.incremental
+    return family(isIncremental ? "counter" : "gauge", [{ value: state.count }])
+  }
+  if (MetricState.isGaugeState(state)) return family("gauge", [{ value: state.value }])
+  if (MetricState.isFrequencyState(state)) {
+    return family(
+      "counter",
+      [...state.occurrences].map(([value, count]) => ({ labels: [["value", value]], value: count }))
+    )
+  }
+  if (MetricState.isHistogramState(state)) {
+    const buckets = state.buckets.filter(([bound]) => Number.isFinite(bound))
+    return family("histogram", [
+      ...buckets.map(([bound, count]) => ({
+        suffix: "_bucket",
+        labels: [["le", numberOf(bound)] as const],
+        value: count
+      })),
+      { suffix: "_bucket", labels: [["le", "+Inf"]], value: state.count },
+      { suffix: "_sum", value: state.sum },
+      { suffix: "_count", value: state.count }
+    ])
+  }
+  if (MetricState.isSummaryState(state)) {
+    return family("summary", [
+      ...state.quantiles.flatMap(([quantile, value]) =>
+        Option.isNone(value) ? [] : [{ labels: [["quantile", numberOf(quantile)] as const], value: value.value }]
+      ),
+      { suffix: "_sum", value: state.sum },
+      { suffix: "_count", value: state.count }
+    ])
+  }
+  return undefined
+}
+
+/** Joins what has one name, such as the same metric with other labels: a name may stand once in the text. */
+const joined = (families: ReadonlyArray<Family>): ReadonlyArray<Family> => {
+  const byName = new Map<string, Family>()
+  for (const family of families) {
+    const known = byName.get(family.name)
+    if (known === undefined) byName.set(family.name, family)
+    // Another kind of metric cannot have the same name.
+    else if (known.kind === family.kind) {
+      byName.set(family.name, { ...known, samples: [...known.samples, ...family.samples] })
+    }
+  }
+  return [...byName.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+const textOf = ({ help, kind, name, samples }: Family): string =>
+  (help === undefined ? "" : `# HELP ${name} ${helpText(help)}\n`) +
+  `# TYPE ${name} ${kind}\n` +
+  samples.map((sample) => lineOf(name, sample)).join("")
+
+/** The metrics as text. */
+export const encode = (snapshot: ReadonlyArray<MetricPair.MetricPair.Untyped>, more: ReadonlyArray<Family> = []) =>
+  joined([...more, ...snapshot.flatMap((pair) => familyOf(pair) ?? [])])
+    .map(textOf)
+    .join("")
+
+const processFigures = (version: string): ReadonlyArray<Family> => {
+  const { system, user } = process.cpuUsage()
+  const one = (name: string, kind: Family["kind"], help: string, value: number): Family => ({
+    name,
+    kind,
+    help,
+    samples: [{ value }]
+  })
+  return [
+    {
+      name: "daybook_info",
+      kind: "gauge",
+      help: "the server",
+      samples: [{ labels: [["version", version]], value: 1 }]
+    },
+    one("process_cpu_seconds_total", "counter", "processor time", (user + system) / 1e6),
+    one("process_resident_memory_bytes", "gauge", "resident memory", process.memoryUsage.rss()),
+    one("process_start_time_seconds", "gauge", "when the process started", performance.timeOrigin / 1000)
+  ]
+}
+
+/** The metrics of this process, of all its runtimes. */
+export const ofProcess = (version: string): Effect.Effect<string> =>
+  Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
