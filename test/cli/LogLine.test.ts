@@ -84,6 +84,13 @@ describe("the log", () => {
     assert.deepStrictEqual(secretsOf(env), ["a=bearer%20x", "sk-1234567"])
   })
 
+  it("CL-127: a failure has no key and no password, whoever named them", () => {
+    const cause = Cause.fail(new Error("POST http://user:pass9word@host/v1: sk-ant-abcdefghij1234567890klmn is wrong"))
+    const line = logLine(entry({ logLevel: LogLevel.Warning, cause }), "text", [])
+    assert.include(line, "host/v1")
+    assert.notMatch(line, /pass9word|abcdefghij/)
+  })
+
   it("CL-128: what leaves the machine is cleaned in the same way", () => {
     const { annotations, cause, message } = cleaned(secrets)(
       entry({ message: "x sk-secret-value\u0007", annotations: noted, cause: Cause.fail("sk-secret-value") })

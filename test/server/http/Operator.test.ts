@@ -9,7 +9,7 @@ import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, request, token } from "./support/ServedApi.ts"
 
-it.scoped("HT-540: a server whose database cannot be written is not healthy, until it can be written again", () =>
+it.scoped("HT-540, LG-540: a server whose database cannot be written is not healthy, until it can be written again", () =>
   Effect.gen(function* () {
     const disk = yield* smallDisk(4)
     if (Option.isNone(disk)) return

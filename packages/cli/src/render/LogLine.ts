@@ -3,6 +3,7 @@
  * for programs; neither contains a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
  */
 import { Cause, HashMap, Inspectable, type Logger, LogLevel } from "effect"
+import { redactSecrets } from "@daybook/log/support/Redaction"
 import { oneLine } from "./Plain.ts"
 import { escaped, visible } from "./Visible.ts"
 
@@ -32,15 +33,18 @@ const said = (part: unknown): string =>
   typeof part === "string" ? part : part instanceof Error ? part.message : Inspectable.toStringUnknown(part, 0)
 
 /** The message and the cause, without secrets. */
-const wordsOf = ({ cause, message }: Logger.Logger.Options<unknown>, secrets: ReadonlyArray<string>) => ({
-  words: oneLine(
-    withoutSecrets((Array.isArray(message) ? message : [message]).map(said).join(": "), secrets),
-    most.message
-  ),
-  why: Cause.isEmpty(cause)
-    ? undefined
-    : withoutSecrets(Cause.pretty(cause, { renderErrorCause: true }), secrets).slice(0, most.cause)
-})
+const wordsOf = ({ cause, logLevel, message }: Logger.Logger.Options<unknown>, secrets: ReadonlyArray<string>) => {
+  // A failure may quote a key that no variable holds. To look for one costs more than the line of a request.
+  const isTrouble = LogLevel.greaterThanEqual(logLevel, LogLevel.Warning)
+  const clean = (text: string) => {
+    const known = withoutSecrets(text, secrets)
+    return isTrouble ? redactSecrets(known) : known
+  }
+  return {
+    words: oneLine(clean((Array.isArray(message) ? message : [message]).map(said).join(": ")), most.message),
+    why: Cause.isEmpty(cause) ? undefined : clean(Cause.pretty(cause, { renderErrorCause: true })).slice(0, most.cause)
+  }
+}
 
 /** The entry for another log, without anything that must not leave the machine. */
 export const cleaned =

@@ -130,7 +130,7 @@ interface Stops {
   readonly only: (sessionID: SessionID, activityID: string) => Effect.Effect<boolean>
 }
 
-/** Logs a failure, whoever waits for it. A session that is busy is the refusal of a request. */
+/** Logs a failure, also if callers receive it. A busy session is the refusal of a request. */
 const logFailure = (cause: Cause.Cause<RunError>): Effect.Effect<void> => {
   const isBusy = Option.exists(Cause.failureOption(cause), ({ _tag }) => _tag === "SessionBusy")
   if (isBusy || Cause.isInterruptedOnly(cause)) return Effect.void
