@@ -4,7 +4,7 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -27,6 +27,31 @@ describe("daybook prompt", () => {
       assert.match(ended.stderr, /^session ses_\S+ "Say hello" \(new\)\n$/)
       assert.strictEqual(ended.code, 0)
     })
+  )
+
+  it.scopedLive(
+    "CL-542: an MCP server that does not start is mentioned once, also with --json, and the run goes on",
+    () =>
+      Effect.gen(function* () {
+        const { env, here, model } = yield* held
+        const folder = join(here.root, ".config", "daybook")
+        mkdirSync(folder, { recursive: true })
+        writeFileSync(join(folder, "config.yaml"), "mcp:\n  fs:\n    command: /not/there\n")
+        for (const words of [[], ["--json"]]) {
+          const run = yield* here.start(["prompt", ...words, "Look"], { env })
+          const first = yield* model.next
+          yield* first.toolCall("call_1", "glob", { pattern: "*" })
+          yield* first.finish("tool_calls")
+          const second = yield* model.next
+          yield* second.text("Done")
+          yield* second.finish()
+          const { code, stderr } = yield* run.ended
+          assert.strictEqual(code, 0)
+          const said = stderr.split("\n").filter((line) => line.includes('MCP server "fs"'))
+          assert.lengthOf(said, 1)
+          assert.match(said[0] ?? "", /there is no command "\/not\/there"; the run goes on without its tools$/)
+        }
+      })
   )
 
   it.scopedLive("CL-7: a tool call is executed, told in a line, and its result goes back to the model", () =>

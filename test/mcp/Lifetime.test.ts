@@ -1,10 +1,10 @@
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger, Queue, Redacted, Scope, TestClock } from "effect"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { makeLifeline } from "../tools/Lifeline.ts"
-import { freePort, makeMcp, obedient, obedientHttp, silent } from "./support/Servers.ts"
+import { freePort, makeMcp, moody, obedient, obedientHttp, silent } from "./support/Servers.ts"
 
 const failed = ({ state }: { readonly state: string }) => state === "failed"
 const connected = ({ state }: { readonly state: string }) => state === "connected"
@@ -105,20 +105,39 @@ describe("a lost server", () => {
     })
   )
 
-  it.scoped("MC-8: one that forgot the session is connected anew", () =>
+  for (const how of ["plain", "rude"] as const) {
+    it.scoped(`MC-540: one that forgot the session (${how}) gets a new one, and runs the refused calls once`, () =>
+      Effect.gen(function* () {
+        const server = yield* obedientHttp(0, how)
+        const { agent, bench, call, mcp, said } = yield* makeMcp({ own: { url: server.url } })
+        yield* mcp.ready
+        const tools = yield* bench.registry.materialize(agent)
+        const pid = yield* said("own_pid")
+        for (let round = 0; round < 2; round++) {
+          yield* server.forget
+          // Calls of tools that were offered before, at the same time.
+          const settled = yield* Effect.all(
+            [1, 2, 3].map((said) => tools.settle({ name: "own_echo", input: { said: String(said) }, call: call() })),
+            { concurrency: "unbounded" }
+          )
+          assert.deepStrictEqual(
+            settled.map((each) => (each._tag === "Success" ? each.output.content : each.error)),
+            [1, 2, 3].map((said) => [{ type: "text" as const, text: `echo: {"said":"${said}"}` }])
+          )
+        }
+        assert.strictEqual(yield* said("own_pid"), pid)
+        assert.strictEqual((yield* mcp.status)[0]?.state, "connected")
+      })
+    )
+  }
+
+  it.scoped("MC-540: a resource of one that forgot the session is read in a new one", () =>
     Effect.gen(function* () {
       const server = yield* obedientHttp(0, "plain")
-      const { fail, mcp, said, until } = yield* makeMcp({ own: { url: server.url } })
+      const { mcp } = yield* makeMcp({ own: { url: server.url } })
       yield* mcp.ready
-      const pid = yield* said("own_pid")
       yield* server.forget
-      const forgotten = yield* fail("own_echo", {})
-      assert.strictEqual(forgotten.type, "tool.execution")
-      assert.include(forgotten.message, "is being connected again")
-      yield* until("own", failed)
-      yield* TestClock.adjust("1 second")
-      yield* until("own", connected)
-      assert.strictEqual(yield* said("own_pid"), pid)
+      assert.lengthOf(yield* mcp.readResource("own", "test://text"), 2)
     })
   )
 
@@ -135,7 +154,96 @@ describe("a lost server", () => {
   )
 })
 
+describe("the tools of an earlier start", () => {
+  /** Connects once, so that the list is kept. */
+  const listed = Effect.gen(function* () {
+    const folder = join(yield* temporaryFolder, "tools")
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const { mcp, until } = yield* makeMcp({ own: moody("well") }, {}, folder)
+        yield* mcp.ready
+        yield* until("own", connected)
+      })
+    )
+    return folder
+  })
+
+  it.scoped("MC-541: are offered before the server has started, and their calls wait for it", () =>
+    Effect.gen(function* () {
+      const { agent, bench, call, ready } = yield* makeMcp({ own: moody("well") }, {}, yield* listed)
+      yield* ready
+      const tools = yield* bench.registry.materialize(agent)
+      assert.include(
+        tools.definitions.map(({ name }) => name),
+        "own_echo"
+      )
+      const settled = yield* tools.settle({ name: "own_echo", input: { said: "hi" }, call: call() })
+      assert.strictEqual(settled._tag, "Success")
+    })
+  )
+
+  it.scoped("MC-541: hold no request up if the server hangs; a call fails with the reason, and the tools go", () =>
+    Effect.gen(function* () {
+      const { call, mcp, offered, ready, settle, until } = yield* makeMcp({ own: moody("silent") }, {}, yield* listed)
+      yield* ready
+      assert.include(yield* offered, "own_echo")
+      assert.isAbove((yield* mcp.status)[0]?.tools ?? 0, 5)
+      const called = yield* Effect.fork(settle("own_echo", {}, call()))
+      yield* TestClock.adjust("10 seconds")
+      const settled = yield* Fiber.join(called)
+      assert.include(
+        settled._tag === "Failure" ? settled.error.message : "",
+        "it did not answer within 10s; nothing was done"
+      )
+      yield* until("own", failed)
+      assert.notInclude((yield* offered).join(), "own_")
+    })
+  )
+
+  it.scoped("MC-541: are replaced when the server lists them differently; a call that waited does nothing", () =>
+    Effect.gen(function* () {
+      const folder = yield* listed
+      const file = join(folder, "own.json")
+      assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+      writeFileSync(file, readFileSync(file, "utf8").replace("Says its input", "Says what it wants"))
+      const { agent, bench, call, mcp, said } = yield* makeMcp({ own: moody("well") }, {}, folder)
+      const tools = yield* bench.registry.materialize(agent)
+      const settled = yield* tools.settle({ name: "own_echo", input: {}, call: call() })
+      assert.strictEqual(settled._tag === "Failure" ? settled.error.type : "", "tool.stale")
+      yield* mcp.ready
+      assert.strictEqual(yield* said("own_echo"), "echo: {}")
+    })
+  )
+
+  it.scoped("MC-541: of another configuration, or damaged, are none", () =>
+    Effect.gen(function* () {
+      const folder = yield* listed
+      const other = yield* makeMcp({ own: { ...moody("silent"), args: ["-e", "process.stdin.resume()"] } }, {}, folder)
+      assert.notInclude((yield* other.offered).join(), "own_")
+      writeFileSync(join(folder, "own.json"), '{"version":1,')
+      const damaged = yield* makeMcp({ own: moody("silent") }, {}, folder)
+      assert.notInclude((yield* damaged.offered).join(), "own_")
+    })
+  )
+})
+
 describe("a server that cannot be reached", () => {
+  it.scoped("MC-542: one that never answers holds requests up for three seconds once, and its status says so", () =>
+    Effect.gen(function* () {
+      const { mcp, ready } = yield* makeMcp({ silent })
+      const waiting = yield* Effect.fork(ready)
+      yield* TestClock.adjust("2900 millis")
+      assert.isTrue((yield* Fiber.poll(waiting))._tag === "None")
+      yield* TestClock.adjust("100 millis")
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(yield* mcp.status, [
+        { name: "silent", state: "connecting", tools: 0, details: "it has not answered within 3s" }
+      ])
+      // A later request does not wait.
+      yield* ready
+    })
+  )
+
   it.scoped("MC-7: one that never answers holds nothing up for more than ten seconds", () =>
     Effect.gen(function* () {
       const { mcp, offered, said, until } = yield* makeMcp({ silent, own: obedient })

@@ -18,8 +18,9 @@ export interface Options extends Omit<Runtime.Options<Mcp.Mcp>, "extensions"> {
   /** MCP servers by name. Models get their tools, and prompts mention their resources as `@name:uri`. */
   readonly mcp?: Mcp.McpServers
   /**
-   * How MCP servers without `cwd` start. `folder`: the working directory, kept empty; default: `mcp` beside the
-   * database, a temporary folder for `:memory:`. `path`: their `PATH`; default: this process's.
+   * How MCP servers start. `folder`: the working directory of those without `cwd`, kept empty; default: `mcp` beside the
+   * database, a temporary folder for `:memory:`. `path`: their `PATH`; default: this process's. `tools`: where the tools
+   * of each server are kept for the next start; default: `mcp-tools` beside the database, none for `:memory:`.
    */
   readonly serverStart?: Mcp.StartOptions
 }
@@ -47,8 +48,9 @@ export const layer = ({
   serverStart,
   ...options
 }: Options): Layer.Layer<Services, DatabaseError | StoreError, ModelResolver> => {
-  const folder = options.filename === ":memory:" ? undefined : join(dirname(options.filename), "mcp")
-  return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, { folder, ...serverStart }) })
+  const beside = (name: string) => (options.filename === ":memory:" ? undefined : join(dirname(options.filename), name))
+  const start = { folder: beside("mcp"), tools: beside("mcp-tools"), ...serverStart }
+  return Runtime.layer({ builtins, ...options, extensions: Mcp.layer(mcp, start) })
 }
 
 /**

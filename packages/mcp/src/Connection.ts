@@ -7,7 +7,16 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import type { Progress } from "@modelcontextprotocol/sdk/types.js"
 import { Deferred, Effect, Queue } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
-import { codeOf, describe, fault, methodNotFound, type Peer, unreachable } from "./ConnectionFault.ts"
+import {
+  codeOf,
+  describe,
+  fault,
+  forgotten,
+  isForgotten,
+  methodNotFound,
+  type Peer,
+  unreachable
+} from "./ConnectionFault.ts"
 import { isStdio, type McpServer, type Redactor } from "./McpServer.ts"
 import { ServerFault } from "./ServerFault.ts"
 import * as Requests from "./ServerRequests.ts"
@@ -65,6 +74,7 @@ const open = Effect.fnUntraced(function* (peer: Peer, { changed, closed, doubts 
     try: () => client.connect(peer.way.transport, { timeout: Requests.noTimeout }),
     catch: (cause) => unreachable(peer, cause)
   })
+  peer.way.answered()
   return { client, peer, results: ResultSchema } satisfies Requests.Connected
 })
 
@@ -78,7 +88,9 @@ const ping = (peer: Peer, client: Client) =>
       (cause) => codeOf(cause) === methodNotFound,
       () => Effect.void
     ),
-    Effect.mapError((cause) => fault(peer, `it was lost: ${describe(cause)}`)),
+    Effect.mapError((cause) =>
+      isForgotten(peer, cause) ? forgotten() : fault(peer, `it was lost: ${describe(cause)}`)
+    ),
     Effect.timeoutFail({ duration: pingTimeout, onTimeout: () => fault(peer, "it was lost: it no longer answers") })
   )
 

@@ -18,7 +18,15 @@ export const methodNotFound = -32601
 /** The code of an error, if it has one. */
 export const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
 
-/** The HTTP connection broke, or the server forgot the session: both require a new connection. */
+/**
+ * The server refused the request because it does not know the session. The protocol says 404; many servers say 400, with a
+ * word about the session.
+ */
+export const isForgotten = ({ way }: Peer, cause: unknown): boolean =>
+  way.hasSession() &&
+  (codeOf(cause) === 404 || (codeOf(cause) === 400 && cause instanceof Error && /session/i.test(cause.message)))
+
+/** The HTTP connection broke, or its address leads nowhere. */
 const isLoss = (cause: unknown): boolean => cause instanceof TypeError || codeOf(cause) === 404
 
 /** Describes an error of the transport or the protocol, with its cause. */
@@ -34,15 +42,19 @@ export const fault = ({ redact }: Peer, details: string) =>
   new ServerFault({ details: inSentence(redact.all(details)) })
 
 const lost = ({ redact }: Peer, details: string) =>
-  new ServerFault({ details: inSentence(redact.all(details)), lost: true })
+  new ServerFault({ details: inSentence(redact.all(details)), reason: "lost" })
+
+export const forgotten = () => new ServerFault({ details: "it no longer knows the session", reason: "forgotten" })
 
 /** The fault of a request that failed. */
 export const faultOf = (peer: Peer, cause: unknown): ServerFault =>
   codeOf(cause) === connectionClosed
     ? lost(peer, "it closed the connection before it answered")
-    : isLoss(cause)
-      ? lost(peer, describe(cause))
-      : fault(peer, describe(cause))
+    : isForgotten(peer, cause)
+      ? forgotten()
+      : isLoss(cause)
+        ? lost(peer, describe(cause))
+        : fault(peer, describe(cause))
 
 /** Why no connection could be made. */
 export const unreachable = (peer: Peer, cause: unknown): ServerFault => {

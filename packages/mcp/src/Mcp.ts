@@ -1,23 +1,26 @@
 /**
  * Connects the host's MCP servers, registers their tools in every Location, and reads their resources. Process-global.
- * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40.
+ * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40, MC-540..MC-543.
  */
-import { Context, Deferred, Effect, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
+import { Context, Deferred, Duration, Effect, FiberId, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
 import { HostTools } from "@daybook/core/tool/HostTools"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import type { Connection } from "./Connection.ts"
 import { readContents } from "./Content.ts"
 import { callTimeout, isEnabled, McpError, type McpServers } from "./McpServer.ts"
+import * as OfferedTools from "./OfferedTools.ts"
 import type { ServerFault } from "./ServerFault.ts"
 import type { McpResource } from "./ServerRequests.ts"
 import { makeStart, type StartOptions } from "./StartFolder.ts"
-import { connectTimeout, type McpStatus, supervise } from "./Supervisor.ts"
+import { allSettled, type McpStatus, report, settled, type Supervised, using } from "./Supervised.ts"
+import { supervise } from "./Supervisor.ts"
+import * as ToolCache from "./ToolCache.ts"
 
 export { McpError, McpServer, McpServers } from "./McpServer.ts"
 export type { McpResource } from "./ServerRequests.ts"
 export type { StartOptions } from "./StartFolder.ts"
-export type { McpStatus } from "./Supervisor.ts"
+export type { McpStatus } from "./Supervised.ts"
 
 /** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
 export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<
@@ -40,8 +43,20 @@ const lostServer = (server: string, tool: string): string =>
   `MCP server "${server}" was lost and is being connected again; nothing was done. Call "${tool}" again later, or ` +
   "continue without it"
 
+/** Says that a server is late; requests no longer wait for it. */
+const reportLate = (supervised: Supervised) =>
+  Effect.flatMap(supervised.status, (all) => {
+    const now = all.get(supervised.name)
+    if (now?.state !== "connecting") return Effect.void
+    const details = `it has not answered within ${Duration.format(startWait)}`
+    return report(supervised, { state: "connecting", tools: now.tools, details })
+  })
+
 const byName = (all: ReadonlyMap<string, McpStatus>): ReadonlyArray<McpStatus> =>
   [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+
+/** How long requests wait for servers whose tools are not known from an earlier start, from the start of the host. */
+const startWait = Duration.seconds(3)
 
 const make = Effect.fnUntraced(function* (configured: McpServers, options: StartOptions) {
   const host = yield* HostTools
@@ -60,25 +75,36 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
     servers.map(([, server]) => server),
     options
   )
-  const supervised = yield* Effect.forEach(servers, ([name, server]) =>
-    Effect.map(Deferred.make<void>(), (settled) => ({
-      name,
-      server,
-      names,
-      host,
-      status,
-      connections,
-      known,
-      settled,
-      start
-    }))
-  )
+  const cache = ToolCache.make(options.tools)
+  const supervised = servers.map(([name, server]): Supervised => ({
+    ...{ name, server, names, host, status, connections, known, start, cache },
+    waiting: { settled: Deferred.unsafeMake(FiberId.none) }
+  }))
   // When the scope closes, all supervisors end at the same time.
   const fibers = yield* FiberSet.make()
-  yield* Effect.forEach(supervised, (each) => FiberSet.run(fibers, supervise(each)), { discard: true })
-
-  const settled = ({ settled }: { readonly settled: Deferred.Deferred<void> }) =>
-    Effect.asVoid(Effect.timeoutOption(Deferred.await(settled), connectTimeout))
+  const unknown = yield* Effect.forEach(
+    supervised,
+    (each) =>
+      Effect.gen(function* () {
+        const tools = yield* OfferedTools.make(each)
+        const listing = yield* cache.load(each.name, each.server)
+        if (listing !== undefined) yield* report(each, { state: "connecting", tools: yield* tools.sync(listing) })
+        yield* FiberSet.run(fibers, supervise(each, tools))
+        return listing === undefined ? [each] : []
+      }),
+    { concurrency: "unbounded" }
+  )
+  if (supervised.length > 0) {
+    const usable = yield* Deferred.make<void>()
+    const use = Deferred.succeed(usable, undefined)
+    yield* host.awaitBeforeUse(Deferred.await(usable))
+    yield* Effect.forkScoped(Effect.zipRight(allSettled(unknown.flat()), use))
+    yield* Effect.sleep(startWait).pipe(
+      Effect.zipRight(Effect.forEach(supervised, reportLate, { discard: true })),
+      Effect.zipRight(use),
+      Effect.forkScoped
+    )
+  }
 
   /** Sends a request to a connected server, within the timeout of a call. */
   const ask = Effect.fnUntraced(function* <A>(
@@ -90,29 +116,20 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
     if (known === undefined) {
       return yield* refuse("unknown", `no server has this name; configured: ${names.join(", ") || "none"}`)
     }
-    yield* settled(known)
-    const connection = connections.get(server)
-    if (connection === undefined) {
-      const now = (yield* status).get(server)
-      return yield* refuse(
-        "unavailable",
-        (now?.state === "failed" ? now.details : undefined) ?? "it is not connected now"
-      )
-    }
-    return yield* question(connection).pipe(
-      Effect.mapError(({ details }) => refuse("refused", details)),
-      Effect.timeoutFail({
+    return yield* using(known, (connection) =>
+      Effect.timeoutFail(question(connection), {
         duration: callTimeout(known.server),
         onTimeout: () => refuse("timeout", "it did not answer in time")
       })
+    ).pipe(
+      Effect.catchTag("ServerFault", ({ details, reason }) =>
+        refuse(reason === "unavailable" ? "unavailable" : "refused", details)
+      )
     )
   })
 
-  const ready = Effect.forEach(supervised, settled, { concurrency: "unbounded", discard: true })
-  yield* host.awaitBeforeUse(ready)
-
   return Mcp.of({
-    ready,
+    ready: settled(supervised),
     status: Effect.map(status, byName),
     changes: Stream.map(status.changes, byName),
     listResources: Effect.fn("Mcp.listResources")((server: string) =>

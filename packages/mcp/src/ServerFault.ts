@@ -4,6 +4,9 @@ import { Schema } from "effect"
 /** A server's failure, as a sentence without its secrets. */
 export class ServerFault extends Schema.TaggedError<ServerFault>("@daybook/mcp/ServerFault")("ServerFault", {
   details: Schema.String,
-  /** The transport broke, so the server is connected again; otherwise the server answered with an error. */
-  lost: Schema.optionalWith(Schema.Boolean, { exact: true })
+  /**
+   * `lost`: the transport broke, and the server is connected again. `forgotten`: the server no longer knows the session,
+   * and did not run the request. `unavailable`: it is not connected. Absent: it answered with an error.
+   */
+  reason: Schema.optionalWith(Schema.Literal("lost", "forgotten", "unavailable"), { exact: true })
 }) {}

@@ -13,12 +13,14 @@ import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import { isStdio, type McpServer, type StdioServer } from "./McpServer.ts"
 import { ServerFault } from "./ServerFault.ts"
 
-/** Folder and `PATH` of servers without `cwd`. */
+/** Folder and `PATH` of servers without `cwd`, and what is kept of all servers. */
 export interface StartOptions {
   /** Created, emptied, and accessible to this user only; a temporary folder by default. */
   readonly folder?: string | undefined
   /** Their `PATH`, unless a server's `env` sets one; this process's `PATH` by default. */
   readonly path?: string | undefined
+  /** Where the tools of each server are kept for the next start; nowhere by default. */
+  readonly tools?: string | undefined
 }
 
 /** The server's effective start configuration; fails with the reason if it may not start. */

@@ -27,6 +27,10 @@ export interface Way {
   readonly transport: Transport
   /** The server's last lines on standard error, as the end of a sentence; empty if it wrote nothing. */
   readonly lastWords: () => string
+  /** Notes that the server answered: a process that never did is asked to end at once. */
+  readonly answered: () => void
+  /** Whether the server gave the connection a session. */
+  readonly hasSession: () => boolean
 }
 
 /** How much of a server's standard error is kept. */
@@ -118,9 +122,14 @@ const openStdio = Effect.fnUntraced(function* (server: StdioServer, redact: Reda
   // The protocol closes the transport when connecting fails, and does not wait; both calls share one close.
   const close = transport.close.bind(transport)
   let closing: Promise<void> | undefined
-  transport.close = () => (closing ??= close())
+  let isSilent = true
+  transport.close = () => {
+    if (isSilent && closing === undefined && transport.pid !== null) process.kill(transport.pid, "SIGTERM")
+    return (closing ??= close())
+  }
   yield* Effect.addFinalizer(() => Effect.promise(() => transport.close().catch(() => undefined)))
-  return { transport, lastWords: tail.lastWords }
+  const answered = () => void (isSilent = false)
+  return { transport, lastWords: tail.lastWords, answered, hasSession: () => false }
 })
 
 const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
@@ -137,8 +146,9 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
       await transport.close().catch(() => undefined)
     })
   )
+  const hasSession = () => transport.sessionId !== undefined
   // The package's class declares an optional field as possibly undefined.
-  return { transport: transport as Transport, lastWords: () => "" }
+  return { transport: transport as Transport, lastWords: () => "", answered: () => undefined, hasSession }
 })
 
 /**

@@ -72,7 +72,7 @@ export const freePort = Effect.async<number>((resume) => {
 })
 
 /** Our own server over HTTP, on a free port unless one is given. */
-export const obedientHttp = (port = 0, how: "streams" | "plain" = "streams") =>
+export const obedientHttp = (port = 0, how: "streams" | "plain" | "rude" = "streams") =>
   startHttp(program, ["http", how], port, (child, done) => child.once("message", (found) => done(Number(found))))
 
 /** The reference server over HTTP. It reads its port from the environment and reports on stderr when it listens. */
@@ -83,11 +83,23 @@ export const everythingHttp = (port: number): Effect.Effect<HttpProcess, never, 
     })
   )
 
-/** A Location with the tools of these servers, once all of them have connected or failed. */
-export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, options: Options = {}) {
+/** Our server, or with this mode one that never answers: the configuration is the same. */
+export const moody = (mode: "well" | "silent") => ({
+  command: process.execPath,
+  args: [
+    "-e",
+    'if (process.env.MODE === "silent") process.stdin.resume(); else import(process.env.PROGRAM)',
+    "program",
+    "stdio"
+  ],
+  env: { MODE: mode, PROGRAM: program }
+})
+
+/** A Location with the tools of these servers. `tools`: where their lists are kept. */
+export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, options: Options = {}, tools?: string) {
   const bench = yield* makeWorkbench(options)
   const host = Layer.succeed(HostTools, Context.get(bench.context, HostTools))
-  const mcp = Context.get(yield* Layer.build(Layer.provide(Mcp.layer(servers), host)), Mcp.Mcp)
+  const mcp = Context.get(yield* Layer.build(Layer.provide(Mcp.layer(servers, { tools }), host)), Mcp.Mcp)
   const offered = Effect.map(bench.registry.materialize(bench.agent), ({ definitions }) =>
     definitions.map(({ name }) => name)
   )
@@ -101,5 +113,7 @@ export const makeMcp = Effect.fnUntraced(function* (servers: Mcp.McpServers, opt
     )
   const said = (name: string, input: unknown = {}) => Effect.map(bench.succeed(name, input), textOf)
   const call = () => callBy(bench.agent, bench.folder)
-  return { ...bench, bench, call, mcp, offered, until, said }
+  /** Waits as a request does. */
+  const { ready } = Context.get(bench.context, HostTools)
+  return { ...bench, bench, call, mcp, offered, ready, until, said }
 })

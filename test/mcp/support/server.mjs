@@ -159,8 +159,9 @@ if (process.argv[3] === "noisy") process.stdout.write("starting ...\n{}\n[1\n")
 if (process.argv[2] === "stdio") await make().connect(new StdioServerTransport())
 else {
   const sessions = new Map()
-  // `plain` offers no stream, answers with JSON, and forgets its sessions on request.
-  const plain = process.argv[3] === "plain"
+  // `plain` and `rude` offer no stream, answer with JSON, and forget their sessions on request.
+  const rude = process.argv[3] === "rude"
+  const plain = process.argv[3] === "plain" || rude
   process.on("message", () => {
     sessions.clear()
     process.send("forgotten")
@@ -172,7 +173,8 @@ else {
     }
     const id = request.headers["mcp-session-id"]
     if (id !== undefined && !sessions.has(id)) {
-      response.writeHead(404).end()
+      // The status of the protocol, or that of many servers.
+      response.writeHead(rude ? 400 : 404).end(rude ? "Bad Request: No valid session ID provided" : "")
       return
     }
     let transport = sessions.get(id)

@@ -56,7 +56,8 @@ export const layerBare = (filename: string): Layer.Layer<Services, OpenFailure> 
 /** How MCP servers without `cwd` start: outside every project, and without a project's programs in `PATH` (MC-33). */
 export const serverStart = () => ({
   folder: join(dataFolder(process.env, homedir()), "mcp"),
-  path: neutralPath(process.env)
+  path: neutralPath(process.env),
+  tools: join(dataFolder(process.env, homedir()), "mcp-tools")
 })
 
 /** The settings as options of the runtime, without the shared spaces, which it does not use, and without retention. */

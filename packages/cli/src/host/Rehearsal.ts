@@ -2,7 +2,7 @@
  * Rehearses a prompt in a folder: it assembles the next request of a session in memory and sends it nowhere. The warnings of
  * the runtime meanwhile (unusable instructions, agents, templates, skills) are the report. Spec: CL-93 in specs/cli.md.
  */
-import { Effect, Layer, Logger, LogLevel, Struct } from "effect"
+import { Effect, HashMap, Layer, Logger, LogLevel, Struct } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import { findProgram as findSandbox } from "@daybook/core/child/Sandbox"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
@@ -75,8 +75,9 @@ export const rehearse = (
 ): Effect.Effect<ReadonlyArray<Check>> => {
   const { mcp = {}, ...settings } = configured
   const warnings: Array<Check> = []
-  const gather = Logger.make(({ logLevel, message }) => {
-    if (LogLevel.greaterThanEqual(logLevel, LogLevel.Warning)) {
+  const gather = Logger.make(({ annotations, logLevel, message }) => {
+    // Each server has a check of its own.
+    if (LogLevel.greaterThanEqual(logLevel, LogLevel.Warning) && !HashMap.has(annotations, "server")) {
       warnings.push({ about: "context", verdict: "warning", says: words(message) })
     }
   })
@@ -87,7 +88,8 @@ export const rehearse = (
     // A missing template makes the runtime read all of them.
     yield* sessions.prompt({ sessionID, prompt: { text: "/daybook-doctor" }, resume: false })
     const { estimate, frame } = yield* sessions.request({ sessionID })
-    const status = servers ? yield* (yield* Mcp).status : []
+    const connected = yield* Mcp
+    const status = servers ? yield* Effect.zipRight(connected.ready, connected.status) : []
     const known = yield* agents.list({ directory })
     const { standing } = yield* (yield* Trusting.storeOf(settings)).report(directory)
     const trusted = standing.state === "trusted"

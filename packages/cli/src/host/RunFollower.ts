@@ -8,15 +8,17 @@
  *   tail ─────────┼─> queue ─> step ─> stdout, stderr
  *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
  */
-import { Cause, Clock, type Context, Effect, Exit, Predicate, Queue, Stream, SubscriptionRef } from "effect"
+import { Cause, Clock, type Context, Effect, Exit, Option, Predicate, Queue, Stream, SubscriptionRef } from "effect"
 import type { PromptOptions } from "@daybook/core/session/SessionOptions"
 import { Naming } from "@daybook/core/session/Naming"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
+import { Mcp } from "@daybook/mcp/Mcp"
 import { eventJson } from "../render/EventLine.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
+import { makeNotes } from "../render/ServerText.ts"
 import { type Style, styleOf } from "../render/Style.ts"
 import * as RunView from "../render/RunView.ts"
 import { ActivityFailed, Interrupted, OutputFailed } from "../support/Errors.ts"
@@ -53,6 +55,7 @@ type Item =
   | SessionEvent
   | LiveEvent
   | { readonly type: "stop"; readonly exit: Exit.Exit<void, unknown>; readonly signal: boolean }
+  | { readonly type: "note"; readonly line: string }
 
 const isDurable = (item: SessionEvent | LiveEvent): item is SessionEvent => "seq" in item
 
@@ -156,25 +159,60 @@ const watch = Effect.fnUntraced(function* <E>(
   )
 })
 
+/** Feeds the queue with a line about each MCP server that fails or is late. A run over a server has none. */
+const watchServers = Effect.fnUntraced(function* (queue: Queue.Enqueue<Item>) {
+  const mcp = yield* Effect.serviceOption(Mcp)
+  if (Option.isNone(mcp)) return
+  const notes = makeNotes()
+  yield* mcp.value.changes.pipe(
+    Stream.mapConcat(notes),
+    Stream.runForEach((line) => Queue.offer(queue, { type: "note", line })),
+    Effect.forkScoped
+  )
+})
+
+/** Writes a piece of the view. */
+const put = (
+  { output, structured }: Followed,
+  screen: Screen.Screen | undefined,
+  { text, to, ...piece }: RunView.Write
+) => {
+  const beside = to === "stderr" || structured
+  if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
+  return output.draw(beside ? "stderr" : "stdout", text)
+}
+
+/** Shows a line about something beside the run. */
+const mention = Effect.fnUntraced(function* (run: Followed, screen: Screen.Screen | undefined, line: string) {
+  if (run.silent) return
+  if (run.json) return yield* run.output.note(`${line}\n`)
+  const [next, writes] = RunView.beside(run.view, line)
+  run.view = next
+  for (const written of writes) yield* put(run, screen, written)
+})
+
+/** Shows the lines that came with the end of the run. */
+const mentionRest = (run: Followed, screen: Screen.Screen | undefined, queue: Queue.Dequeue<Item>) =>
+  Effect.flatMap(Queue.takeAll(queue), (rest) =>
+    Effect.forEach(rest, (item) => (item.type === "note" ? mention(run, screen, item.line) : Effect.void), {
+      discard: true
+    })
+  )
+
 /** Shows one event: as JSON, or on the terminal. */
 const show = Effect.fnUntraced(function* (
   run: Followed,
   screen: Screen.Screen | undefined,
   event: SessionEvent | LiveEvent
 ) {
-  const { cursor, json, output, silent, structured } = run
-  const put = ({ text, to, ...piece }: RunView.Write) => {
-    const beside = to === "stderr" || structured
-    if (screen !== undefined && (beside || Screen.isShared())) return screen.write([{ ...piece, text }])
-    return output.draw(beside ? "stderr" : "stdout", text)
-  }
+  const { cursor, json, output, silent } = run
   if (isDurable(event)) {
     if (event.seq <= (yield* SubscriptionRef.get(cursor))) return
     if (json) yield* output.write(`${eventJson(event, output.terminal)}\n`)
   }
   const [next, writes] = RunView.step(run.view, event)
   run.view = next
-  if (!json && !silent) for (const written of writes) yield* put(written)
+  if (!json && !silent) for (const written of writes) yield* put(run, screen, written)
   if (isDurable(event)) yield* SubscriptionRef.set(cursor, event.seq)
 })
 
@@ -189,6 +227,10 @@ const showAll = Effect.fnUntraced(function* (
   const log = yield* EventLog
   for (;;) {
     const item = yield* Queue.take(queue)
+    if (item.type === "note") {
+      yield* mention(run, screen, item.line)
+      continue
+    }
     if (item.type !== "stop") {
       yield* show(run, screen, item)
       if (run.view.settled !== undefined && promptID !== undefined) return undefined
@@ -246,11 +288,13 @@ const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptio
   }
   const screen = live ? yield* openScreen(run, style) : undefined
   if (!json) yield* listen(queue, sessionID)
+  yield* watchServers(queue)
   yield* QuestionPrompt.atTerminal
   const started = yield* start
   yield* watch(run, queue, started, signal)
   yield* SubscriptionRef.set(run.cursor, started.after)
   const stopped = yield* showAll(run, screen, queue, promptID).pipe(
+    Effect.zipLeft(mentionRest(run, screen, queue)),
     Effect.zipLeft(Effect.suspend(() => writeValue(run, screen))),
     Effect.catchTags(interruptUnread(sessionID))
   )

@@ -112,6 +112,12 @@ export const step = (view: RunView, event: SessionEvent | LiveEvent): Step => {
   return [phase === undefined ? next : { ...next, phase }, writes]
 }
 
+/** Writes a line about something beside the run, such as a server, also before the run begins. */
+export const beside = (view: RunView, line: string): Step => {
+  const [next, writes] = note({ ...view, promoted: true }, `${view.style.bad("✗")} ${line}`)
+  return [{ ...next, promoted: view.promoted }, writes]
+}
+
 const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
   switch (event.type) {
     case "session.next.prompt.promoted":

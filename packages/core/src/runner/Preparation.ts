@@ -83,7 +83,7 @@ export const make = Effect.gen(function* () {
       { sessionID: session.id, agent, model: info }
     )
     const model = yield* resolve(modelOf(session, agent), settings)
-    // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-7).
+    // Waits for MCP servers that are still connecting, so that the tool list is stable between turns (MC-542).
     yield* host.ready
     const format = wishes.output
     const materialized = yield* tools.materialize(agent, {
