@@ -212,7 +212,7 @@ describe("apply_patch", () => {
 
   const unfit: ReadonlyArray<readonly [what: string, content: string | Uint8Array, message: RegExp]> = [
     ["whose hunk does not fit", "other\n", /"u": hunk 1 \(line 5 of the patch\) does not fit/],
-    ["that is not UTF-8", new Uint8Array([0x61, 0xff, 0x0a]), /not UTF-8/],
+    ["that is no text", new Uint8Array([0x61, 0xff, 0, 0x0a]), /not text in UTF-8/],
     ["that is too large", "a\n".repeat(6 * 1024 * 1024), /at most 10485760 can be edited/],
     ["that would stay the same", "a\n", /change nothing: they add what they remove/]
   ]

@@ -13,7 +13,10 @@ const update = (content: string, ...lines: ReadonlyArray<string>): string => {
   const [change] = parsed
   assert.strictEqual(parsed.length, 1)
   assert(change?._tag === "Update")
-  return Either.merge(Either.mapLeft(applyHunks(content, change.hunks), ({ message }) => `refused: ${message}`))
+  return Either.match(applyHunks(content, change.hunks), {
+    onLeft: ({ message }) => `refused: ${message}`,
+    onRight: (applied) => applied.content
+  })
 }
 
 const problem = (text: string) =>

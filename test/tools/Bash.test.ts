@@ -131,6 +131,24 @@ describe("advice", () => {
   })
 })
 
+describe("a command that cannot be started", () => {
+  it.scopedLive("TO-545: says that its working folder is gone, is not a folder, or that the command is too long", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const start = (cwd: string) => Effect.flip(runShell({ command: "true", cwd, env: {} }))
+      const gone = join(bench.folder, "gone")
+      assert.strictEqual(
+        (yield* start(gone)).message,
+        `the command could not be started: the working folder ${JSON.stringify(gone)} does not exist any more`
+      )
+      writeFileSync(join(bench.folder, "file"), "")
+      assert.include((yield* start(join(bench.folder, "file"))).message, "is not a folder")
+      const long = yield* bench.fail("bash", { command: `echo ${"x".repeat(300_000)}` })
+      assert.include(long.message, "it has 300005 bytes, and the system passes fewer to a program")
+    })
+  )
+})
+
 describe("the window of an output", () => {
   it("TO-64: a character that arrives in two pieces is whole, though the other stream speaks in between", () => {
     const window = makeOutputWindow()

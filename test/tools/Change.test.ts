@@ -14,7 +14,7 @@ import { Effect } from "effect"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { replaceText } from "../../packages/tools/src/Edit.ts"
 import { patchOf } from "./PatchTree.ts"
-import { makeWorkbench } from "./Workbench.ts"
+import { makeWorkbench, textOf } from "./Workbench.ts"
 
 const read = (...path: ReadonlyArray<string>) => readFileSync(join(...path), "utf8")
 
@@ -135,16 +135,153 @@ describe("edit", () => {
       replacements: 1
     })
     assert.deepStrictEqual(replaceText("a\nb\n", "a\nb", "x\ny"), { content: "x\ny\n", replacements: 1 })
-    assert.strictEqual(replaceText("a\r\nb\nc", "a\nb", "x").replacements, 0)
   })
 
-  it.scoped("TO-55: a file that is not UTF-8 text is refused and stays as it is", () =>
+  const near: ReadonlyArray<readonly [what: string, before: string, oldText: string, newText: string, after: string]> =
+    [
+      [
+        "typographic quotes and dashes, which stay where the change does not touch them",
+        "It\u2019s \u201Cgood\u201D \u2014 or not\n",
+        `It's "good" - or not`,
+        `It's "good" - or bad`,
+        "It\u2019s \u201Cgood\u201D \u2014 or bad\n"
+      ],
+      [
+        "no-break spaces",
+        "10\u00A0km and 20\u202Fkm\n",
+        "10 km and 20 km",
+        "10 km and 30 km",
+        "10\u00A0km and 30\u202Fkm\n"
+      ],
+      [
+        "tabs for blanks; new lines get the file's indentation",
+        "if (x) {\n\tfirst()\n\tsecond()\n}\n",
+        "if (x) {\n    first()\n    second()\n}",
+        "if (x) {\n    first()\n    if (y) {\n        third()\n    }\n    second()\n}",
+        "if (x) {\n\tfirst()\n\tif (y) {\n\t\tthird()\n\t}\n\tsecond()\n}\n"
+      ],
+      [
+        "blanks at the end of lines",
+        "one  \ntwo\t\nthree\n",
+        "one\ntwo\nthree",
+        "one\n2\nthree",
+        "one  \n2\nthree\n"
+      ],
+      ["mixed line ends", "a\r\nb\nc\r\n", "a\nb\nc", "a\nB\nc", "a\r\nB\nc\r\n"],
+      ["CR LF in the call, LF in the file", "a\nb\nc\n", "a\r\nb", "a\r\nB", "a\nB\nc\n"]
+    ]
+  it.scoped.each(near)("TO-541, TO-542: a near match, %s, is replaced and named", ([, before, oldText, newText, after]) =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
-      const bytes = Buffer.from([0x61, 0xff, 0x62])
+      writeFileSync(join(bench.folder, "a"), before)
+      const output = yield* bench.succeed("edit", { path: "a", oldText, newText })
+      assert.strictEqual(read(bench.folder, "a"), after)
+      assert.match(
+        textOf(output),
+        /^Edited a: 1 replaced\. It was a near match: from line 1 on the file had other blanks/
+      )
+    })
+  )
+
+  it.scoped("TO-541: near matches in several places, and letters that differ, are refused", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const before = "\tcall()\n  call()\nCall\u2019s\n"
+      writeFileSync(join(bench.folder, "a"), before)
+      for (const replaceAll of [false, true]) {
+        const many = yield* bench.fail("edit", { path: "a", oldText: "    call()", newText: "x", replaceAll })
+        assert.include(many.message, "2 places are near it")
+      }
+      assert.include((yield* bench.fail("edit", { path: "a", oldText: "call's", newText: "x" })).message, "0 times")
+      assert.strictEqual(read(bench.folder, "a"), before)
+      // An exact match is never taken for a near one.
+      writeFileSync(join(bench.folder, "b"), "it's\nit\u2019s\n")
+      assert.strictEqual(
+        textOf(yield* bench.succeed("edit", { path: "b", oldText: "it's", newText: "x" })),
+        "Edited b: 1 replaced."
+      )
+    })
+  )
+
+  it.scoped("TO-541: a patch fits near lines too, keeps those of the file, and says so", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "def f():\n\treturn \u201Cx\u201D\n\n# it\u2019s\r\nend\n")
+      const patch = [
+        "*** Begin Patch",
+        "*** Update File: a",
+        "@@",
+        " def f():",
+        '-    return "x"',
+        "+    if y:",
+        '+        return "z"',
+        " ",
+        " # it's",
+        "*** End Patch"
+      ].join("\n")
+      const output = yield* bench.succeed("apply_patch", { patch })
+      assert.strictEqual(read(bench.folder, "a"), 'def f():\n\tif y:\n\t\treturn "z"\n\n# it\u2019s\r\nend\n')
+      assert.include(textOf(output), "Near match: the hunks at lines 3 of the patch differ from their files in blanks")
+      writeFileSync(join(bench.folder, "b"), "\tx\n  x\n")
+      const twice = ["*** Begin Patch", "*** Update File: b", "@@", "-    x", "+    y", "*** End Patch"].join("\n")
+      assert.include((yield* bench.fail("apply_patch", { patch: twice })).message, "it fits at lines 1, 2")
+    })
+  )
+
+  const inEncodings: ReadonlyArray<readonly [name: string, encode: (text: string) => Buffer]> = [
+    ["Latin-1", (text) => Buffer.from(text, "latin1")],
+    ["UTF-16, little-endian", (text) => Buffer.from(`\uFEFF${text}`, "utf16le")],
+    ["UTF-16, big-endian", (text) => Buffer.from(`\uFEFF${text}`, "utf16le").swap16()]
+  ]
+  it.scoped.each(inEncodings)("TO-540: a file in %s is changed in its encoding by each tool", ([name, encode]) =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const bytes = () => readFileSync(join(bench.folder, "a"))
+      writeFileSync(join(bench.folder, "a"), encode("caf\u00e9\nth\u00e9\n"))
+      yield* bench.succeed("edit", { path: "a", oldText: "th\u00e9", newText: "\u00e0 la" })
+      assert.deepStrictEqual(bytes(), encode("caf\u00e9\n\u00e0 la\n"))
+      const hunk = ["@@", " caf\u00e9", "+\u00fc", "*** End Patch"]
+      yield* bench.succeed("apply_patch", { patch: ["*** Begin Patch", "*** Update File: a", ...hunk].join("\n") })
+      assert.deepStrictEqual(bytes(), encode("caf\u00e9\n\u00fc\n\u00e0 la\n"))
+      const written = yield* bench.succeed("write", { path: "a", content: "\u00f1\n" })
+      assert.deepStrictEqual(bytes(), encode("\u00f1\n"))
+      assert.include(textOf(written), "The file keeps")
+      if (name !== "Latin-1") return
+      for (const [tool, input] of [
+        ["edit", { path: "a", oldText: "\u00f1", newText: "\u4f60" }],
+        ["write", { path: "a", content: "\u4f60" }]
+      ] as const) {
+        const error = yield* bench.fail(tool, input)
+        assert.include(error.message, 'is Windows-1252 (Latin-1), which does not have the character "\u4f60"')
+      }
+      assert.deepStrictEqual(bytes(), encode("\u00f1\n"))
+    })
+  )
+
+  it.scoped("TO-543: write keeps the byte order mark and the line ends of the file that it replaces, and says so", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), "\uFEFFone\r\ntwo\r\n")
+      const output = yield* bench.succeed("write", { path: "a", content: "three\nfour\n" })
+      assert.strictEqual(read(bench.folder, "a"), "\uFEFFthree\r\nfour\r\n")
+      assert.strictEqual(
+        textOf(output),
+        "Replaced a: 16 bytes. The file keeps its byte order mark and its line ends CR LF."
+      )
+      // What the content says itself stays.
+      writeFileSync(join(bench.folder, "b"), "one\ntwo\n")
+      yield* bench.succeed("write", { path: "b", content: "a\r\nb\r\n" })
+      assert.strictEqual(read(bench.folder, "b"), "a\r\nb\r\n")
+    })
+  )
+
+  it.scoped("TO-55: a file that is no text is refused and stays as it is", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const bytes = Buffer.from([0x61, 0xff, 0, 0x62])
       writeFileSync(join(bench.folder, "a"), bytes)
       const error = yield* bench.fail("edit", { path: "a", oldText: "a", newText: "b" })
-      assert.include(error.message, "not UTF-8")
+      assert.include(error.message, "not text in UTF-8")
       assert.deepStrictEqual(readFileSync(join(bench.folder, "a")), bytes)
       assert.strictEqual((yield* bench.fail("edit", { path: "none", oldText: "a", newText: "b" })).type, "file.missing")
     })

@@ -104,19 +104,35 @@ describe("read: files", () => {
     })
   )
 
-  it.scoped("TO-13: text in another encoding is not text; a stray byte later on is shown and told", () =>
+  const umlauts = "gr\u00fc\u00dfe \u20ac\nzweite\n"
+  const swapped = (text: string) => Buffer.from(text, "utf16le").swap16()
+  const encodings: ReadonlyArray<readonly [name: string, bytes: Uint8Array, text: string]> = [
+    ["Windows-1252 (Latin-1)", Buffer.from("gr\xfc\xdfe \x80\nzweite\n", "latin1"), umlauts],
+    ["UTF-16 (little-endian)", Buffer.from(`\uFEFF${umlauts}`, "utf16le"), umlauts],
+    ["UTF-16 (big-endian)", swapped(`\uFEFF${umlauts}`), umlauts],
+    // The first byte that is not UTF-8 comes after the sample.
+    ["Windows-1252 (Latin-1)", Buffer.from(`${lines(1, 1_500)}\xe9\n`, "latin1"), `${lines(1, 1_500)}\u00e9\n`]
+  ]
+  it.scoped.each(encodings)("TO-540: text in %s is read as text, and its encoding is named", ([name, bytes, text]) =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()
-      writeFileSync(join(bench.folder, "latin1.txt"), Buffer.from("caf\u00e9\n", "latin1"))
-      const latin = yield* bench.succeed("read", { path: "latin1.txt" })
-      assert.strictEqual(latin.structured["type"], "binary")
-      writeFileSync(
-        join(bench.folder, "stray.log"),
-        Buffer.concat([Buffer.from(lines(1, 1_500)), Buffer.from([0xff, 0x0a])])
-      )
-      const stray = textOf(yield* bench.succeed("read", { path: "stray.log" }))
-      assert.include(stray, "\uFFFD\n")
-      assert.include(stray, "not UTF-8")
+      writeFileSync(join(bench.folder, "a.txt"), bytes)
+      const output = yield* bench.succeed("read", { path: "a.txt" })
+      assert.strictEqual(output.structured["type"], "text")
+      assert.strictEqual(textOf(output), `${text}\n[The file is ${name}; changes keep that encoding.]`)
+      const page = yield* bench.succeed("read", { path: "a.txt", offset: 2, limit: 1 })
+      assert.include(textOf(page), `${text.split("\n")[1]}\n`)
+    })
+  )
+
+  it.scoped("TO-35: a stray byte in UTF-8 is shown as U+FFFD, with a note", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const stray = [Buffer.from(lines(1, 1_500)), Buffer.from("caf\u00e9 \u4f60"), Buffer.from([0xff, 0x0a])]
+      writeFileSync(join(bench.folder, "stray.log"), Buffer.concat(stray))
+      const shown = textOf(yield* bench.succeed("read", { path: "stray.log" }))
+      assert.include(shown, "caf\u00e9 \u4f60\uFFFD\n")
+      assert.include(shown, "not UTF-8")
     })
   )
 

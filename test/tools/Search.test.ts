@@ -165,13 +165,83 @@ describe("grep", () => {
       const result = yield* searchLines({
         folder,
         files: ["a", "b", "c"],
-        pattern: "^(a|aa)+$|^aaa!$",
-        ignoreCase: false,
+        pattern: { source: "^(a|aa)+$|^aaa!$", flags: "", multiline: false },
         millis: 3_000
       })
       assert.deepStrictEqual(result.matches, [{ file: "a", line: 1, text: "aaa!" }])
       assert.strictEqual(result.stoppedIn, "b")
       assert.isTrue(result.more)
+    })
+  )
+
+  const dialects: ReadonlyArray<readonly [pattern: string, found: ReadonlyArray<number>]> = [
+    ["\\p{L}+\\p{Nd}", [1, 2]],
+    ["\\pL\\d", [1, 2]],
+    ["\\p{Cyrillic}", [2]],
+    ["^\\P{ASCII}", [2]],
+    ["[[:alpha:]]+[[:digit:]]", [1]],
+    ["^[[:space:]]+$", [4]],
+    ["[^[:alnum:][:space:]]", [2, 3, 5, 6]],
+    ["(?i)HELLO", [3]],
+    ["(?P<word>hel+o)", [3]],
+    ["\\Ahello", [3]],
+    ["\\<world\\>", [3]],
+    ["function\\(\\) {", [5]],
+    ["[\\w-]+\\.com", [6]],
+    ["a\\-b\\@c", [6]],
+    ["\\x{68}ello", [3]],
+    ["{\\n}", [5]],
+    ["(?s)hello.*function", [3]]
+  ]
+  it.scoped.each(dialects)("TO-544: %s means what it means to ripgrep", ([pattern, found]) =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const text =
+        "abc1\n\u043f\u0440\u0438\u0432\u0435\u04421\nhello, world\n \t\nfunction () => function() {\n}; a-b@c.com\n"
+      yield* put(bench.folder, { a: text })
+      const output = yield* bench.succeed("grep", { pattern })
+      const numbers = [...textOf(output).matchAll(/^a:(\d+): /gm)].map(([, number]) => Number(number))
+      assert.deepStrictEqual(numbers, [...found])
+    })
+  )
+
+  it.scoped.each([
+    ["(?x)a b", "the flag (?x)"],
+    ["a(?i)b", "(?i) inside the expression"],
+    ["(?>a)", "an atomic group"],
+    ["a++", "the possessive repetition ++"],
+    ["[a&&b]", "the set operation &&"],
+    ["[[:^alpha:]]", "the negated class [:^alpha:] (write [^[:alpha:]])"],
+    ["[[:letter:]]", "the class [:letter:]"],
+    ["\\p{Nonsense}", "the Unicode property \\p{Nonsense}"],
+    ["\\Gx", "the escape \\G"]
+  ] as const)("TO-544: %s is refused with what it uses", ([pattern, what]) =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      const error = yield* bench.fail("grep", { pattern })
+      assert.strictEqual(error.type, "tool.input")
+      assert.include(error.message, `"pattern" uses ${what}`)
+      assert.include(error.message, "which grep does not support")
+    })
+  )
+
+  it.scoped("TO-544: a match across lines is shown with its lines, at its first one", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      yield* put(bench.folder, { a: "one\r\ntwo {\r\n  three\r\n}\r\ntwo {\r\n  four\r\n}\r\n" })
+      const output = yield* bench.succeed("grep", { pattern: "two \\{\\n\\s+\\w+\\n\\}" })
+      assert.strictEqual(textOf(output), "a:2: two {\n  three\n}\na:5: two {\n  four\n}")
+    })
+  )
+
+  it.scoped("TO-540: files in UTF-16 and Latin-1 are searched", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a"), Buffer.from("\uFEFFna\u00efve\n", "utf16le"))
+      writeFileSync(join(bench.folder, "b"), Buffer.from("\uFEFFna\u00efve\n", "utf16le").swap16())
+      writeFileSync(join(bench.folder, "c"), Buffer.from("na\u00efve\n", "latin1"))
+      const output = yield* bench.succeed("grep", { pattern: "^na\u00efve$" })
+      assert.strictEqual(textOf(output), "a:1: na\u00efve\nb:1: na\u00efve\nc:1: na\u00efve")
     })
   )
 
@@ -196,8 +266,7 @@ describe("grep", () => {
       const result = yield* searchLines({
         folder: bench.folder,
         files: ["link", "pipe", "a"],
-        pattern: "needle",
-        ignoreCase: false
+        pattern: { source: "needle", flags: "", multiline: false }
       })
       assert.deepStrictEqual(result.matches, [{ file: "a", line: 1, text: "needle" }])
       assert.strictEqual(result.unreadable, 2)

@@ -48,6 +48,8 @@ const ApplyPatchTool = Tool.make("apply_patch", {
         movedTo: Schema.optionalWith(Schema.String, { exact: true })
       })
     ),
+    /** The lines of the patch where hunks begin whose lines are only near those of their file. */
+    near: Schema.optionalWith(Schema.Array(Schema.Int), { exact: true }),
     /** The tool's own files that could not be removed afterwards. */
     leftBehind: Schema.optionalWith(Schema.Array(Schema.String), { exact: true })
   })
@@ -93,6 +95,10 @@ const shownChange = (resolved: ResolvedChange): PermissionFileChange => {
   }
 }
 
+const nearNote = (near: ReadonlyArray<number>): string =>
+  `Near match: the hunks at lines ${near.join(", ")} of the patch differ from their files in blanks, quotes, dashes or line ends; ` +
+  "the lines of the files stay as they are."
+
 const title = (files: ReadonlyArray<ChangedFile>) => {
   const shown = files.slice(0, 5).map(summary).join(", ")
   return `Patch ${shown}${files.length > 5 ? ` and ${files.length - 5} more` : ""}`
@@ -135,11 +141,17 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
         spelled: spellings(targets),
         title: title(changed)
       })
-      const left = yield* exclusively(
+      const { left, near } = yield* exclusively(
         changes,
-        Effect.flatMap(planSteps(files, changes), (steps) => commit(steps, { io, hold: files.hold }))
+        Effect.flatMap(planSteps(files, changes), ({ near, steps }) =>
+          Effect.map(commit(steps, { io, hold: files.hold }), (left) => ({ left, near }))
+        )
       )
-      return left.length === 0 ? { files: changed } : { files: changed, leftBehind: left }
+      return {
+        files: changed,
+        ...(near.length === 0 ? {} : { near }),
+        ...(left.length === 0 ? {} : { leftBehind: left })
+      }
     }),
     render: (result) => ({
       structured: result,
@@ -149,6 +161,7 @@ export const makeApplyPatch = Effect.fnUntraced(function* (io: FileOperations = 
           text: [
             "Applied the patch:",
             ...result.files.map(summary),
+            ...(result.near === undefined ? [] : [nearNote(result.near)]),
             ...(result.leftBehind ?? []).map((name) => `Could not be removed afterwards: ${quotedPath(name)}`)
           ].join("\n")
         }

@@ -25,7 +25,7 @@ export const confirm = Effect.fnUntraced(function* (files: LocationFiles["Type"]
 export const writeAtomically = Effect.fn("AtomicWrite.write")(function* (
   files: LocationFiles["Type"],
   target: WritableTarget,
-  content: string
+  content: Uint8Array
 ): Effect.fn.Return<void, ToolFailure, Scope.Scope> {
   const name = target.resource
   const at = yield* files.hold(path.dirname(target.real), name)

@@ -9,7 +9,8 @@ import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type Target, type WritableTarget } from "@daybook/core/workspace/Target"
 import { confirm, writeAtomically } from "./AtomicWrite.ts"
 import { refuseRedacted } from "./RedactedText.ts"
-import { isCrlf, readWholeText } from "./WholeText.ts"
+import { nearPlace, replacementFor } from "./NearText.ts"
+import { encodeWholeText, isCrlf, readWholeText } from "./WholeText.ts"
 
 const EditTool = Tool.make("edit", {
   description:
@@ -23,22 +24,60 @@ const EditTool = Tool.make("edit", {
       description: "Whether to replace every occurrence"
     })
   },
-  success: Schema.Struct({ path: Schema.String, replacements: Schema.Int })
+  success: Schema.Struct({
+    path: Schema.String,
+    replacements: Schema.Int,
+    /** The replaced text, if it was only near the given one. */
+    near: Schema.optionalWith(Schema.Struct({ line: Schema.Int, text: Schema.String }), { exact: true })
+  })
 })
+
+/** Says that the file has other characters than the call. */
+const nearNote = (near: Replaced["near"]): string =>
+  near === undefined
+    ? ""
+    : ` It was a near match: from line ${near.line} on the file had other blanks, quotes, dashes or line ends than ` +
+      `"oldText":\n${near.text.length <= 1_000 ? near.text : `${near.text.slice(0, 1_000)}...`}`
 
 const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 
 const toCrlf = (text: string) => text.replaceAll(/\r?\n/g, "\r\n")
 
+/** What a replacement makes of a content. */
+export interface Replaced {
+  readonly content: string
+  readonly replacements: number
+  /** The text of the file that was replaced although `oldText` differs from it in blanks or look-alike characters. */
+  readonly near?: { readonly line: number; readonly text: string }
+  /** At how many places the text is near, if that is not one. */
+  readonly nearPlaces?: number
+}
+
 /**
- * Replaces the text and counts the replacements. In a file whose every line ends in CR LF, the given texts are
- * converted to CR LF first.
+ * Replaces the text and counts the replacements. In a file whose every line ends in CR LF, the given texts are converted to
+ * CR LF first. A text that does not occur is replaced at the only place that is near it, if there is one.
  */
-export const replaceText = (content: string, oldText: string, newText: string) => {
+export const replaceText = (content: string, oldText: string, newText: string): Replaced => {
   const lines = isCrlf(content) ? toCrlf : (text: string) => text
   const parts = content.split(lines(oldText))
-  return { content: parts.join(lines(newText)), replacements: parts.length - 1 }
+  if (parts.length > 1) return { content: parts.join(lines(newText)), replacements: parts.length - 1 }
+  const place = nearPlace(content, oldText)
+  if (!("start" in place)) return { content, replacements: 0, nearPlaces: place.found }
+  const found = content.slice(place.start, place.end)
+  return {
+    content:
+      content.slice(0, place.start) + replacementFor(found, oldText, newText, place.near) + content.slice(place.end),
+    replacements: 1,
+    near: { line: content.slice(0, place.start).split("\n").length, text: found }
+  }
 }
+
+/** Why nothing was replaced. */
+const notFound = (resource: string, { nearPlaces = 0 }: Replaced): string =>
+  nearPlaces === 0
+    ? `"oldText" does not occur in ${JSON.stringify(resource)} (0 times); read the file again`
+    : `"oldText" does not occur exactly in ${JSON.stringify(resource)}, and ${nearPlaces} places are near it: they differ in ` +
+      "blanks, quotes, dashes or line ends; read the file again and give more of the text around it"
 
 const missing = (target: Target) =>
   new ToolFailure({
@@ -96,13 +135,9 @@ export const makeEdit = Effect.gen(function* () {
           const target = yield* confirm(files, asked)
           const { resource, stats } = target
           if (stats === undefined) return yield* missing(target)
-          const { text: before } = yield* readWholeText(files, target)
+          const { encoding, text: before } = yield* readWholeText(files, target)
           const after = replaceText(before, oldText, newText)
-          if (after.replacements === 0) {
-            return yield* refuse(
-              `"oldText" does not occur in ${JSON.stringify(resource)} (0 times); read the file again`
-            )
-          }
+          if (after.replacements === 0) return yield* refuse(notFound(resource, after))
           if (after.replacements > 1 && !replaceAll) {
             return yield* refuse(
               `"oldText" occurs ${after.replacements} times in ${JSON.stringify(resource)}; give more of the text ` +
@@ -110,14 +145,20 @@ export const makeEdit = Effect.gen(function* () {
             )
           }
           yield* refuseRedacted(resource, before, after.content)
-          yield* writeAtomically(files, target, after.content)
-          return { path: resource, replacements: after.replacements }
+          yield* writeAtomically(files, target, yield* encodeWholeText(resource, encoding, after.content))
+          return {
+            path: resource,
+            replacements: after.replacements,
+            ...(after.near === undefined ? {} : { near: after.near })
+          }
         })
       )
     }),
     render: (result) => ({
       structured: result,
-      content: [{ type: "text", text: `Edited ${result.path}: ${result.replacements} replaced.` }]
+      content: [
+        { type: "text", text: `Edited ${result.path}: ${result.replacements} replaced.${nearNote(result.near)}` }
+      ]
     })
   })
 })

@@ -13,16 +13,18 @@ import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type Target } from "@daybook/core/workspace/Target"
 import { pageLimits } from "@daybook/core/workspace/TextPage"
 import { checkGlob, listFiles } from "./FileListing.ts"
-import { checkExpression, searchLimits, searchLines } from "./LineSearch.ts"
+import { readExpression, searchLimits, searchLines } from "./LineSearch.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const GrepTool = Tool.make("grep", {
   description:
-    `Finds lines of text files that match a JavaScript regular expression, at most ${searchLimits.matches}. ` +
+    `Finds lines of text files that match a regular expression, as ripgrep takes it, at most ${searchLimits.matches}. ` +
     "Skips binary files and files that .gitignore names.",
   parameters: {
-    pattern: Schema.NonEmptyString.annotations({ description: "Regular expression, matched line by line" }),
+    pattern: Schema.NonEmptyString.annotations({
+      description: "Regular expression, matched line by line; one with \\n, or (?s) at its start, matches across lines"
+    }),
     path: optional(Schema.NonEmptyString).annotations({
       description: "Folder or file to search, relative to the working directory; by default the working directory"
     }),
@@ -94,7 +96,7 @@ export const makeGrep = Effect.gen(function* () {
       call
     ) {
       yield* checkGlob(include)
-      yield* checkExpression(pattern)
+      const expression = yield* readExpression(pattern, ignoreCase)
       const target = yield* files.resolve(call.sessionID, name)
       const relative = yield* files.relativeGlob(target, atAnyDepth(include))
       yield* permission.authorize({
@@ -110,7 +112,7 @@ export const makeGrep = Effect.gen(function* () {
       const judge = judging(call.agent.permissions, target)
       const verdicts = found.files.map((file) => judge(resourceOf(file)))
       const allowed = found.files.filter((_, at) => verdicts[at] === "searched")
-      const result = yield* searchLines({ folder: found.folder, files: allowed, pattern, ignoreCase })
+      const result = yield* searchLines({ folder: found.folder, files: allowed, pattern: expression })
       const lines: Array<string> = []
       let bytes = 0
       for (const match of result.matches) {

@@ -1,10 +1,11 @@
 /**
- * Searches files line by line with a regular expression, in a separate thread: a JavaScript expression can take
+ * Searches files with a regular expression, line by line unless it can match a line break, in a separate thread: a JavaScript expression can take
  * exponential time on a short line, and only a thread can be stopped during a match. Spec: TO-44..TO-46.
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
+import { type SearchPattern, translate } from "./SearchPattern.ts"
 
 export const searchLimits = {
   matches: 500,
@@ -37,6 +38,7 @@ interface Job {
   readonly files: ReadonlyArray<string>
   readonly source: string
   readonly flags: string
+  readonly multiline: boolean
   readonly limits: { readonly matches: number; readonly fileBytes: number; readonly line: number }
 }
 
@@ -84,6 +86,47 @@ const program = () => {
     }
   }
 
+  /** The text: UTF-8, UTF-16 with its mark, else a byte for each character; undefined for what is no text. */
+  const decode = (bytes: Buffer): string | undefined => {
+    const marked =
+      bytes[0] === 0xff && bytes[1] === 0xfe
+        ? "utf-16le"
+        : bytes[0] === 0xfe && bytes[1] === 0xff
+          ? "utf-16be"
+          : undefined
+    if (marked === undefined && bytes.subarray(0, 8192).includes(0)) return undefined
+    try {
+      return new TextDecoder(marked ?? "utf-8", { fatal: marked === undefined }).decode(bytes)
+    } catch {
+      const lenient = bytes.toString("utf8")
+      const broken = lenient.split("\uFFFD").length - 1
+      const whole = lenient.replaceAll(/[\u0000-\u007F\uFFFD]/g, "").length
+      return broken > whole ? new TextDecoder("windows-1252").decode(bytes) : lenient
+    }
+  }
+
+  /** The matches of an expression that can span lines, each at its first line. */
+  const searchWhole = (file: string, content: string) => {
+    const text = content.replaceAll("\r\n", "\n")
+    const matches: Array<Match> = []
+    let [line, counted] = [1, 0]
+    for (const match of text.matchAll(expression)) {
+      if (found > job.limits.matches) break
+      // An expression that matches nothing would match everywhere.
+      if (match[0] === "") continue
+      found++
+      for (let at = text.indexOf("\n", counted); at >= 0 && at < match.index; at = text.indexOf("\n", counted)) {
+        line++
+        counted = at + 1
+      }
+      const end = text.indexOf("\n", Math.max(match.index, match.index + match[0].length - 1))
+      const shown = text.slice(counted, end < 0 ? text.length : end)
+      const cut = shown.length > job.limits.line ? `${shown.slice(0, job.limits.line)}...` : shown
+      if (found <= job.limits.matches) matches.push({ file, line, text: cut })
+    }
+    if (matches.length > 0) send({ type: "matches", matches })
+  }
+
   const searchFile = (file: string, content: string) => {
     const matches: Array<Match> = []
     let number = 0
@@ -112,41 +155,49 @@ const program = () => {
     const loaded = load(file)
     if (loaded === "large") large++
     else if (loaded === "unreadable") unreadable++
-    else if (loaded.subarray(0, 8192).includes(0)) binary++
     else {
-      searched++
-      searchFile(file, loaded.toString("utf8"))
+      const content = decode(loaded)
+      if (content === undefined) binary++
+      else {
+        searched++
+        if (job.multiline) searchWhole(file, content)
+        else searchFile(file, content)
+      }
     }
   }
   send({ type: "done", searched, binary, large, unreadable, more: found > job.limits.matches })
 }
 
-/** Refuses an invalid regular expression. */
-export const checkExpression = (pattern: string): Effect.Effect<void, ToolFailure> =>
-  Effect.try({
-    try: () => void new RegExp(pattern),
-    catch: (cause) =>
-      new ToolFailure({
-        type: "tool.input",
-        message: `"pattern" is not a regular expression: ${cause instanceof Error ? cause.message.slice(0, 500) : ""}`
+/** The expression for the search; refuses one that is invalid, or that the search does not support. */
+export const readExpression = (pattern: string, ignoreCase: boolean): Effect.Effect<SearchPattern, ToolFailure> => {
+  const refuse = (message: string) => new ToolFailure({ type: "tool.input", message })
+  return Effect.flatMap(
+    Effect.mapError(translate(pattern, ignoreCase), (what) =>
+      refuse(`"pattern" uses ${what}, which grep does not support`)
+    ),
+    (translated) =>
+      Effect.try({
+        try: () => {
+          new RegExp(translated.source, translated.flags)
+          return translated
+        },
+        catch: (cause) =>
+          refuse(`"pattern" is not a regular expression: ${cause instanceof Error ? cause.message.slice(0, 500) : ""}`)
       })
-  })
+  )
+}
 
-/**
- * Searches the files, relative to a canonical folder, in order. The expression must be accepted by `checkExpression`.
- */
+/** Searches the files, relative to a canonical folder, in order. */
 export const searchLines = Effect.fn("LineSearch.search")(function* (options: {
   readonly folder: string
   readonly files: ReadonlyArray<string>
-  readonly pattern: string
-  readonly ignoreCase: boolean
+  readonly pattern: SearchPattern
   /** For tests; 15 seconds by default. */
   readonly millis?: number
 }) {
-  const { files, folder, ignoreCase, pattern } = options
-  const flags = ignoreCase ? "i" : ""
+  const { files, folder, pattern } = options
   const { fileBytes, line, matches: maximum } = searchLimits
-  const workerData: Job = { folder, files, source: pattern, flags, limits: { fileBytes, line, matches: maximum } }
+  const workerData: Job = { folder, files, ...pattern, limits: { fileBytes, line, matches: maximum } }
   return yield* Effect.async<SearchResult, ToolFailure>((resume) => {
     const matches: Array<Match> = []
     let current: string | undefined

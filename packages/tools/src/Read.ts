@@ -18,8 +18,24 @@ import { tryFile } from "@daybook/core/workspace/FileFailure"
 import { directoryContent, DirectoryResult, listDirectory, note, pastEnd } from "@daybook/core/workspace/FolderPage"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OpenFile, spellings, type Target } from "@daybook/core/workspace/Target"
-import { looksLikeText, pageLimits, readBounded, readPage } from "@daybook/core/workspace/TextPage"
+import {
+  byteOrderMark,
+  decodeText,
+  type DecodedText,
+  encodingNames,
+  markedEncoding,
+  type TextEncoding
+} from "@daybook/core/workspace/TextEncoding"
+import {
+  looksLikeText,
+  pageLimits,
+  pageOf,
+  readBounded,
+  readPage,
+  type TextPage
+} from "@daybook/core/workspace/TextPage"
 import { outputLimits } from "@daybook/core/workspace/ToolOutputStore"
+import { maximumTextBytes } from "./WholeText.ts"
 
 const position = Schema.Int.pipe(Schema.positive())
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -69,14 +85,36 @@ const mimes: Readonly<Record<string, string>> = {
 
 const sampleBytes = 8 * 1024
 
-const readText = Effect.fnUntraced(function* (target: Target, { handle }: OpenFile, offset: number, limit: number) {
-  const page = yield* readPage(handle, target.resource, offset, limit)
+/** The whole file as text in another encoding than UTF-8; undefined if it is none, or too large. */
+const readOther = Effect.fnUntraced(function* (target: Target, { handle }: OpenFile) {
+  const bytes = yield* readBounded(handle, target.resource, maximumTextBytes)
+  const decoded = bytes === undefined ? undefined : decodeText(bytes)
+  return decoded?.encoding === "utf-8" ? undefined : decoded
+})
+
+const readText = Effect.fnUntraced(function* (target: Target, file: OpenFile, offset: number, limit: number) {
+  const page = yield* readPage(file.handle, target.resource, offset, limit)
+  const other = page.replaced ? yield* readOther(target, file) : undefined
+  return yield* other === undefined ? shownPage(target, page, offset) : shownOther(target, other, offset, limit)
+})
+
+/** A page of a text in another encoding. */
+const shownOther = (target: Target, { encoding, text }: DecodedText, offset: number, limit: number) =>
+  shownPage(target, pageOf(text.startsWith(byteOrderMark) ? text.slice(1) : text, offset, limit), offset, encoding)
+
+const shownPage = Effect.fnUntraced(function* (
+  target: Target,
+  page: TextPage,
+  offset: number,
+  encoding: TextEncoding = "utf-8"
+) {
   if (page.lines === 0 && offset > Math.max(page.seen, 1)) {
     return yield* pastEnd(target, "lines", page.seen, offset)
   }
   const notices: Array<string> = []
   if (page.lines === 0) notices.push("The file is empty.")
   if (page.clipped > 0) notices.push(`${page.clipped} lines are longer than ${pageLimits.lineBytes} bytes and cut.`)
+  if (encoding !== "utf-8") notices.push(`The file is ${encodingNames[encoding]}; changes keep that encoding.`)
   if (page.replaced) notices.push("Bytes that are not UTF-8 are shown as U+FFFD.")
   if (page.next !== undefined) {
     notices.push(`Lines ${offset} to ${page.next - 1}; there are more: continue with offset ${page.next}.`)
@@ -164,9 +202,13 @@ export const makeRead = Effect.gen(function* () {
             file.handle.read(sample, 0, sampleBytes, 0)
           )
           const head = sample.subarray(0, bytesRead)
-          return looksLikeText(head)
-            ? yield* readText(target, file, offset, limit)
-            : yield* readBinary(target, file, head)
+          if (looksLikeText(head)) return yield* readText(target, file, offset, limit)
+          // Text in another encoding has no NUL either, unless it is UTF-16.
+          const isOther = markedEncoding(head) !== undefined || !head.includes(0)
+          const other = isOther ? yield* readOther(target, file) : undefined
+          return other === undefined
+            ? yield* readBinary(target, file, head)
+            : yield* shownOther(target, other, offset, limit)
         })
       )
       if (Option.isSome(discovery) && result.type !== "directory") {

@@ -1,9 +1,16 @@
-/** Reads the complete text of a file before a change. Bounded. Spec: TO-55. */
-import { Effect } from "effect"
+/** Reads the complete text of a file before a change, and encodes it after. Bounded. Spec: TO-55, TO-540. */
+import { Effect, Option } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { tryFile } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import type { Target } from "@daybook/core/workspace/Target"
+import {
+  decodeText,
+  encodeText,
+  encodingNames,
+  missingIn,
+  type TextEncoding
+} from "@daybook/core/workspace/TextEncoding"
 
 /** Larger files cannot be edited. */
 export const maximumTextBytes = 10 * 1024 * 1024
@@ -13,7 +20,7 @@ const refuse = (message: string) => new ToolFailure({ type: "edit.refused", mess
 /** Whether every line of a text ends in CR LF. */
 export const isCrlf = (content: string) => content.includes("\r\n") && !/(^|[^\r])\n/.test(content)
 
-/** A file's text, including a byte order mark, and its stats. Fails if it is not UTF-8. */
+/** A file's text, including a byte order mark, its encoding and its stats. Fails if it is no text. */
 export const readWholeText = (files: LocationFiles["Type"], target: Target) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -23,10 +30,25 @@ export const readWholeText = (files: LocationFiles["Type"], target: Target) =>
         return yield* refuse(`${name} has ${stats.size} bytes; at most ${maximumTextBytes} can be edited`)
       }
       const bytes = yield* tryFile("read", target.resource, () => handle.readFile())
-      const text = yield* Effect.try({
-        try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
-        catch: () => refuse(`${name} is not UTF-8 text, so it cannot be edited`)
-      })
-      return { text, stats }
+      const decoded = decodeText(bytes)
+      if (decoded === undefined) {
+        return yield* refuse(`${name} is not text in UTF-8, UTF-16 or Latin-1, so it cannot be edited`)
+      }
+      return { ...decoded, stats }
     })
   )
+
+/** The bytes of a file's new text in its encoding. Fails if the encoding does not have one of the characters. */
+export const encodeWholeText = (
+  resource: string,
+  encoding: TextEncoding,
+  text: string
+): Effect.Effect<Uint8Array, ToolFailure> =>
+  Option.match(encodeText(encoding, text), {
+    onNone: () =>
+      refuse(
+        `${JSON.stringify(resource)} is ${encodingNames[encoding]}, which does not have the character ` +
+          `${JSON.stringify(missingIn(encoding, text))}; use another one, or convert the file to UTF-8 first. Nothing was changed.`
+      ),
+    onSome: Effect.succeed
+  })

@@ -10,6 +10,7 @@ import * as EventLoop from "@daybook/log/support/EventLoop"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Deferred, Effect, type Scope, Stream } from "effect"
 import { ToolFailure } from "../domain/ToolError.ts"
+import { whyNotStarted } from "./StartFailure.ts"
 
 /** How long a group may take to end before it is killed, and how often it is checked. */
 const graceMillis = 2_000
@@ -50,11 +51,8 @@ export interface ShellProcess {
 
 const shell = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh"
 
-const broken = (what: string, cause: unknown) =>
-  new ToolFailure({
-    type: "tool.execution",
-    message: `the command could not be ${what}: ${cause instanceof Error ? cause.message : "unknown fault"}`
-  })
+const broken = (what: string, why: string) =>
+  new ToolFailure({ type: "tool.execution", message: `the command could not be ${what}: ${why}` })
 
 /** Signals the group; false if it has no member left. */
 const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
@@ -140,12 +138,13 @@ interface Started {
 
 const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Deferred<Exit>) =>
   Effect.async<Started, ToolFailure>((resume) => {
+    const refuse = (cause: unknown) => resume(broken("started", whyNotStarted(cause, cwd, Buffer.byteLength(command))))
     try {
       const [file = shell, ...args] = [...prefix, shell, "-c", command]
       const child = spawn(file, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
       const [stdout, stderr] = [readFrom(child.stdout), readFrom(child.stderr)]
       child.on("exit", (code, signal) => Deferred.unsafeDone(exit, Effect.succeed({ code, signal })))
-      child.on("error", (cause) => resume(broken("started", cause)))
+      child.on("error", refuse)
       child.on("spawn", () => {
         if (child.pid === undefined) return
         track(child.pid)
@@ -153,7 +152,7 @@ const start = ({ command, cwd, env, prefix = [] }: Command, exit: Deferred.Defer
       })
     } catch (cause) {
       // Some failures, such as a NUL in the command, are thrown instead of emitted.
-      resume(broken("started", cause))
+      refuse(cause)
     }
   })
 
@@ -185,7 +184,7 @@ export const runShell = Effect.fn("ShellProcess.run")(function* (
     Stream.map(
       NodeStream.fromReadable<ToolFailure, Uint8Array>(
         () => started[stream].output,
-        (cause) => broken("read", cause)
+        (cause) => broken("read", cause instanceof Error ? cause.message : "unknown fault")
       ),
       (bytes): Chunk => ({ stream, bytes })
     )

@@ -131,6 +131,13 @@ export const readPage = Effect.fnUntraced(function* (
   return collector.finish()
 })
 
+/** The page of a text that is in memory. */
+export const pageOf = (text: string, offset: number, limit: number): TextPage => {
+  const collector = makeCollector(offset, limit)
+  collector.take(Buffer.from(text))
+  return collector.finish()
+}
+
 /** The complete file; undefined if it has more than `limit` bytes or grows while it is read. */
 export const readBounded = Effect.fnUntraced(function* (
   handle: FileHandle,

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process"
 import type { Readable, Writable } from "node:stream"
 import { Effect, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
+import { whyNotStarted } from "@daybook/core/child/StartFailure"
 import { TransportFailed } from "../domain/ShellError.ts"
 import { type Ending, make as makeProgram } from "./NodeProgram.ts"
 import type { Program, Transport } from "./Program.ts"
@@ -24,11 +25,11 @@ export interface Launch {
   readonly cwd?: string
 }
 
-const failed = (cause: unknown) =>
+const failed = (cause: unknown, cwd: string | undefined, length: number) =>
   new TransportFailed({
     transport: "local",
     reason: "no shell",
-    details: `sh could not be started: ${cause instanceof Error ? cause.message : "unknown fault"}`
+    details: `sh could not be started: ${whyNotStarted(cause, cwd, length)}`
   })
 
 const killGroup = (pid: number) => {
@@ -46,6 +47,7 @@ interface Started extends Ending {
 
 const start = ({ cwd, env, prefix }: Launch, script: string) =>
   Effect.async<Started, TransportFailed>((resume) => {
+    const refuse = (cause: unknown) => resume(failed(cause, cwd, Buffer.byteLength(script)))
     try {
       const [file = "sh", ...args] = [...prefix, "sh", "-c", script]
       const child = spawn(file, args, {
@@ -55,7 +57,7 @@ const start = ({ cwd, env, prefix }: Launch, script: string) =>
         stdio: ["pipe", "pipe", "pipe"]
       })
       const { pid, stderr, stdin, stdout } = child
-      if (pid === undefined) return void child.on("error", (cause) => resume(failed(cause)))
+      if (pid === undefined) return void child.on("error", refuse)
       const ending = makeProgram({
         input: stdin,
         outputs: [
@@ -64,12 +66,12 @@ const start = ({ cwd, env, prefix }: Launch, script: string) =>
         ]
       })
       child.on("exit", (code, signal) => ending.end({ code, signal }))
-      child.on("error", (cause) => resume(failed(cause)))
+      child.on("error", refuse)
       const streams = [stdin, stdout, stderr]
       child.on("spawn", () => resume(Effect.succeed({ ...ending, pid, streams })))
     } catch (cause) {
       // Some failures, such as a NUL in the script, are thrown instead of emitted.
-      resume(failed(cause))
+      refuse(cause)
     }
   })
 

@@ -1,8 +1,10 @@
 /**
  * Applies the hunks of one update to a file's text. Every hunk must match exactly one place. Unchanged lines are kept
- * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74, TO-114.
+ * byte for byte, and so are line endings, the byte order mark and the file's ending. Pure. Spec: TO-73, TO-74, TO-114, TO-541.
  */
 import { Either, Schema } from "effect"
+import { byteOrderMark } from "@daybook/core/workspace/TextEncoding"
+import { nearness, reindenting } from "../NearText.ts"
 import { isCrlf } from "../WholeText.ts"
 import { makeHunkSearch, oldLines } from "./HunkSearch.ts"
 import type { Hunk } from "./Patch.ts"
@@ -21,8 +23,6 @@ export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/tools
 }
 
 type Search = ReturnType<typeof makeHunkSearch>
-
-const byteOrderMark = "\uFEFF"
 
 const show = (sought: ReadonlyArray<string>) =>
   sought
@@ -55,7 +55,7 @@ const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Ei
     let places: ReadonlyArray<number> = [-1]
     for (const [index, anchor] of anchors.entries()) {
       let next: ReadonlyArray<number> = []
-      for (const tolerance of ["exact", "end", "around"] as const) {
+      for (const tolerance of ["exact", "end", ...nearness, "around"] as const) {
         const all = yield* Either.mapLeft(search.places(anchor, tolerance), tooMuch)
         next = index === 0 ? all : firstAfter(places, all, 1)
         if (next.length > 0) break
@@ -69,12 +69,20 @@ const anchorPlaces = (search: Search, anchors: ReadonlyArray<string>): Either.Ei
     return places
   })
 
-const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Either.Either<number, string> =>
+/** Where a hunk goes, and whether its lines are only near those of the file. */
+interface Place {
+  readonly at: number
+  readonly isNear: boolean
+}
+
+const exactly = (at: number): Place => ({ at, isNear: false })
+
+const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Either.Either<Place, string> =>
   Either.gen(function* () {
     const sought = oldLines(hunk)
     const anchors = yield* anchorPlaces(search, hunk.anchors)
     if (sought.length === 0) {
-      if (hunk.endOfFile || length === 0) return length
+      if (hunk.endOfFile || length === 0) return exactly(length)
       if (hunk.anchors.length === 0) {
         return yield* Either.left(
           `does not say where its lines go: give the lines around them, "@@ " and the line before them, or ` +
@@ -86,13 +94,13 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
       if (place === undefined)
         return yield* Either.left(`comes before the hunk above it; give hunks in the file's order`)
       return places.length === 1
-        ? place
+        ? exactly(place)
         : yield* Either.left(
             `does not have one place: the line after "@@" occurs ${places.length} times (${listed(anchors)}); add ` +
               `the lines around the change`
           )
     }
-    for (const tolerance of ["exact", "end"] as const) {
+    for (const tolerance of ["exact", "end", ...nearness] as const) {
       const runs = yield* Either.mapLeft(search.runs(sought, from, tolerance), tooMuch)
       const all = hunk.endOfFile ? runs.filter((place) => place + sought.length === length) : runs
       // A hunk may begin with the line that its anchor names.
@@ -100,7 +108,7 @@ const placeOf = (search: Search, hunk: Hunk, from: number, length: number): Eith
       const [place] = places
       if (place === undefined) continue
       return places.length === 1
-        ? place
+        ? { at: place, isNear: tolerance !== "exact" && tolerance !== "end" }
         : yield* Either.left(
             `does not have one place: it fits at ${listed(places)} of the file; give more lines around the change, or ` +
               `"@@ " and a line before it that occurs once. It sought:${show(sought)}`
@@ -129,8 +137,15 @@ const inTermsOf = (hunk: Hunk, crlf: boolean, marked: boolean): Hunk => ({
   })
 })
 
-/** The text after all hunks are applied in order. */
-export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.Either<string, HunkRefused> =>
+/** A text after all hunks are applied. */
+export interface Applied {
+  readonly content: string
+  /** The lines of the patch where the hunks begin whose lines are only near those of the file. */
+  readonly near: ReadonlyArray<number>
+}
+
+/** Applies all hunks in order. */
+export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.Either<Applied, HunkRefused> =>
   Either.gen(function* () {
     const mark = content.startsWith(byteOrderMark) ? byteOrderMark : ""
     const body = content.slice(mark.length)
@@ -141,6 +156,7 @@ export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.
     const own = hunks.map((hunk) => inTermsOf(hunk, crlf, mark !== ""))
     const search = makeHunkSearch(lines, own)
     const after: Array<string> = []
+    const near: Array<number> = []
     let at = 0
     const keepUntil = (place: number) => {
       for (; at < place; at++) after.push(lines[at] ?? "")
@@ -150,9 +166,15 @@ export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.
         placeOf(search, hunk, at, lines.length),
         (problem) => new HunkRefused({ hunk: index + 1, line: hunk.line, problem })
       )
-      keepUntil(place)
+      keepUntil(place.at)
+      const sought = oldLines(hunk)
+      if (place.isNear) near.push(hunk.line)
+      // Added lines have the indentation of the file, not that of the patch.
+      const indented = place.isNear
+        ? reindenting(sought, lines.slice(place.at, place.at + sought.length))
+        : (text: string) => text
       for (const { kind, text } of hunk.lines) {
-        if (kind === "add") after.push(text)
+        if (kind === "add") after.push(indented(text))
         else if (kind === "keep") keepUntil(at + 1)
         else at++
       }
@@ -160,5 +182,5 @@ export const applyHunks = (content: string, hunks: ReadonlyArray<Hunk>): Either.
     }
     keepUntil(lines.length)
     const ending = crlf ? "\r\n" : "\n"
-    return after.length === 0 ? mark : mark + after.join(ending) + (newline ? ending : "")
+    return { content: after.length === 0 ? mark : mark + after.join(ending) + (newline ? ending : ""), near }
   })

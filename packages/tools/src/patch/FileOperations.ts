@@ -13,7 +13,7 @@ export interface FileOperations {
   /** Removes an empty folder; fails if it is not empty. */
   readonly removeFolder: (path: string) => Promise<void>
   /** Creates a file and flushes it; fails if the path exists. Without `mode`, the file gets the usual permissions. */
-  readonly write: (path: string, content: string, mode: number | undefined) => Promise<void>
+  readonly write: (path: string, content: string | Uint8Array, mode: number | undefined) => Promise<void>
   /** Creates a hard link; fails if `to` exists. */
   readonly link: (from: string, to: string) => Promise<void>
   /** Copies a file with its mode and flushes the copy; fails if `to` exists. */

@@ -3,15 +3,21 @@
  * can block the process. Pure. Spec: TO-73.
  */
 import { Either } from "effect"
+import { type Nearness, plainLine } from "../NearText.ts"
 import type { Hunk } from "./Patch.ts"
 
-/** How two lines are compared: exactly, without trailing blanks, or without leading and trailing blanks. */
-export type Tolerance = "exact" | "end" | "around"
+/**
+ * How two lines are compared: exactly, without trailing blanks, by characters that look alike, also by any blanks, or
+ * without leading and trailing blanks.
+ */
+export type Tolerance = "exact" | "end" | Nearness | "around"
 
 const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
   exact: (line) => line,
   end: (line) => line.trimEnd(),
-  around: (line) => line.trim()
+  characters: (line) => plainLine(line, "characters"),
+  blanks: (line) => plainLine(line, "blanks"),
+  around: (line) => plainLine(line, "blanks").trim()
 }
 
 /** Maximum number of comparisons for one file. */

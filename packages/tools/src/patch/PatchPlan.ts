@@ -12,7 +12,7 @@ import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import type { WritableTarget } from "@daybook/core/workspace/Target"
 import { confirm } from "../AtomicWrite.ts"
 import { refuseRedacted } from "../RedactedText.ts"
-import { readWholeText } from "../WholeText.ts"
+import { encodeWholeText, readWholeText } from "../WholeText.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
 import type { Step } from "./PatchSteps.ts"
@@ -118,7 +118,8 @@ const stepsOf = Effect.fnUntraced(function* (
   files: LocationFiles["Type"],
   asked: ResolvedChange,
   index: number,
-  budget: { bytes: number }
+  budget: { bytes: number },
+  near: Array<number>
 ) {
   const { change } = asked
   const target = yield* confirm(files, asked.target)
@@ -151,12 +152,14 @@ const stepsOf = Effect.fnUntraced(function* (
     return yield* refuse(`the files to update have more than ${maximumTotalBytes} bytes together; patch them in parts`)
   }
   const read = yield* readWholeText(files, target)
-  const content = yield* Effect.mapError(applyHunks(read.text, change.hunks), (error) =>
+  const applied = yield* Effect.mapError(applyHunks(read.text, change.hunks), (error) =>
     refuse(`${quoted(target.resource)}: ${error.message}\nNo file was changed.`)
   )
-  yield* refuseRedacted(target.resource, read.text, content)
+  yield* refuseRedacted(target.resource, read.text, applied.content)
+  near.push(...applied.near)
+  const content = yield* encodeWholeText(target.resource, read.encoding, applied.content)
   if (destination === undefined) {
-    if (content !== read.text) return [{ ...at, kind: "replace", content, stats: read.stats } satisfies Step]
+    if (applied.content !== read.text) return [{ ...at, kind: "replace", content, stats: read.stats } satisfies Step]
     return yield* refuse(
       `the hunks of ${quoted(target.resource)} (line ${change.line} of the patch) change nothing: they add what they remove`
     )
@@ -167,13 +170,17 @@ const stepsOf = Effect.fnUntraced(function* (
   ]
 })
 
-/** The steps of all changes, after every hunk fits. The caller holds the files' locks. */
+/**
+ * The steps of all changes, after every hunk fits, and the lines of the patch where the hunks begin that are only near the
+ * lines of their file. The caller holds the files' locks.
+ */
 export const planSteps = Effect.fn("PatchPlan.steps")(function* (
   files: LocationFiles["Type"],
   changes: ReadonlyArray<ResolvedChange>
 ) {
   const budget = { bytes: maximumTotalBytes }
   const steps: Array<Step> = []
-  for (const [index, change] of changes.entries()) steps.push(...(yield* stepsOf(files, change, index, budget)))
-  return steps
+  const near: Array<number> = []
+  for (const [index, change] of changes.entries()) steps.push(...(yield* stepsOf(files, change, index, budget, near)))
+  return { steps, near }
 })

@@ -13,11 +13,11 @@ import type { FileOperations } from "./FileOperations.ts"
 
 /** A step at one path. The steps of one `change` (a move has two) are undone together. */
 export type Step = { readonly change: number; readonly target: Target } & (
-  | { readonly kind: "create"; readonly content: string; readonly mode: number | undefined }
+  | { readonly kind: "create"; readonly content: string | Uint8Array; readonly mode: number | undefined }
   /** Gives the file at `source` this path too, whatever its content. */
   | { readonly kind: "createFrom"; readonly source: Target }
   /** `stats` are those of the file that was read; only that file is replaced or removed. */
-  | { readonly kind: "replace"; readonly content: string; readonly stats: Stats }
+  | { readonly kind: "replace"; readonly content: Uint8Array; readonly stats: Stats }
   | { readonly kind: "remove"; readonly stats: Stats }
 )
 
@@ -94,7 +94,13 @@ const linkOrCopy = async (commit: Commit, target: Target, from: string, to: stri
   }
 }
 
-const writeBeside = (commit: Commit, target: Target, file: string, content: string, mode: number | undefined) => {
+const writeBeside = (
+  commit: Commit,
+  target: Target,
+  file: string,
+  content: string | Uint8Array,
+  mode: number | undefined
+) => {
   note(commit, target, file)
   return commit.io.write(file, content, mode)
 }
