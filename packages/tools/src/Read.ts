@@ -18,24 +18,17 @@ import { tryFile } from "@daybook/core/workspace/FileFailure"
 import { directoryContent, DirectoryResult, listDirectory, note, pastEnd } from "@daybook/core/workspace/FolderPage"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OpenFile, spellings, type Target } from "@daybook/core/workspace/Target"
-import {
-  byteOrderMark,
-  decodeText,
-  type DecodedText,
-  encodingNames,
-  markedEncoding,
-  type TextEncoding
-} from "@daybook/core/workspace/TextEncoding"
+import { type DecodedText, encodingNames, type TextEncoding } from "@daybook/core/workspace/TextEncoding"
 import {
   looksLikeText,
   pageLimits,
   pageOf,
   readBounded,
+  readEncoded,
   readPage,
   type TextPage
 } from "@daybook/core/workspace/TextPage"
 import { outputLimits } from "@daybook/core/workspace/ToolOutputStore"
-import { maximumTextBytes } from "./WholeText.ts"
 
 const position = Schema.Int.pipe(Schema.positive())
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -85,22 +78,21 @@ const mimes: Readonly<Record<string, string>> = {
 
 const sampleBytes = 8 * 1024
 
-/** The whole file as text in another encoding than UTF-8; undefined if it is none, or too large. */
-const readOther = Effect.fnUntraced(function* (target: Target, { handle }: OpenFile) {
-  const bytes = yield* readBounded(handle, target.resource, maximumTextBytes)
-  const decoded = bytes === undefined ? undefined : decodeText(bytes)
-  return decoded?.encoding === "utf-8" ? undefined : decoded
-})
-
-const readText = Effect.fnUntraced(function* (target: Target, file: OpenFile, offset: number, limit: number) {
-  const page = yield* readPage(file.handle, target.resource, offset, limit)
-  const other = page.replaced ? yield* readOther(target, file) : undefined
+const readText = Effect.fnUntraced(function* (
+  target: Target,
+  { handle }: OpenFile,
+  head: Uint8Array,
+  offset: number,
+  limit: number
+) {
+  const page = yield* readPage(handle, target.resource, offset, limit)
+  const other = page.replaced ? yield* readEncoded(handle, target.resource, head) : undefined
   return yield* other === undefined ? shownPage(target, page, offset) : shownOther(target, other, offset, limit)
 })
 
 /** A page of a text in another encoding. */
 const shownOther = (target: Target, { encoding, text }: DecodedText, offset: number, limit: number) =>
-  shownPage(target, pageOf(text.startsWith(byteOrderMark) ? text.slice(1) : text, offset, limit), offset, encoding)
+  shownPage(target, pageOf(text, offset, limit), offset, encoding)
 
 const shownPage = Effect.fnUntraced(function* (
   target: Target,
@@ -202,10 +194,8 @@ export const makeRead = Effect.gen(function* () {
             file.handle.read(sample, 0, sampleBytes, 0)
           )
           const head = sample.subarray(0, bytesRead)
-          if (looksLikeText(head)) return yield* readText(target, file, offset, limit)
-          // Text in another encoding has no NUL either, unless it is UTF-16.
-          const isOther = markedEncoding(head) !== undefined || !head.includes(0)
-          const other = isOther ? yield* readOther(target, file) : undefined
+          if (looksLikeText(head)) return yield* readText(target, file, head, offset, limit)
+          const other = yield* readEncoded(file.handle, target.resource, head)
           return other === undefined
             ? yield* readBinary(target, file, head)
             : yield* shownOther(target, other, offset, limit)

@@ -4,6 +4,7 @@ import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { tryFile } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import type { Target } from "@daybook/core/workspace/Target"
+import { maximumTextBytes } from "@daybook/core/workspace/TextPage"
 import {
   decodeText,
   encodeText,
@@ -11,9 +12,6 @@ import {
   missingIn,
   type TextEncoding
 } from "@daybook/core/workspace/TextEncoding"
-
-/** Larger files cannot be edited. */
-export const maximumTextBytes = 10 * 1024 * 1024
 
 const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 

@@ -9,6 +9,7 @@ import type { FileAttachment, ToolContent } from "@daybook/log/domain/Values"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { dataUri } from "../picture/PictureContent.ts"
 import { cutHead } from "../support/TextBounds.ts"
+import { decodeOther } from "../workspace/TextEncoding.ts"
 import { looksLikeText } from "../workspace/TextPage.ts"
 import { targetPart } from "./FileParts.ts"
 import {
@@ -67,7 +68,8 @@ const bytesPart = Effect.fnUntraced(function* (
     }
     return { part: { kind: "media", name, content }, canonical: false } satisfies Gathered
   }
-  if (looksLikeText(bytes)) return yield* wholeText(gathering, kind, name, Buffer.from(bytes).toString())
+  const text = looksLikeText(bytes) ? Buffer.from(bytes).toString() : decodeOther(bytes)?.text
+  if (text !== undefined) return yield* wholeText(gathering, kind, name, text)
   return yield* refuse(
     "file.binary",
     `${quoted(name)} is ${binaryKind(bytes)} (${bytesOf(bytes.length)}), which cannot be shown`

@@ -9,7 +9,16 @@ import { sourceBytes } from "../picture/Pictures.ts"
 import { tryFile } from "../workspace/FileFailure.ts"
 import { directoryContent, listDirectory } from "../workspace/FolderPage.ts"
 import type { OpenFile, Target } from "../workspace/Target.ts"
-import { looksLikeText, pageLimits, readBounded, readPage, type TextPage } from "../workspace/TextPage.ts"
+import { type DecodedText, encodingNames } from "../workspace/TextEncoding.ts"
+import {
+  looksLikeText,
+  pageLimits,
+  pageOf,
+  readBounded,
+  readEncoded,
+  readPage,
+  type TextPage
+} from "../workspace/TextPage.ts"
 import {
   bytesOf,
   type Gathered,
@@ -57,17 +66,24 @@ const noticesOf = (resource: string, page: TextPage, asked: LineRange | undefine
 
 const textPart = Effect.fnUntraced(function* (
   gathering: Gathering,
-  { resource }: Target,
-  { handle }: OpenFile,
-  asked: LineRange | undefined
-) {
+  target: Target,
+  file: OpenFile,
+  asked: LineRange | undefined,
+  sample: Uint8Array,
+  other?: DecodedText
+): Effect.fn.Return<Gathered, Effect.Effect.Error<Part>, Effect.Effect.Context<Part>> {
+  const [{ resource }, { handle }] = [target, file]
   const ends = asked === undefined ? [1, Infinity] : [asked.from, asked.to].map((line) => Math.max(line, 1))
   const [from, to] = [Math.min(...ends), Math.max(...ends)]
-  const page = yield* readPage(handle, resource, from, Math.min(to - from + 1, limits.lines))
+  const most = Math.min(to - from + 1, limits.lines)
+  const page = other === undefined ? yield* readPage(handle, resource, from, most) : pageOf(other.text, from, most)
+  const found = page.replaced ? yield* readEncoded(handle, resource, sample) : undefined
+  if (found !== undefined) return yield* textPart(gathering, target, file, asked, sample, found)
   if (page.lines === 0 && from > 1) {
     return yield* refuse("tool.input", `${quoted(resource)} has ${page.seen} lines; there is no line ${from}`)
   }
-  const notices = bracketed(noticesOf(resource, page, asked, from, to))
+  const encoded = other === undefined ? [] : [`The file is ${encodingNames[other.encoding]}.`]
+  const notices = bracketed([...encoded, ...noticesOf(resource, page, asked, from, to)])
   const partial = asked !== undefined || page.next !== undefined
   const name = partial && page.lines > 0 ? `${resource}#L${from}-${from + page.lines - 1}` : resource
   const separator = page.text === "" || page.text.endsWith("\n") || notices === "" ? "" : "\n"
@@ -125,11 +141,13 @@ const content = (gathering: Gathering, target: Target, asked: LineRange | undefi
       const sample = buffer.subarray(0, bytesRead)
       const mime = mediaMime(sample)
       if (mime !== undefined) return yield* mediaPart(gathering, target, file, mime)
-      if (looksLikeText(sample)) return yield* textPart(gathering, target, file, asked)
+      if (looksLikeText(sample)) return yield* textPart(gathering, target, file, asked, sample)
+      const other = yield* readEncoded(file.handle, target.resource, sample)
+      if (other !== undefined) return yield* textPart(gathering, target, file, asked, sample, other)
       return yield* refuse(
         "file.binary",
         `${quoted(target.resource)} is ${binaryKind(sample)} (${bytesOf(file.stats.size)}); ` +
-          "text in UTF-8, pictures and PDF documents can be shown"
+          "text in UTF-8, UTF-16 or Latin-1, pictures and PDF documents can be shown"
       )
     })
   )

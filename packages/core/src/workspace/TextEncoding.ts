@@ -64,6 +64,18 @@ export const decodeText = (bytes: Uint8Array): DecodedText | undefined => {
   return { text: new TextDecoder("windows-1252").decode(bytes), encoding: "windows-1252" }
 }
 
+/**
+ * A text in another encoding than UTF-8, without its byte order mark; undefined for other bytes. Of texts only UTF-16 has
+ * zeros.
+ */
+export const decodeOther = (bytes: Uint8Array): DecodedText | undefined => {
+  if (markedEncoding(bytes) === undefined && bytes.includes(0)) return undefined
+  const decoded = decodeText(bytes)
+  if (decoded === undefined || decoded.encoding === "utf-8") return undefined
+  const { encoding, text } = decoded
+  return { encoding, text: text.startsWith(byteOrderMark) ? text.slice(1) : text }
+}
+
 /** The byte of each character of Windows-1252. */
 let oneByte: ReadonlyMap<string, number> | undefined
 

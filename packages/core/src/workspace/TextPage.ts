@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { utf8Prefix } from "../support/TextBounds.ts"
 import { tryFile } from "./FileFailure.ts"
+import { type DecodedText, decodeOther, markedEncoding } from "./TextEncoding.ts"
 
 /**
  * Below the limits of an output, so that a page with its notices is never truncated. A longer line is clipped, so that
@@ -157,4 +158,18 @@ export const readBounded = Effect.fnUntraced(function* (
     length += bytesRead
   }
   return length > size ? undefined : buffer.subarray(0, length)
+})
+
+/** Larger files are not decoded as a whole. */
+export const maximumTextBytes = 10 * 1024 * 1024
+
+/** The text of a file in another encoding than UTF-8; undefined if it is none, or too large. `sample`: its first bytes. */
+export const readEncoded = Effect.fnUntraced(function* (
+  handle: FileHandle,
+  name: string,
+  sample: Uint8Array
+): Effect.fn.Return<DecodedText | undefined, ToolFailure> {
+  if (markedEncoding(sample) === undefined && sample.includes(0)) return undefined
+  const bytes = yield* readBounded(handle, name, maximumTextBytes)
+  return bytes === undefined ? undefined : decodeOther(bytes)
 })
