@@ -77,7 +77,15 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
   )
   const cache = ToolCache.make(options.tools)
   const supervised = servers.map(([name, server]): Supervised => ({
-    ...{ name, server, names, host, status, connections, known, start, cache },
+    name,
+    server,
+    names,
+    host,
+    status,
+    connections,
+    known,
+    start,
+    cache,
     waiting: { settled: Deferred.unsafeMake(FiberId.none) }
   }))
   // When the scope closes, all supervisors end at the same time.

@@ -3,9 +3,9 @@
  * exponential time on a short line, and only a thread can be stopped during a match. Spec: TO-44..TO-46.
  */
 import { Worker } from "node:worker_threads"
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { type SearchPattern, translate } from "./SearchPattern.ts"
+import { compile, type SearchPattern, translate } from "./SearchPattern.ts"
 
 export const searchLimits = {
   matches: 500,
@@ -100,7 +100,7 @@ const program = () => {
     } catch {
       const lenient = bytes.toString("utf8")
       const broken = lenient.split("\uFFFD").length - 1
-      const whole = lenient.replaceAll(/[\u0000-\u007F\uFFFD]/g, "").length
+      const whole = lenient.replaceAll(/[\p{ASCII}\uFFFD]/gu, "").length
       return broken > whole ? new TextDecoder("windows-1252").decode(bytes) : lenient
     }
   }
@@ -169,23 +169,18 @@ const program = () => {
 }
 
 /** The expression for the search; refuses one that is invalid, or that the search does not support. */
-export const readExpression = (pattern: string, ignoreCase: boolean): Effect.Effect<SearchPattern, ToolFailure> => {
-  const refuse = (message: string) => new ToolFailure({ type: "tool.input", message })
-  return Effect.flatMap(
-    Effect.mapError(translate(pattern, ignoreCase), (what) =>
-      refuse(`"pattern" uses ${what}, which grep does not support`)
-    ),
-    (translated) =>
-      Effect.try({
-        try: () => {
-          new RegExp(translated.source, translated.flags)
-          return translated
-        },
-        catch: (cause) =>
-          refuse(`"pattern" is not a regular expression: ${cause instanceof Error ? cause.message.slice(0, 500) : ""}`)
-      })
-  )
-}
+export const readExpression = (pattern: string, ignoreCase: boolean): Effect.Effect<SearchPattern, ToolFailure> =>
+  Effect.gen(function* () {
+    const translated = yield* Either.mapLeft(
+      translate(pattern, ignoreCase),
+      (what) => `"pattern" uses ${what}, which grep does not support`
+    )
+    yield* Either.mapLeft(
+      compile(translated.source, translated.flags),
+      (why) => `"pattern" is not a regular expression: ${why}`
+    )
+    return translated
+  }).pipe(Effect.mapError((message) => new ToolFailure({ type: "tool.input", message })))
 
 /** Searches the files, relative to a canonical folder, in order. */
 export const searchLines = Effect.fn("LineSearch.search")(function* (options: {

@@ -50,14 +50,14 @@ const controls: Readonly<Record<string, string>> = { a: "\\x07", e: "\\x1B" }
 
 type Part = Either.Either<readonly [source: string, length: number], string>
 
-const valid = (source: string): boolean => {
-  try {
-    new RegExp(source, "u")
-    return true
-  } catch {
-    return false
-  }
-}
+/** Compiles an expression; returns what is wrong with it. */
+export const compile = (source: string, flags: string): Either.Either<RegExp, string> =>
+  Either.try({
+    try: () => new RegExp(source, flags),
+    catch: (cause) => (cause instanceof Error ? cause.message.slice(0, 500) : "")
+  })
+
+const valid = (source: string): boolean => Either.isRight(compile(source, "u"))
 
 /** `\p{L}`, `\pL`, `\p{Greek}`, `\p{Script=Greek}`. */
 const propertyOf = (pattern: string, at: number): Part => {

@@ -1,6 +1,7 @@
 /** Says why a program could not be started, in words: the system names the program even where its folder is missing. Spec: TO-545. */
 import { accessSync, constants, statSync } from "node:fs"
-import { codeOf } from "../workspace/FileFailure.ts"
+
+const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
 /** What is wrong with a working folder; undefined if a program can start in it. */
 const folderProblem = (folder: string): string | undefined => {
@@ -9,7 +10,7 @@ const folderProblem = (folder: string): string | undefined => {
     accessSync(folder, constants.X_OK)
     return undefined
   } catch (cause) {
-    return codeOf(cause) === "ENOENT" ? "does not exist any more" : `cannot be entered (${codeOf(cause)})`
+    return codeOf(cause) === "ENOENT" ? "does not exist any more" : `cannot be entered (${String(codeOf(cause))})`
   }
 }
 
