@@ -159,8 +159,9 @@ const makeDrain = Effect.fnUntraced(function* (runnerAt: RunnerAt, running: Runn
         )
       )
     }).pipe(
-      Effect.scoped,
+      // Before the session is given back: a process that ends meanwhile would not log it.
       Effect.tapErrorCause(logFailure),
+      Effect.scoped,
       Effect.annotateLogs("sessionID", sessionID),
       Effect.withSpan("SessionExecution.drain", { attributes: { sessionID, force } })
     )
