@@ -1,6 +1,6 @@
 /**
  * Connects the host's MCP servers, registers their tools in every Location, and reads their resources. Process-global.
- * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40, MC-540..MC-543.
+ * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40, MC-540..MC-542.
  */
 import { Context, Deferred, Duration, Effect, FiberId, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
 import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
