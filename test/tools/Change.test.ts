@@ -160,27 +160,23 @@ describe("edit", () => {
         "if (x) {\n    first()\n    if (y) {\n        third()\n    }\n    second()\n}",
         "if (x) {\n\tfirst()\n\tif (y) {\n\t\tthird()\n\t}\n\tsecond()\n}\n"
       ],
-      [
-        "blanks at the end of lines",
-        "one  \ntwo\t\nthree\n",
-        "one\ntwo\nthree",
-        "one\n2\nthree",
-        "one  \n2\nthree\n"
-      ],
+      ["blanks at the end of lines", "one  \ntwo\t\nthree\n", "one\ntwo\nthree", "one\n2\nthree", "one  \n2\nthree\n"],
       ["mixed line ends", "a\r\nb\nc\r\n", "a\nb\nc", "a\nB\nc", "a\r\nB\nc\r\n"],
       ["CR LF in the call, LF in the file", "a\nb\nc\n", "a\r\nb", "a\r\nB", "a\nB\nc\n"]
     ]
-  it.scoped.each(near)("TO-541, TO-542: a near match, %s, is replaced and named", ([, before, oldText, newText, after]) =>
-    Effect.gen(function* () {
-      const bench = yield* makeWorkbench()
-      writeFileSync(join(bench.folder, "a"), before)
-      const output = yield* bench.succeed("edit", { path: "a", oldText, newText })
-      assert.strictEqual(read(bench.folder, "a"), after)
-      assert.match(
-        textOf(output),
-        /^Edited a: 1 replaced\. It was a near match: from line 1 on the file had other blanks/
-      )
-    })
+  it.scoped.each(near)(
+    "TO-541, TO-542: a near match, %s, is replaced and named",
+    ([, before, oldText, newText, after]) =>
+      Effect.gen(function* () {
+        const bench = yield* makeWorkbench()
+        writeFileSync(join(bench.folder, "a"), before)
+        const output = yield* bench.succeed("edit", { path: "a", oldText, newText })
+        assert.strictEqual(read(bench.folder, "a"), after)
+        assert.match(
+          textOf(output),
+          /^Edited a: 1 replaced\. It was a near match: from line 1 on the file had other blanks/
+        )
+      })
   )
 
   it.scoped("TO-541: near matches in several places, and letters that differ, are refused", () =>

@@ -9,23 +9,25 @@ import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, request, token } from "./support/ServedApi.ts"
 
-it.scoped("HT-540, LG-540: a server whose database cannot be written is not healthy, until it can be written again", () =>
-  Effect.gen(function* () {
-    const disk = yield* smallDisk(4)
-    if (Option.isNone(disk)) return
-    const { fill, folder, free } = disk.value
-    yield* Effect.gen(function* () {
-      assert.deepStrictEqual(yield* answer("/health"), { status: 200, body: { status: "ok", version: "test" } })
-      yield* fill
-      yield* TestClock.adjust("1 second")
-      const full = yield* answer("/health", { headers: { authorization: "" } })
-      assert.strictEqual(full.status, 503)
-      assert.deepInclude(full.body, { _tag: "LogUnavailable", reason: "disk-full" })
-      yield* free
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual((yield* answer("/health")).status, 200)
-    }).pipe(Effect.provide(ServedApi.layer({ filename: join(folder, "daybook.db") })))
-  })
+it.scoped(
+  "HT-540, LG-540: a server whose database cannot be written is not healthy, until it can be written again",
+  () =>
+    Effect.gen(function* () {
+      const disk = yield* smallDisk(4)
+      if (Option.isNone(disk)) return
+      const { fill, folder, free } = disk.value
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* answer("/health"), { status: 200, body: { status: "ok", version: "test" } })
+        yield* fill
+        yield* TestClock.adjust("1 second")
+        const full = yield* answer("/health", { headers: { authorization: "" } })
+        assert.strictEqual(full.status, 503)
+        assert.deepInclude(full.body, { _tag: "LogUnavailable", reason: "disk-full" })
+        yield* free
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* answer("/health")).status, 200)
+      }).pipe(Effect.provide(ServedApi.layer({ filename: join(folder, "daybook.db") })))
+    })
 )
 
 layer(ServedApi.layer())("the metrics of a server", (it) => {

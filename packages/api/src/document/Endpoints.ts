@@ -139,7 +139,10 @@ export const endpoints: Readonly<Record<Name, Text>> = {
     "Ask whether the server can work",
     "Needs no token. 503: its database cannot be written. `draining`: it ends; connect to another one, or later."
   ],
-  serverMetrics: ["Get the metrics of the server", "As text for Prometheus. Any token that is not for one session reads it."]
+  serverMetrics: [
+    "Get the metrics of the server",
+    "As text for Prometheus. Any token that is not for one session reads it."
+  ]
 }
 
 /** What the parameters mean, by name; `ENDPOINT.NAME` where an endpoint means something else. */
