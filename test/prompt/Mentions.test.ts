@@ -92,7 +92,7 @@ describe("PX-2: what is no mention", () => {
     "@@@",
     "@...",
     '@""',
-    '@"not\nclosed"',
+    '@"not\nclosed"'
   ])("%j", (text) => {
     assert.deepStrictEqual(targets(text), [])
   })
