@@ -6,15 +6,15 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Loopback from "../discord/support/Loopback.ts"
 import * as People from "../discord/support/People.ts"
-import { visible, type World } from "../discord/support/World.ts"
+import { type Settings, visible, type World } from "../discord/support/World.ts"
 import { build } from "./support/Bundle.ts"
 import { type Place, place } from "./support/Process.ts"
 
 beforeAll(() => void build())
 
 /** A Discord, and a folder with the bot's settings. */
-const setting = Effect.gen(function* () {
-  const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50) })
+const settingWith = Effect.fnUntraced(function* (given: Partial<Settings>) {
+  const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50), ...given })
   const here = yield* place
   const settings = (extra = "") => {
     const text = `channels:\n  "${discord.general.id}":\n    folder: ${here.root}\n    ask: { everyone: true }\n${extra}`
@@ -25,6 +25,8 @@ const setting = Effect.gen(function* () {
   const words = ["discord", "--config", join(here.root, "discord.yaml")]
   return { discord, here, env, words, settings }
 })
+
+const setting = settingWith({})
 
 /** The end of the offline model's answer to a greeting. */
 const answerEnd = "README.md."
@@ -86,6 +88,15 @@ describe("discord", () => {
       assert.strictEqual(refused.code, 1)
       assert.include(refused.stderr, "401: Unauthorized")
       assert.notInclude(refused.stderr, "MTIz.wrong.token")
+    })
+  )
+
+  it.scopedLive("CL-311: --check judges a channel when its guild was announced, which is later than READY", () =>
+    Effect.gen(function* () {
+      const { discord, env, here, words } = yield* settingWith({ heartbeat: 200 })
+      discord.world.gateway.announcesAfter = 3
+      const late = yield* here.run([...words, "--check"], { env })
+      assert.deepStrictEqual([late.code, late.stdout, late.stderr], [0, `${discord.general.id}: ok\n`, ""])
     })
   )
 

@@ -4,8 +4,10 @@ import { PermissionFlagsBits } from "discord.js"
 import { Deferred, Effect, Exit, Metric, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Bot from "../../packages/discord/src/Bot.ts"
+import { check } from "../../packages/discord/src/Check.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import * as Measured from "../../packages/discord/src/send/Measured.ts"
+import { Discord, layer as discordLayer } from "../../packages/discord/src/wire/Discord.ts"
 import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import { waitingFor } from "../support/Waiting.ts"
 import * as People from "./support/People.ts"
@@ -250,6 +252,38 @@ describe("care", () => {
       // Another client of the same account.
       People.say(world, world.bot, thread, "I answer, too.")
       yield* waitingFor("the warning")(Deferred.await(isTold))
+    })
+  )
+
+  Served.law("DI-68: what the bot lacks in a channel is said when its guild was announced, which may be later", () =>
+    Effect.gen(function* () {
+      const place = yield* Served.placeWith({ heartbeat: 100 })
+      const { general, world } = place.discord
+      world.gateway.announcesAfter = 3
+      People.overwrite(world, general, { deny: PermissionFlagsBits.AddReactions })
+      const warned = yield* Deferred.make<string>()
+      const push = (line: string) => Deferred.unsafeDone(warned, Effect.succeed(line))
+      yield* Served.start(place, undefined, { push })
+      const line = yield* waitingFor("the warning")(Deferred.await(warned))
+      assert.strictEqual(line, `the bot lacks: Add Reactions channel=${general.id}`)
+    })
+  )
+
+  Served.law("DI-68: a channel whose guild is not announced in time has that problem, and messages do not wait", () =>
+    Effect.gen(function* () {
+      const { discord, folder } = yield* Served.place
+      discord.world.gateway.announcesAfter = Infinity
+      const settings = Served.options({ discord, folder })
+      const { api, token } = settings
+      const findings = yield* Effect.gen(function* () {
+        yield* (yield* Discord).open
+        return yield* check(settings.settings)
+      }).pipe(Effect.provide(discordLayer({ token, api, guildWait: 50 })))
+      const problem = "Discord: its server is not available: Discord did not announce it"
+      assert.deepStrictEqual(findings, [{ channel: discord.general.id, problem }])
+      yield* Served.start({ discord, folder })
+      const at = { discord, folder, ...discord, ann: People.join(discord.world, "ann"), model: yield* ScriptedModel }
+      assert.deepStrictEqual(Served.texts(yield* threadOf(at)), ["Hello."])
     })
   )
 

@@ -54,6 +54,12 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
       Effect.catchAll(Interactions.register(application), (error) => Effect.logWarning(error.message)),
       inbox.catchUp
     )
+  /** Messages do not wait for it: a guild that is not available is waited for. */
+  const warn = Effect.gen(function* () {
+    for (const { channel, problem } of yield* check(settings)) {
+      if (problem !== undefined) yield* Effect.annotateLogs(Effect.logWarning(problem), { channel })
+    }
+  })
   const handle = (packet: Packet): Effect.Effect<void, OutboxFailed, Discord> => {
     switch (packet.t) {
       case "READY":
@@ -79,14 +85,12 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
   yield* outbox.forget(Names.snowflakeOf((yield* Clock.currentTimeMillis) - remembered))
   yield* inbox.begin
   yield* discord.open
-  for (const { channel, problem } of yield* check(settings)) {
-    if (problem !== undefined) yield* Effect.annotateLogs(Effect.logWarning(problem), { channel })
-  }
   yield* ready
   for (const beginning of yield* outbox.beginnings) yield* inbox.begun(beginning)
-  // None of them ends: the first failure ends the bot.
+  // The first failure ends the bot.
   const parts = Effect.all(
     [
+      warn,
       Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
       Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
       Following.follow(secrets),

@@ -25,6 +25,7 @@ interface Connection {
   readonly socket: WebSocket
   session: GatewaySession | undefined
   frames: number
+  heartbeats: number
 }
 
 const send = ({ socket }: Connection, op: number, d: unknown, event?: Dispatch) => {
@@ -62,7 +63,14 @@ const identify = (world: World, connection: Connection, data: unknown) => {
     application: { id: world.bot.id, flags: 0 },
     shard: [0, 1]
   })
-  if ((intents & GatewayIntentBits.Guilds) !== 0) dispatchTo(world, session, "GUILD_CREATE", Wire.guildCreated(world))
+  announce(world, connection)
+}
+
+/** Announces the guild when its time has come. */
+const announce = (world: World, { heartbeats, session }: Connection) => {
+  if (session === undefined || heartbeats !== world.gateway.announcesAfter) return
+  if ((session.intents & GatewayIntentBits.Guilds) === 0) return
+  dispatchTo(world, session, "GUILD_CREATE", Wire.guildCreated(world))
 }
 
 /** A session that is gone, or that no longer keeps what the client misses, is invalid: the client identifies anew. */
@@ -93,6 +101,8 @@ const receive = (world: World, connection: Connection, text: string) => {
   switch (op) {
     case GatewayOpcodes.Heartbeat: {
       world.gateway.heartbeats += 1
+      connection.heartbeats += 1
+      announce(world, connection)
       if (world.gateway.acknowledges) send(connection, GatewayOpcodes.HeartbeatAck, null)
       return
     }
@@ -132,7 +142,7 @@ export const serve = (world: World, server: Server) =>
         })
     )
     sockets.on("connection", (socket) => {
-      const connection: Connection = { socket, session: undefined, frames: 0 }
+      const connection: Connection = { socket, session: undefined, frames: 0, heartbeats: 0 }
       open.add(connection)
       socket.on("message", (data) => {
         receive(world, connection, String(data))

@@ -160,8 +160,17 @@ export interface World {
   readonly clock: { offset: number; last: number; count: number }
   /** Set when the server listens. */
   readonly address: { port: number }
-  /** What the gateway does: acknowledge heartbeats, and accept resumes. */
-  readonly gateway: { acknowledges: boolean; resumes: boolean; intents: number; heartbeats: number }
+  /**
+   * What the gateway does: acknowledge heartbeats, accept resumes, and announce the guild after so many heartbeats of a
+   * connection.
+   */
+  readonly gateway: {
+    acknowledges: boolean
+    resumes: boolean
+    intents: number
+    heartbeats: number
+    announcesAfter: number
+  }
   readonly guildId: string
   readonly bot: User
   readonly members: Map<string, Member>
@@ -219,7 +228,7 @@ export const makeWorld = (settings: Settings, faults: FaultPlan): World => {
     faults,
     clock: { offset: 0, last: 0, count: 0 },
     address: { port: 0 },
-    gateway: { acknowledges: true, resumes: true, intents: settings.intents, heartbeats: 0 },
+    gateway: { acknowledges: true, resumes: true, intents: settings.intents, heartbeats: 0, announcesAfter: 0 },
     guildId: everyone,
     bot,
     members: new Map([[bot.id, { user: bot, roles: [] }]]),

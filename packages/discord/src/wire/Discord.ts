@@ -55,7 +55,7 @@ export class Discord extends Context.Tag("@daybook/discord/Discord")<
     readonly open: Effect.Effect<void, DiscordError>
     /** Events in the order of the gateway, from the first connection on. */
     readonly packets: Queue.Dequeue<Packets.Packet>
-    /** What the bot may do in a channel. */
+    /** What the bot may do in a channel. Waits for the guilds, which Discord announces after `READY`. */
     readonly permissions: (channel: string) => Effect.Effect<bigint, DiscordError>
     /** Fails when the connection is lost for good. */
     readonly closed: Effect.Effect<never, DiscordError>
@@ -68,7 +68,11 @@ export interface Options {
   readonly api?: string | undefined
   /** Whether to wait for a Discord that cannot be reached, instead of failing. Default: true. */
   readonly waits?: boolean | undefined
+  /** Milliseconds to wait for the next guild after `READY`. Default: 15,000. */
+  readonly guildWait?: number | undefined
 }
+
+const defaultGuildWait = 15_000
 
 /** Why the gateway closes a connection for good, by its code. */
 const closings: Readonly<Record<number, string>> = {
@@ -82,9 +86,10 @@ const mostPackets = 20_000
 
 export const intents = [GatewayIntentBits.Guilds, GatewayIntentBits.GuildMessages, GatewayIntentBits.MessageContent]
 
-const clientOf = ({ api }: Options): Client =>
+const clientOf = ({ api, guildWait = defaultGuildWait }: Options): Client =>
   new Client({
     intents,
+    waitGuildTimeout: guildWait,
     // The bot keeps nothing in memory that it can ask for.
     makeCache: CacheOptions.cacheWithLimits({
       ...CacheOptions.DefaultMakeCacheSettings,
@@ -113,6 +118,8 @@ const requesting = (client: Client) => (request: Request) =>
     catch: fromThrown
   }).pipe(Effect.withSpan("Discord.request", { attributes: { method: request.method } }))
 
+const refused = (details: string) => new DiscordError({ reason: "refused", code: 0, status: 0, details })
+
 const unreadable = (error: { readonly message: string }) =>
   new DiscordError({ reason: "lost", code: 0, status: 200, details: `its answer has another form: ${error.message}` })
 
@@ -131,6 +138,7 @@ export const connect = Effect.fn("Discord.connect")(function* (
 ): Effect.fn.Return<Context.Tag.Service<Discord>, DiscordError, Scope.Scope> {
   const packets = yield* Queue.dropping<Packets.Packet>(mostPackets)
   const ready = yield* Deferred.make<void, DiscordError>()
+  const announced = yield* Deferred.make<void>()
   const closed = yield* Deferred.make<never, DiscordError>()
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => clientOf(options)),
@@ -145,6 +153,7 @@ export const connect = Effect.fn("Discord.connect")(function* (
     }
     Queue.unsafeOffer(packets, packet)
   })
+  client.on(Events.ClientReady, () => void Deferred.unsafeDone(announced, Effect.void))
   client.on(Events.Error, () => {})
   client.on(Events.ShardDisconnect, ({ code }) => {
     const error = new DiscordError({
@@ -172,15 +181,13 @@ export const connect = Effect.fn("Discord.connect")(function* (
     open: Effect.raceFirst(Effect.zipRight(persistent(login), Deferred.await(ready)), Deferred.await(closed)),
     packets,
     permissions: (id) =>
-      Effect.flatMap(Effect.tryPromise({ try: () => client.channels.fetch(id), catch: fromThrown }), (channel) => {
-        const user = client.user
-        const has =
-          channel !== null && "permissionsFor" in channel && user !== null
-            ? channel.permissionsFor(user)?.bitfield
-            : undefined
-        return has === undefined
-          ? new DiscordError({ reason: "refused", code: 0, status: 0, details: "it is not a channel of a server" })
-          : Effect.succeed(has)
+      Effect.gen(function* () {
+        // Before its guild is announced, every channel looks like one that the bot cannot see.
+        yield* Effect.raceFirst(Deferred.await(announced), Deferred.await(closed))
+        const channel = yield* Effect.tryPromise({ try: () => client.channels.fetch(id), catch: fromThrown })
+        if (channel === null || !("permissionsFor" in channel)) return yield* refused("it is not a channel of a server")
+        if (!channel.guild.available) return yield* refused("its server is not available: Discord did not announce it")
+        return channel.permissionsFor(self.id)?.bitfield ?? (yield* refused("the bot is not a member of its server"))
       }),
     closed: Deferred.await(closed),
     send: (given) => Effect.asVoid(request(given)),
