@@ -12,6 +12,7 @@ import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Sett
 import { secretsOf } from "@daybook/log/support/Redaction"
 import { Asks } from "@daybook/server"
 import * as HttpServing from "@daybook/server/api/HttpServing"
+import * as Recovery from "@daybook/server/api/Recovery"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -81,12 +82,13 @@ const checked = (settings: Settings) =>
     }
   })
 
-/** The sessions of this process's own runtime, served on a loopback address. */
+/** The sessions of this process's own runtime, served on a loopback address. It takes up what dead processes left. */
 const own = (filename: string, asks: Asks.Asks) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const token = yield* AccessToken.fresh
       const { url } = yield* HttpServing.serve({ token, version: DAYBOOK_VERSION, asks, host: "127.0.0.1", port: 0 })
+      yield* Recovery.recover
       return bookLayer({ url, token: Redacted.make(token) })
     })
   ).pipe(Layer.provideMerge(Host.layer(filename, { servers: true, background: true, asker: asks.layer })))

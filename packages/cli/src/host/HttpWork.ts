@@ -8,6 +8,7 @@ import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/api/HttpServing"
+import * as Recovery from "@daybook/server/api/Recovery"
 import type { Machine } from "@daybook/server/api/MachineHandlers"
 import type { Asks } from "@daybook/server"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
@@ -15,8 +16,6 @@ import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import * as Configuration from "../config/Configuration.ts"
 import * as HttpToken from "./HttpToken.ts"
-
-export { recover } from "@daybook/server/api/Recovery"
 
 // The build defines them; the last two are the inspector's script and style.
 declare const DAYBOOK_VERSION: string
@@ -75,7 +74,7 @@ const shells: Machine["shells"] = Effect.flatMap(
   ({ open }) => open
 ).pipe(Effect.mapError(({ message }) => new ShellsUnavailable({ details: message })))
 
-/** Serves until the scope closes. */
+/** Serves until the scope closes, and takes up what dead processes left. */
 export const serve = Effect.fn("Command.serve.http")(function* (
   request: HttpRequest,
   filename: string,
@@ -101,5 +100,6 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     accessLog: true,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })
+  yield* Recovery.recover
   return { url, token } satisfies HttpAddress
 })

@@ -153,16 +153,14 @@ const openSockets = ({ asks, models, request, root }: Place) =>
     })
   })
 
-/** Opens HTTP, if it is wanted. Work of dead processes goes on in the background: finding it can take a lease's time. */
+/** Opens HTTP, if it is wanted. */
 const openHttp = ({ asks, filename, request: { http } }: Place) =>
   http === undefined
     ? Effect.succeed(undefined)
-    : Effect.gen(function* () {
-        const { recover, serve } = yield* Effect.promise(() => import("./HttpWork.ts"))
-        const address = yield* serve(http, filename, asks)
-        yield* Effect.forkScoped(recover)
-        return address
-      })
+    : Effect.flatMap(
+        Effect.promise(() => import("./HttpWork.ts")),
+        ({ serve }) => serve(http, filename, asks)
+      )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
 const ready = (place: Place, opened: Opened) =>
