@@ -8,6 +8,7 @@ import * as Loopback from "../discord/support/Loopback.ts"
 import * as People from "../discord/support/People.ts"
 import { type Settings, visible, type World } from "../discord/support/World.ts"
 import { build } from "./support/Bundle.ts"
+import * as ModelServer from "./support/ModelServer.ts"
 import { type Place, place } from "./support/Process.ts"
 
 beforeAll(() => void build())
@@ -44,6 +45,23 @@ const started = (here: Place, words: ReadonlyArray<string>, env: Record<string, 
     return bot
   })
 
+/** The setting of a bot whose model answers when the test allows it. */
+const heldBot = Effect.gen(function* () {
+  const model = yield* ModelServer.make
+  const { discord, env, here, words } = yield* setting
+  const { world } = discord
+  const using = { ...env, DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held", DAYBOOK_NAMING: "off" }
+  return { model, discord, world, here, words, env: using, ann: People.join(world, "ann") }
+})
+
+/** A thread that a message of a person opens. */
+const opened = ({ ann, discord, world }: Omit<Effect.Effect.Success<typeof heldBot>, "model">) =>
+  Effect.gen(function* () {
+    const message = People.say(world, ann, discord.general, `<@${world.bot.id}> the first`)
+    yield* discord.when("a thread", () => world.channels.has(message.id))
+    return { message, thread: world.channels.get(message.id) ?? assert.fail("there is a thread") }
+  })
+
 describe("discord", () => {
   it.scopedLive(
     "CL-310: alone, it runs the sessions itself, and ends with the signal; started again, it posts nothing twice",
@@ -70,6 +88,52 @@ describe("discord", () => {
         yield* discord.when("a second answer", () => (next.reactions.get("✅")?.size ?? 0) > 0)
         assert.deepStrictEqual(textsOf(world, message.id).slice(0, posted.length), posted)
       })
+  )
+
+  it.scopedLive(
+    "DI-480: what a kill cut off ends in its thread, and the prompt behind it runs, without a new message",
+    () =>
+      Effect.gen(function* () {
+        const { model, ...at } = yield* heldBot
+        const first = yield* started(at.here, at.words, at.env)
+        const { message, thread } = yield* opened(at)
+        yield* (yield* model.next).text("The first")
+        yield* at.discord.when("the beginning of the answer", () => textsOf(at.world, thread.id).length === 1)
+        const queued = People.slash(at.world, at.ann, thread, "queue", { text: "the second" })
+        yield* at.discord.when("the queued prompt", () => queued.original !== undefined)
+        yield* first.signal("SIGKILL")
+        yield* first.ended
+        yield* started(at.here, at.words, at.env)
+        const { body, finish, text } = yield* model.next
+        assert.include(JSON.stringify(body.messages), "the second")
+        yield* text("The second answer")
+        yield* finish()
+        yield* at.discord.when(
+          "the mark and the answer",
+          () =>
+            (message.reactions.get("🛑")?.size ?? 0) > 0 && textsOf(at.world, thread.id).at(-1) === "The second answer"
+        )
+      })
+  )
+
+  it.scopedLive("CL-480: without a terminal models get the tool question, and a person in the thread answers it", () =>
+    Effect.gen(function* () {
+      const { model, ...at } = yield* heldBot
+      yield* started(at.here, at.words, at.env)
+      const { thread } = yield* opened(at)
+      const asking = yield* model.next
+      assert.include(asking.body.tools?.map((tool) => tool.function.name) ?? [], "question")
+      const options = [{ label: "SQLite" }, { label: "PostgreSQL" }]
+      yield* asking.toolCall("q1", "question", { questions: [{ question: "Which database?", options }] })
+      yield* asking.finish("tool_calls")
+      const card = () => visible(thread).find(({ content }) => content === "❓ Which database?")
+      yield* at.discord.when("the question", () => card() !== undefined)
+      const asked = card() ?? assert.fail("there is a question")
+      const menu = People.controls(asked).find((name) => name.startsWith("choose:")) ?? assert.fail("there is a menu")
+      People.press(at.world, at.ann, thread, asked, menu, ["1"])
+      assert.include(JSON.stringify((yield* model.next).body.messages), "PostgreSQL")
+      yield* at.discord.when("the answer in the thread", () => asked.content === "❓ → PostgreSQL")
+    })
   )
 
   it.scopedLive("CL-311: --check names the channels and what the bot lacks there", () =>

@@ -142,21 +142,50 @@ describe("serve --http", () => {
   )
 })
 
+/** The answer to a request with a token. */
+const called = (url: string, token: string, method: "GET" | "POST", body?: unknown) =>
+  Effect.promise(async (signal) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await fetch(url, { signal, method, headers, ...sent })
+    const text = await response.text()
+    return { status: response.status, body: text === "" ? undefined : (JSON.parse(text) as unknown) }
+  })
+
+const Waiting = Schema.Tuple(Schema.Struct({ messageID: Schema.String, callID: Schema.String }))
+
+describe("a question of a model", () => {
+  it.scopedLive("CL-480: without a terminal models get the tool question, and a client of HTTP answers it", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const { ready } = yield* serving(here, [], { env })
+      const [url, token = ""] = ready.http.inspector.split("/#token=")
+      const at = `${url}/sessions/ses_asks`
+      yield* called(`${url}/sessions`, token, "POST", { id: "ses_asks", location: { directory: here.cwd } })
+      yield* called(`${at}/prompts`, token, "POST", { prompt: { text: "Which one?" } })
+      const asking = yield* model.next
+      assert.include(asking.body.tools?.map((tool) => tool.function.name) ?? [], "question")
+      yield* asking.toolCall("q1", "question", { questions: [{ question: "Which database?" }] })
+      yield* asking.finish("tool_calls")
+      const events = yield* here.start(["events", "ses_asks", "--json", "--follow"], { env })
+      yield* events.until("stdout", (text) => text.includes("session.next.tool.called"))
+      const open = yield* called(`${at}/questions`, token, "GET")
+      const [{ callID, messageID }] = yield* Schema.decodeUnknown(Waiting)(open.body)
+      const answers = ["PostgreSQL"]
+      const given = yield* called(`${at}/questions/${messageID}/${callID}/answer`, token, "POST", { answers })
+      assert.strictEqual(given.status, 204)
+      assert.include(JSON.stringify((yield* model.next).body.messages), "PostgreSQL")
+    })
+  )
+})
+
 describe("a server that was killed", () => {
   it.scopedLive("HT-58: the next one settles its run, and runs the prompt that waited behind it", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
       const first = yield* serving(here, [], { env })
       const [url, token = ""] = first.ready.http.inspector.split("/#token=")
-      const post = (path: string, body: unknown) =>
-        Effect.promise((signal) =>
-          fetch(`${url}${path}`, {
-            signal,
-            method: "POST",
-            body: JSON.stringify(body),
-            headers: { authorization: `Bearer ${token}`, "content-type": "application/json" }
-          })
-        )
+      const post = (path: string, body: unknown) => called(`${url}${path}`, token, "POST", body)
       yield* post("/sessions", { id: "ses_left", location: { directory: here.cwd } })
       yield* post("/sessions/ses_left/prompts", { prompt: { text: "the first" } })
       yield* model.next

@@ -62,7 +62,7 @@ export const answer = {
     "Without TEXT it lists the waiting questions. With TEXT it answers the oldest call: the words are the answer. If the call " +
       "asks more than one question, give one word for each, in order; quote answers with spaces. A number selects an " +
       "option, numbers with commas select several. A model asks only while its session runs and someone can answer: on a " +
-      "terminal, or with DAYBOOK_QUESTIONS=1."
+      "terminal, over HTTP, in Discord, or with DAYBOOK_QUESTIONS=1."
   ],
   flags: [dismiss, Flags.json],
   examples: [

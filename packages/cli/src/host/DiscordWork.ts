@@ -91,7 +91,9 @@ const own = (filename: string, asks: Asks.Asks) =>
       yield* Recovery.recover
       return bookLayer({ url, token: Redacted.make(token) })
     })
-  ).pipe(Layer.provideMerge(Host.layer(filename, { servers: true, background: true, asker: asks.layer })))
+  ).pipe(
+    Layer.provideMerge(Host.layer(filename, { servers: true, background: true, asker: asks.layer, answered: true }))
+  )
 
 /** Runs until the signal, then lets the post in hand be finished. */
 const until = (bot: Parameters<typeof serve>[0], signal: Effect.Effect<void>) =>

@@ -65,7 +65,8 @@ const configured = (
   servers: boolean,
   asker: Layer.Layer<PermissionAsker>,
   root = rootPath(process.env, homedir(), process.cwd()),
-  worlds: ReadonlyArray<string> = []
+  worlds: ReadonlyArray<string> = [],
+  answered = false
 ) =>
   Effect.gen(function* () {
     const { mcp = {}, shell = {}, ...settings } = yield* Configuration.load
@@ -79,7 +80,7 @@ const configured = (
       sandbox: { ...settings.sandbox, hidden: yield* ownFiles(root, settings.sandbox), worlds },
       serverStart: serverStart(),
       permissionAsker: asker,
-      questions: QuestionPrompt.somebodyAnswers()
+      questions: answered || QuestionPrompt.somebodyAnswers()
     }
   })
 
@@ -87,6 +88,7 @@ const configured = (
 export const layer = (
   filename: string,
   {
+    answered = false,
     asker = PermissionPrompt.layer,
     background = false,
     root,
@@ -95,6 +97,8 @@ export const layer = (
   }: {
     readonly servers: boolean
     readonly asker?: Layer.Layer<PermissionAsker>
+    /** People answer the models' questions over HTTP or in Discord. */
+    readonly answered?: boolean
     /** Applies the configured retention, and keeps the search index current, in the background. */
     readonly background?: boolean
     readonly root?: string
@@ -103,7 +107,7 @@ export const layer = (
 ): Layer.Layer<Services, OpenFailure | UsageError> =>
   Layer.unwrapEffect(
     Effect.map(
-      Effect.all([configured(servers, asker, root, worlds), Configuration.load]),
+      Effect.all([configured(servers, asker, root, worlds, answered), Configuration.load]),
       ([options, { retention: policy }]) =>
         Daybook.layer({
           filename,

@@ -213,7 +213,14 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   const filename = yield* DatabasePath.writable
   const asks = Asks.make()
   const place = { request, filename, root, models, asks }
-  const host = { servers: true, background: true, asker: askerOf(asks), root, worlds: worldsOf(request, root) }
+  const host = {
+    servers: true,
+    background: true,
+    asker: askerOf(asks),
+    answered: request.http !== undefined,
+    root,
+    worlds: worldsOf(request, root)
+  }
   yield* Effect.annotateLogs(Effect.logInfo(`daybook ${DAYBOOK_VERSION} starts`), { pid: process.pid, filename }).pipe(
     Effect.zipRight(
       Effect.flatMap(Signal.first, (signal) =>
