@@ -103,6 +103,14 @@ describe("the example", () => {
   })
 })
 
+describe("permission_timeout", () => {
+  it("CF-480: it is a duration, or never, and a number without a unit is refused", () => {
+    assert.deepStrictEqual(accepted("permission_timeout: 12h"), { permissionTimeout: 43_200_000 })
+    assert.deepStrictEqual(accepted("permission_timeout: never"), { permissionTimeout: 0 })
+    assert.include(refused("permission_timeout: 10"), "never, or a whole number and a unit")
+  })
+})
+
 describe("snapshots", () => {
   it("CF-51: their size, their folders and whether there are any are read, and a bad size is refused", () => {
     assert.deepStrictEqual(accepted("snapshots: { enabled: true, max_size: 1GB, folders: [~/notes, sub] }"), {

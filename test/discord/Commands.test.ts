@@ -1,7 +1,8 @@
 /** Commands, buttons and menus, and who may use them. Spec: DI-40..DI-45, DI-51 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Schema, Stream, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import * as Asks from "../../packages/server/src/ask/Asks.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { userTexts } from "../support/Harness.ts"
@@ -275,5 +276,48 @@ describe("buttons", () => {
         assert.deepStrictEqual(People.controls(asked), [])
         yield* at.discord.when("the end", () => Served.texts(thread).includes("Painted."))
       })
+  )
+
+  Served.law("DI-481: a task's questions and permissions are asked in the thread of the session that gave it", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const thread = yield* threadOf(at)
+      yield* at.model.answer(calls(callParts("t1", "task", { description: "Paint", prompt: "Paint the house" })))
+      const questions = [{ question: "Which colour?", options: [{ label: "Red" }, { label: "Blue" }] }]
+      yield* at.model.answer(calls(callParts("q1", "question", { questions })))
+      People.say(at.world, at.bob, thread, "Have it painted")
+      const question = yield* appears(at, thread, "❓ Which colour?")
+      yield* at.model.answer(calls(callParts("c1", "bash", { command: "echo permitted", description: "Paint it" })))
+      press(at, at.bob, thread, question, "choose:0", ["1"])
+      const permission = yield* appears(at, thread, "🔐")
+      yield* at.model.answer(says("The task is done."))
+      yield* at.model.answer(says("Painted."))
+      press(at, at.ann, thread, permission, "allow:once")
+      yield* at.discord.when("the end", () => Served.texts(thread).includes("Painted."))
+      assert.deepStrictEqual(
+        Served.texts(thread).filter((text) => /^[❓🔐]/u.test(text)),
+        ["❓ → Blue", `🔐 ✅ Allowed once by <@${at.ann.id}>`]
+      )
+      assert.notInclude(Served.texts(thread), "The task is done.")
+    })
+  )
+
+  const limited = Asks.make({ patience: "500 millis" })
+  Served.law(
+    "DI-44: a permission with a limit shows the time that is left, and then that nobody decided in time",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* setting
+        const { question, thread } = yield* asking(at)
+        assert.match(question.content, /\nRefused <t:\d+:R> without a decision\.\n/)
+        yield* at.model.answer(says("Then not."))
+        yield* TestClock.adjust("500 millis")
+        yield* at.discord.when("the end", () => Served.texts(thread).includes("Then not."))
+        yield* at.discord.when("the post", () => question.content === "🔐 Not decided here in time")
+        assert.deepStrictEqual(People.controls(question), [])
+      }),
+    undefined,
+    {},
+    limited
   )
 })

@@ -18,12 +18,15 @@ beforeAll(async () => {
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 
 /** A server that asks its clients. */
-const served = Layer.unwrapEffect(
-  Effect.sync(() => {
-    const asks = Asks.make()
-    return ServedInspector.layer({ permissionAsker: asks.layer, questions: true }, {}, { asks })
-  })
-)
+const servedWith = (options: Parameters<typeof Asks.make>[0]) =>
+  Layer.unwrapEffect(
+    Effect.sync(() => {
+      const asks = Asks.make(options)
+      return ServedInspector.layer({ permissionAsker: asks.layer, questions: true }, {}, { asks })
+    })
+  )
+
+const served = servedWith({})
 
 /** A session whose model calls a tool, and its page. */
 const calling = (tool: string, input: unknown) =>
@@ -65,5 +68,13 @@ describe.runIf(hasChromium)("answers in the inspector", () => {
       yield* act(() => page.getByRole("button", { name: /bash/ }).click())
       yield* act(() => page.getByRole("region", { name: "Output of bash" }).getByText("allowed-it").waitFor())
     }).pipe(Effect.provide(served))
+  )
+
+  it.scopedLive("IP-9: a permission with a limit shows how much time is left", () =>
+    Effect.gen(function* () {
+      const { page } = yield* calling("bash", { command: "rm -r build" })
+      const permission = page.getByRole("region", { name: "Permission for bash" })
+      yield* act(() => permission.getByText(/^Refused in 9 min \d+ s without a decision\.$/).waitFor())
+    }).pipe(Effect.provide(servedWith({ patience: "599 seconds" })))
   )
 })

@@ -181,15 +181,20 @@ it.scopedLive("SO-98: where every client of the session has ended its side, a pe
   })
 )
 
-it.scopedLive("SO-98: a permission that nobody answers in time is refused, and the run goes on", () =>
-  Effect.gen(function* () {
-    const server = yield* served("short")
-    const client = yield* connect(server.path)
-    const { ask } = yield* asked(client, server)
-    const rest = yield* client.untilType("done")
-    assert.deepInclude(rest, { type: "answered", id: "m1", run: ask["run"], ask: ask["ask"], decision: "closed" })
-    assert.strictEqual(rest.at(-1)?.["status"], "ok")
-  })
+it.scopedLive(
+  "SO-98: a permission that nobody answers in time is refused, which the model reads, and the run goes on",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* served("short")
+      const client = yield* connect(server.path)
+      const { ask } = yield* asked(client, server)
+      assert.isNumber(ask["time_left_ms"])
+      const rest = yield* client.untilType("done")
+      assert.deepInclude(rest, { type: "answered", id: "m1", run: ask["run"], ask: ask["ask"], decision: "expired" })
+      const refusal = rest.find(({ code }) => code === "EACCES")
+      assert.include(String(refusal?.["message"]), "nobody answered within 50ms, so nothing was done")
+      assert.strictEqual(rest.at(-1)?.["status"], "ok")
+    })
 )
 
 it.scopedLive("SO-95: a question is an ask with its parts, and the model reads the answers", () =>

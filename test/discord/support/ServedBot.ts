@@ -29,8 +29,8 @@ const logging =
 const asks = Asks.make()
 
 /** The runtime, its API over TCP, and permissions that clients answer. */
-export const layerWith = (options: Partial<Daybook.Options>) =>
-  ServedApi.layer({ permissionAsker: asks.layer, questions: true, ...options }, {}, { asks })
+export const layerWith = (options: Partial<Daybook.Options>, given: Asks.Asks = asks) =>
+  ServedApi.layer({ permissionAsker: given.layer, questions: true, ...options }, {}, { asks: given })
 
 export const layer = layerWith({})
 
@@ -39,8 +39,10 @@ export const law = <A, E>(
   title: string,
   effect: () => Effect.Effect<A, E, Layer.Layer.Success<typeof layer> | Scope.Scope>,
   timeout?: number,
-  options?: Partial<Daybook.Options>
-) => it.scoped(title, () => Effect.provide(effect(), options === undefined ? layer : layerWith(options)), timeout)
+  options?: Partial<Daybook.Options>,
+  given?: Asks.Asks
+) =>
+  it.scoped(title, () => Effect.provide(effect(), options === undefined ? layer : layerWith(options, given)), timeout)
 
 /** A Discord with these settings, and a folder of the bot. */
 export const placeWith = (settings: Partial<Settings>, faults?: FaultPlan) =>

@@ -1,6 +1,6 @@
 /** Permissions of tools over TCP, with the asker of a runtime. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema } from "effect"
+import { Duration, Effect, Fiber, Layer, Schema, TestClock } from "effect"
 import { OpenPermission } from "../../../packages/api/src/group/PermissionsApi.ts"
 import {
   Answer,
@@ -32,10 +32,13 @@ const request: PermissionRequest = {
 const decodeOpen = Schema.decodeUnknown(Schema.Array(OpenPermission))
 
 /** A server whose permissions are asked of its clients. */
-const served = Effect.sync(() => {
-  const asks = Asks.make()
-  return Layer.merge(ServedApi.layer({ permissionAsker: asks.layer }, {}, { asks }), asks.layer)
-})
+const servedWith = (options: Parameters<typeof Asks.make>[0]) =>
+  Effect.sync(() => {
+    const asks = Asks.make(options)
+    return Layer.merge(ServedApi.layer({ permissionAsker: asks.layer }, {}, { asks }), asks.layer)
+  })
+
+const served = servedWith({})
 
 const asked = (more: Partial<PermissionRequest> = {}) =>
   Effect.gen(function* () {
@@ -49,7 +52,7 @@ const asked = (more: Partial<PermissionRequest> = {}) =>
 it.scopedLive("HT-37: an open permission is shown whole, and the first decision counts", () =>
   Effect.gen(function* () {
     const { fiber, open, path } = yield* asked()
-    assert.deepEqual({ ...open }, { ask: open?.ask, ...request })
+    assert.deepEqual({ ...open }, { ask: open?.ask, askedAt: open?.askedAt, ...request })
     assert.deepEqual((yield* answer("/permissions")).body, [open])
     assert.strictEqual((yield* post(path, { decision: "once" })).status, 204)
     assert.deepEqual(yield* Fiber.join(fiber), Answer.Once())
@@ -83,4 +86,49 @@ it.scopedLive("HT-37: who may prompt may not decide", () =>
     yield* post(path, { decision: "decline" })
     assert.deepEqual(yield* Fiber.join(fiber), Answer.Decline())
   }).pipe(Effect.provide(Layer.unwrapEffect(served)))
+)
+
+/** A permission that is asked without a server. */
+const askedAlone = (options: Parameters<typeof Asks.make>[0]) =>
+  Effect.gen(function* () {
+    const asks = Asks.make(options)
+    const asking = Effect.flatMap(PermissionAsker, ({ ask }) => ask(request))
+    const fiber = yield* Effect.fork(Effect.provide(asking, asks.layer))
+    yield* Effect.yieldNow()
+    return { asks, fiber, ask: asks.all()[0]?.ask ?? "" }
+  })
+
+it.effect("HT-480: a permission waits for a decision without a limit", () =>
+  Effect.gen(function* () {
+    const { ask, asks, fiber } = yield* askedAlone({})
+    yield* TestClock.adjust("1000 days")
+    assert.strictEqual(asks.answer(sessionID, ask, Answer.Once()), "taken")
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Once())
+  })
+)
+
+it.effect("HT-480: a limit of more days than a timer of the system counts holds to its end", () =>
+  Effect.gen(function* () {
+    const { asks, fiber } = yield* askedAlone({ patience: "60 days" })
+    yield* TestClock.adjust("59 days")
+    assert.lengthOf(asks.all(), 1)
+    yield* TestClock.adjust("1 day")
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Expired({ waited: Duration.toMillis("60 days") }))
+  })
+)
+
+it.scoped("HT-480: with a limit a permission says how much time is left, and is refused when it is over", () =>
+  Effect.gen(function* () {
+    const { fiber, open, path } = yield* asked()
+    const waited = Duration.toMillis("3 minutes")
+    assert.strictEqual(open?.timeLeftMs, waited)
+    yield* TestClock.adjust("1 minute")
+    const { body } = yield* answer("/permissions")
+    assert.deepEqual(body, [{ ...open, timeLeftMs: Duration.toMillis("2 minutes") }])
+    yield* TestClock.adjust("2 minutes")
+    assert.deepEqual(yield* Fiber.join(fiber), Answer.Expired({ waited }))
+    const late = yield* post(path, { decision: "once" })
+    assert.strictEqual(late.status, 409)
+    assert.deepInclude(late.body, { _tag: "PermissionClosed", decision: "expired" })
+  }).pipe(Effect.provide(Layer.unwrapEffect(servedWith({ patience: "3 minutes" }))))
 )

@@ -68,6 +68,8 @@ export const answerFields: Readonly<Record<string, string>> = {
   "OpenPermission.title": "The action in a line.",
   "OpenPermission.subject": "The action completely.",
   "OpenPermission.notes": "What a person should know besides.",
+  "OpenPermission.timeLeftMs":
+    "Milliseconds that are left for a decision, then the call is refused. Absent: it waits without a limit.",
   "OpenPermission.always": "The patterns that `session` and `always` keep. None: it can be allowed once only.",
 
   "OpenShell.session_id": "The session of the shell.",

@@ -29,7 +29,11 @@ export const OpenPermission = Schema.Struct({
   subject: PermissionSubject,
   notes: Schema.Array(Schema.String),
   /** The patterns that `session` and `always` keep; empty: it can be given for one call only. */
-  always: Schema.Array(Schema.String)
+  always: Schema.Array(Schema.String),
+  /** Milliseconds since the epoch. */
+  askedAt: Schema.Int,
+  /** Milliseconds until it is refused without an answer; absent: it waits without a limit. */
+  timeLeftMs: Schema.optionalWith(Schema.NonNegativeInt, { exact: true })
 }).annotations({ identifier: "OpenPermission" })
 export type OpenPermission = typeof OpenPermission.Type
 

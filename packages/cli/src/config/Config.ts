@@ -28,7 +28,7 @@ import { isStdio, type McpServer } from "@daybook/mcp/McpServer"
 import { ageOf, sizeOf } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
 import { type ShellSection, shellOf } from "./ShellSection.ts"
-import { present } from "./Written.ts"
+import { durationOrNever, present } from "./Written.ts"
 import { File, isMap, type WrittenSandbox } from "./WrittenConfig.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
@@ -79,6 +79,8 @@ export interface Settings {
   readonly naming?: NamingMode
   /** Milliseconds of event loop lag above which prompts wait. */
   readonly maxLoopLag?: number
+  /** How long a permission waits for an answer of a client: milliseconds; zero for never refusing it. */
+  readonly permissionTimeout?: number
   /** US dollars per million tokens, by `provider/model`. */
   readonly prices?: Readonly<Record<string, Price>>
   /** What `daybook serve` removes of the log in the background. */
@@ -219,6 +221,7 @@ export const parseConfig = (
     max_loop_lag: maxLoopLag,
     mcp,
     naming,
+    permission_timeout: permissionTimeout,
     prices,
     references,
     retention,
@@ -254,6 +257,7 @@ export const parseConfig = (
       budget,
       naming,
       maxLoopLag,
+      permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
       prices:
         prices &&
         mapValues(prices, ({ input, output, cache_read: cacheRead = input, cache_write: cacheWrite = input }) => ({

@@ -6,8 +6,8 @@ import { Schema } from "effect"
 import { boolean, counting, optional, shaped, someText, texts } from "@daybook/core/definition/Fields"
 import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
-import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
-import { amountOf, present } from "./Written.ts"
+import { sizeOf, sizeRule } from "../support/Amounts.ts"
+import { amountOf, amountOrNever, durationOrNever, present } from "./Written.ts"
 
 /** Paths are absolute; absent settings have the defaults of `ShellSettings`. */
 export interface ShellSection {
@@ -43,10 +43,8 @@ const WrittenDocker = Schema.Struct({ program: optional(someText), host: optiona
   shaped("a map of program and host")
 )
 
-const idleOf = (text: string): number | undefined => (text === "never" ? 0 : durationOf(text))
-
 export const WrittenShell = Schema.Struct({
-  idle: amountOf(idleOf, `never, or ${durationRule}`),
+  idle: amountOrNever,
   limit: optional(counting),
   outputs: optional(WrittenOutputs),
   policy: optional(WrittenPolicy),
@@ -88,7 +86,7 @@ export const shellOf = (
   absolute: (written: string) => string
 ): ShellSection =>
   present({
-    idle: idle === undefined ? undefined : idleOf(idle),
+    idle: idle === undefined ? undefined : durationOrNever(idle),
     limit,
     outputs: outputs && outputsOf(outputs, absolute),
     policy: policy && policyOf(policy),

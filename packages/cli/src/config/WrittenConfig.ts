@@ -18,7 +18,7 @@ import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import { HttpServer, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { WrittenShell } from "./ShellSection.ts"
-import { amountOf } from "./Written.ts"
+import { amountOf, amountOrNever } from "./Written.ts"
 
 /** Whether the value is a map of YAML. */
 export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
@@ -126,6 +126,7 @@ export const File = Schema.Struct({
   sandbox: optional(WrittenSandbox),
   naming: optional(NamingMode.pipe(expects("model, prompt or off"))),
   max_loop_lag: optional(counting),
+  permission_timeout: amountOrNever,
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
   retention: optional(WrittenRetention),

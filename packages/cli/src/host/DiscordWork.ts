@@ -10,7 +10,7 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import { showIssues } from "@daybook/core/definition/Yaml"
 import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
-import { Asks } from "@daybook/server"
+import type { Asks } from "@daybook/server"
 import * as HttpServing from "@daybook/server/api/HttpServing"
 import * as Recovery from "@daybook/server/api/Recovery"
 import * as AccessToken from "@daybook/server/http/AccessToken"
@@ -22,6 +22,7 @@ import * as Signal from "../support/Signal.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
 import * as ServerLog from "../terminal/ServerLog.ts"
+import * as ClientAsks from "./ClientAsks.ts"
 import * as Host from "./Host.ts"
 import { Remote } from "./Remote.ts"
 import { withTelemetry } from "./Runtime.ts"
@@ -128,7 +129,6 @@ export const run = Effect.fn("Command.discord")(function* (request: Request) {
   }
   if (request.check)
     return yield* Effect.provide(checked(settings), discordLayer({ token: bot.token, api, waits: false }))
-  const asks = Asks.make()
   const logged = ServerLog.layer(request.logFormat, request.logLevel)
   yield* Effect.scoped(
     Effect.gen(function* () {
@@ -139,6 +139,7 @@ export const run = Effect.fn("Command.discord")(function* (request: Request) {
         return yield* Effect.provide(until(bot, signal), book)
       }
       const filename = yield* DatabasePath.writable
+      const asks = yield* ClientAsks.make
       yield* Effect.provide(Effect.zipRight(until(bot, signal), endRuns), own(filename, asks))
     })
   ).pipe(withTelemetry, Effect.provide(logged))

@@ -73,7 +73,7 @@ const configured = (
     const trust = yield* Trusting.store
     return {
       naming: "model" as const,
-      ...Struct.omit(settings, "shared", "trust", "retention"),
+      ...Struct.omit(settings, "shared", "trust", "retention", "permissionTimeout"),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       mcp: servers ? mcp : {},

@@ -10,7 +10,7 @@ import { canLead } from "@daybook/core/domain/Agent"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Exporter } from "@daybook/files/Exporter"
 import { nameFrom } from "@daybook/files/layout/Layout"
-import { Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
+import { type Asks, NameTaken, serve, type ServedModel, type ServedSocket } from "@daybook/server"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
@@ -22,6 +22,7 @@ import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
 import * as Question from "../terminal/Question.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as ServerLog from "../terminal/ServerLog.ts"
+import * as ClientAsks from "./ClientAsks.ts"
 import { beside, rootOf, shared } from "./FilesHost.ts"
 import * as Host from "./Host.ts"
 import type { HttpAddress, HttpRequest } from "./HttpWork.ts"
@@ -211,7 +212,7 @@ export const run = Effect.fn("Command.serve")(function* (request: Request) {
   if (request.chroot !== undefined) yield* trusting(request.chroot)
   const models = yield* withNoSessions(checked(request, root))
   const filename = yield* DatabasePath.writable
-  const asks = Asks.make()
+  const asks = yield* ClientAsks.make
   const place = { request, filename, root, models, asks }
   const host = {
     servers: true,

@@ -2,7 +2,7 @@
  * Carries out a decision about a call: keeps what the answer approves, records the decision in the session's log, and
  * refuses the call if the answer does. Spec: PM-4, PM-5, PM-20, PM-21, PM-40..PM-47.
  */
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Location } from "@daybook/log/domain/Values"
 import { draft, type EventOfType } from "@daybook/log/events/SessionEvents"
@@ -97,7 +97,7 @@ const save = ({ location, store }: Records, request: Authorization, patterns: Re
       Effect.map((saved): Decision => ({ decision: "always", patterns: shortened(patterns), ...saved }))
     )
 
-/** Keeps what the answer approves, if it may be kept. `Unavailable` is not a decision. */
+/** Keeps what the answer approves, if it may be kept. `Unavailable` and `Expired` are not decisions. */
 export const keep = (records: Records, { always, request, untrusted }: Asked) => {
   const decided = (decision: Decision) => Effect.succeed<Decision | undefined>(decision)
   const once = decided({ decision: "once" })
@@ -115,7 +115,8 @@ export const keep = (records: Records, { always, request, untrusted }: Asked) =>
     AlwaysFor: ({ resources }) => (untrusted === undefined ? save(records, request, resources) : once),
     Decline: () => decided({ decision: "declined" }),
     Correct: () => decided({ decision: "corrected" }),
-    Unavailable: () => Effect.succeed(undefined)
+    Unavailable: () => Effect.succeed(undefined),
+    Expired: () => Effect.succeed(undefined)
   })
 }
 
@@ -129,6 +130,11 @@ const unanswered = ({ always, request, resources, untrusted }: Asked): string =>
     : `${needs}: ${untrusted}, so rules and approvals that allow it do not count.`
 }
 
+/** Why a call that was asked about is refused when nobody answered in time. */
+const expired = ({ request: { permission }, resources }: Asked, waited: number): string =>
+  `${named({ permission, resources })} needs a person's approval. It was asked for, and nobody answered within ` +
+  `${Duration.format(Duration.millis(waited))}, so nothing was done. The same call asks again.`
+
 /** Fails if the answer does not allow the call. */
 export const refuse = (asked: Asked) => {
   const { request, resources } = asked
@@ -140,6 +146,7 @@ export const refuse = (asked: Asked) => {
     Decline: () => new ToolDeclined({ tool: request.permission }),
     Correct: ({ message }) =>
       denied(`the person refused ${named({ permission: request.permission, resources })} and says: ${message}`),
-    Unavailable: () => denied(unanswered(asked))
+    Unavailable: () => denied(unanswered(asked)),
+    Expired: ({ waited }) => denied(expired(asked, waited))
   })
 }

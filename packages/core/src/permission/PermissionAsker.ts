@@ -33,7 +33,7 @@ export interface PermissionRequest {
  * `Once`, `Session`, `Always` and `AlwaysFor` allow the call. `Session` keeps the request's patterns for the session,
  * `Always` saves them for the project, `AlwaysFor` saves other patterns instead. `Decline` stops the whole run.
  * `Correct` refuses with a message for the model, and the run continues. `Unavailable`: nobody can answer, so the call
- * is refused.
+ * is refused. `Expired`: people were asked, and nobody answered within `waited` milliseconds, so the call is refused.
  */
 export type Answer = Data.TaggedEnum<{
   Once: {}
@@ -43,6 +43,7 @@ export type Answer = Data.TaggedEnum<{
   Decline: {}
   Correct: { readonly message: string }
   Unavailable: {}
+  Expired: { readonly waited: number }
 }>
 /** Makes and matches answers: `Answer.Once()`, `Answer.Correct({ message })`. */
 export const Answer = Data.taggedEnum<Answer>()

@@ -32,13 +32,19 @@ const details = (subject: PermissionSubject): string => {
 /** More than this is a file. */
 const mostShown = 1_400
 
+/** The time that is left, which Discord counts down. */
+const limit = (expiresAt: number | undefined): string =>
+  expiresAt === undefined ? "" : `\nRefused <t:${Math.floor(expiresAt / 1_000)}:R> without a decision.`
+
 /** The question, in full. */
 export const permissionBody = (
   { always, notes, permission, resources, subject, title, tool }: OpenPermission,
-  secrets: ReadonlyArray<string>
+  secrets: ReadonlyArray<string>,
+  expiresAt?: number
 ): Body => {
   const all = publishable([details(subject), ...resources, ...notes].join("\n"), secrets)
-  const head = `🔐 \`${line(tool, 40)}\` asks for **${line(permission, 60)}**: ${line(publishable(title, secrets), 300)}`
+  const asks = `🔐 \`${line(tool, 40)}\` asks for **${line(permission, 60)}**: ${line(publishable(title, secrets), 300)}`
+  const head = `${asks}${limit(expiresAt)}`
   const isLong = all.length > mostShown
   const once: Button = { action: "allow:once", label: "Allow once", style: "success" }
   const more: ReadonlyArray<Button> =
@@ -69,3 +75,6 @@ export const decidedBody = (decision: string, by: string): Body => ({
 
 /** A permission that closed elsewhere. */
 export const closedBody: Body = { content: "🔐 Decided elsewhere, or the call has ended" }
+
+/** A permission whose time has passed. */
+export const expiredBody: Body = { content: "🔐 Not decided here in time" }

@@ -2,22 +2,20 @@
  * Shows the permissions that calls wait for. They are not events: while a call is open, the bot asks the server which are
  * open. Spec: DI-44 in specs/discord.md.
  */
-import { Effect, Schedule } from "effect"
+import { Clock, Effect, Schedule } from "effect"
 import { Book } from "../book/Book.ts"
 import { isAway, patiently } from "../book/Patience.ts"
-import { threadOf } from "../domain/Names.ts"
 import { Outbox } from "../outbox/Outbox.ts"
 import { Sender } from "../send/Sender.ts"
 import type { Body, Target } from "../post/Post.ts"
-import { closedBody, permissionBody } from "./PermissionPost.ts"
+import { closedBody, expiredBody, permissionBody } from "./PermissionPost.ts"
 
 type Target_ = Extract<Target, { readonly type: "permission" }>
 
 /** Puts the post of a permission. */
-export const show = (target: Target_, body: Body) =>
+export const show = (thread: string, target: Target_, body: Body) =>
   Effect.gen(function* () {
     const [outbox, sender] = [yield* Outbox, yield* Sender]
-    const thread = threadOf(target.sessionID) ?? ""
     const key = { sessionID: target.sessionID, event: `ask:${target.ask}`, chunk: 0 }
     yield* outbox.put(thread, { type: "post", key, body, target })
     yield* sender.wake(thread)
@@ -29,18 +27,25 @@ const look = (secrets: ReadonlyArray<string>) =>
     const [book, outbox] = [yield* Book, yield* Outbox]
     const shown = yield* outbox.askings
     if (shown.length === 0 && !(yield* outbox.isCalling)) return
-    const open = (yield* book.permissions).filter(({ sessionID }) => threadOf(sessionID) !== undefined)
+    // Before the request, so that what expired is never taken for what was decided.
+    const now = yield* Clock.currentTimeMillis
+    const open = yield* book.permissions
     for (const permission of open) {
-      const { ask, sessionID } = permission
+      const { ask, sessionID, timeLeftMs } = permission
+      const thread = yield* outbox.threadOf(sessionID)
       if (
+        thread === undefined ||
         shown.some(({ target }) => target.ask === ask) ||
         (yield* outbox.isPut({ sessionID, event: `ask:${ask}`, chunk: 0 }))
       )
         continue
-      yield* show({ type: "permission", sessionID, ask }, permissionBody(permission, secrets))
+      const expiry = timeLeftMs === undefined ? {} : { expiresAt: now + timeLeftMs }
+      const body = permissionBody(permission, secrets, expiry.expiresAt)
+      yield* show(thread, { type: "permission", sessionID, ask, ...expiry }, body)
     }
-    for (const { target } of shown) {
-      if (!open.some(({ ask }) => ask === target.ask)) yield* show(target, closedBody)
+    for (const { channel, target } of shown) {
+      if (open.some(({ ask }) => ask === target.ask)) continue
+      yield* show(channel, target, now >= (target.expiresAt ?? Infinity) ? expiredBody : closedBody)
     }
   })
 

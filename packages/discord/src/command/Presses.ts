@@ -35,13 +35,13 @@ const decisions: Readonly<Record<string, "once" | "session" | "always" | "declin
   decline: "decline"
 }
 
-const decide = (target: Extract<Target, { readonly type: "permission" }>, action: string, by: string) =>
+const decide = (thread: string, target: Extract<Target, { readonly type: "permission" }>, action: string, by: string) =>
   Effect.gen(function* () {
     const decision = decisions[action]
     if (decision === undefined) return "There is no such button."
     const book = yield* Book
     yield* book.decide(target.sessionID, target.ask, { decision })
-    yield* Permissions.show(target, decidedBody(decision, by))
+    yield* Permissions.show(thread, target, decidedBody(decision, by))
     return "Done."
   }).pipe(Effect.catchTag("PermissionClosed", ({ message }) => Effect.succeed(message)))
 
@@ -107,7 +107,7 @@ export const press = (
     const work = () => {
       switch (target.type) {
         case "permission":
-          return Effect.map(decide(target, action, by), said)
+          return Effect.map(decide(interaction.channel_id ?? "", target, action, by), said)
         case "call":
           return output(target, secrets)
         case "question":

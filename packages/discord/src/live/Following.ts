@@ -121,7 +121,9 @@ export const follow = Effect.fn("Following.follow")(function* (secrets: Readonly
 
   const once = Effect.gen(function* () {
     const after = (yield* outbox.cursor) ?? (yield* begin)
-    for (const { session, since } of yield* outbox.running) yield* grow(SessionID.make(session), since)
+    for (const { session, since } of yield* outbox.running) {
+      if (threadOf(session) !== undefined) yield* grow(SessionID.make(session), since)
+    }
     yield* Stream.runForEachChunk(book.follow({ after }), applied)
   })
   return yield* Effect.forever(patient(renewed(once)))

@@ -4,13 +4,13 @@
  * specs/decisions/0069-discord-outbox.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { immediately } from "@daybook/log/storage/Transaction"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { threadOf } from "../domain/Names.ts"
 import { nonceOf, type PostKey } from "../post/Nonce.ts"
 import { Body, type Change, Target } from "../post/Post.ts"
-import { fold, initial, State } from "../post/PostFold.ts"
+import { fold, foldTask, initial, State } from "../post/PostFold.ts"
 import type { Asking, Beginning, DuePost, DueReaction, Edit, Place } from "./Records.ts"
 import { failed, open, type OutboxFailed } from "./OutboxFile.ts"
 
@@ -24,6 +24,8 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly cursor: Done<string | undefined>
     /** Moves the cursor to another database: what earlier events published is not changed any more. */
     readonly begin: (cursor: string) => Done
+    /** The thread that shows a session: its own, or that of the session which it works for as a task. */
+    readonly threadOf: (session: string) => Done<string | undefined>
     /** Folds events and moves the cursor; returns the channels with something to send. */
     readonly apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => Done<ReadonlySet<string>>
     /** Intends a post that no event makes. */
@@ -147,16 +149,41 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
       return channel
     })
 
-  const applyTo = (session: string, thread: string, events: ReadonlyArray<SessionEvent>) =>
+  const stateOf = (session: string) =>
+    Effect.map(
+      sql<{ readonly state: string }>`SELECT state FROM fold WHERE session = ${session}`,
+      ([row]) => row && decodeState(row.state)
+    )
+
+  const threadIn = (session: string) => {
+    const own = threadOf(session)
+    return own === undefined ? Effect.map(stateOf(session), (state) => state?.thread) : Effect.succeed(own)
+  }
+
+  /** What is known of a session without a thread of its own; undefined if it is no task of a session with a thread. */
+  const taskOf = (session: string, [first]: ReadonlyArray<SessionEvent>) =>
     Effect.gen(function* () {
-      const [row] = yield* sql<{ readonly state: string }>`SELECT state FROM fold WHERE session = ${session}`
-      let state = row === undefined ? initial : decodeState(row.state)
+      const known = yield* stateOf(session)
+      if (known !== undefined || first?.type !== "session.created" || first.data.parentID === undefined) return known
+      const thread = yield* threadIn(first.data.parentID)
+      return thread === undefined ? undefined : { ...initial, thread }
+    })
+
+  const applyTo = (session: string, events: ReadonlyArray<SessionEvent>) =>
+    Effect.gen(function* () {
+      const own = threadOf(session)
+      const before = own === undefined ? yield* taskOf(session, events) : yield* stateOf(session)
       const channels = new Set<string>()
+      let state = before ?? initial
       for (const event of events) {
-        const folded = fold(state, event, secrets)
+        // A task has its thread until its run ends.
+        const thread = own ?? state.thread
+        if (thread === undefined) break
+        const folded = (own === undefined ? foldTask : fold)(state, event, secrets)
         state = folded.state
         for (const each of folded.changes) channels.add(yield* change(thread, each))
       }
+      if (before === undefined && state === initial) return channels
       const json = encodeState(state)
       // Only sessions that run have a row.
       if (json === encodeState(initial)) yield* sql`DELETE FROM fold WHERE session = ${session}`
@@ -189,19 +216,13 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         )
       ),
     apply: (events, cursor) => {
-      const ours = new Map<string, Array<SessionEvent>>()
-      for (const event of events) {
-        if (threadOf(event.sessionID) === undefined) continue
-        const list = ours.get(event.sessionID) ?? []
-        list.push(event)
-        ours.set(event.sessionID, list)
-      }
+      const sessions = Object.entries(Arr.groupBy(events, ({ sessionID }) => sessionID))
       return run(
         immediately(sql)(
           Effect.gen(function* () {
             const channels = new Set<string>()
-            for (const [session, list] of ours) {
-              for (const channel of yield* applyTo(session, threadOf(session) ?? "", list)) channels.add(channel)
+            for (const [session, list] of sessions) {
+              for (const channel of yield* applyTo(session, list)) channels.add(channel)
             }
             yield* setCursor(cursor)
             return channels
@@ -209,6 +230,7 @@ export const make = Effect.fn("Outbox.make")(function* ({ filename, secrets = []
         )
       )
     },
+    threadOf: (session) => run(threadIn(session)),
     put: (channel, post) => done(putPost(channel, post)),
     grow: (key, body) =>
       run(

@@ -45,7 +45,13 @@ export const Target = Schema.Union(
     callID: Schema.String,
     questions: Schema.Array(QuestionItem)
   }),
-  Schema.Struct({ type: Schema.Literal("permission"), sessionID: SessionID, ask: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("permission"),
+    sessionID: SessionID,
+    ask: Schema.String,
+    /** When it is refused without a decision; absent: it waits without a limit. */
+    expiresAt: optional(Schema.Int)
+  }),
   /** The message begins a thread: for a question of a command, or for a fork of a session. */
   Schema.Struct({ type: Schema.Literal("begin"), text: optional(Schema.String), fork: optional(SessionID) })
 )

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { QuestionItems } from "@daybook/core/domain/Question"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { messageOf } from "../domain/Names.ts"
+import { messageOf, Snowflake } from "../domain/Names.ts"
 import { split } from "../text/Split.ts"
 import { line, publishable } from "../text/Publishable.ts"
 import { callText } from "./CallLine.ts"
@@ -18,6 +18,8 @@ const Open = Schema.Struct({ event: Schema.String, line: Schema.String })
 
 /** What the fold remembers of a session between events: only of its running activity. */
 export const State = Schema.Struct({
+  /** The thread of the session that started this one as a task. */
+  thread: Schema.optionalWith(Snowflake, { exact: true }),
   /** Where the running activity began; absent while nothing runs. */
   since: Schema.optionalWith(Schema.Int, { exact: true }),
   /** By message and text. */
@@ -217,4 +219,24 @@ export const fold = (state: State, event: SessionEvent, known: ReadonlyArray<str
     default:
       return event satisfies never
   }
+}
+
+/** Besides calls of `question`: what opens and closes the questions of a task. */
+const ofTask: ReadonlySet<SessionEvent["type"]> = new Set([
+  "session.next.activity.started",
+  "session.next.activity.settled",
+  "session.next.question.answered",
+  "session.next.question.dismissed",
+  "session.next.tool.success",
+  "session.next.tool.failed"
+])
+
+/** The fold of a session that works as a task for that of a thread: the thread shows only its questions. */
+export const foldTask = (state: State, event: SessionEvent, known: ReadonlyArray<string>): Folded => {
+  const isShown = event.type === "session.next.tool.called" ? event.data.tool === "question" : ofTask.has(event.type)
+  if (!isShown) return { state, changes: [] }
+  const folded = fold(state, event, known)
+  if (event.type !== "session.next.activity.settled") return folded
+  // The end of the task is for the session that gave it.
+  return { ...folded, changes: folded.changes.filter((each) => each.type === "post" && each.key.event !== event.id) }
 }

@@ -5,9 +5,16 @@ import { Api } from "@daybook/api"
 import { type Decision, type OpenPermission, PermissionClosed } from "@daybook/api/group/PermissionsApi"
 import { Answer } from "@daybook/core/permission/PermissionAsker"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import type { Asks, OpenAsk } from "../ask/Asks.ts"
+import { type Asks, type OpenAsk, timeLeft } from "../ask/Asks.ts"
 
-const shown = ({ ask, request }: OpenAsk): OpenPermission => ({ ask, ...request })
+const shown = Effect.forEach((open: OpenAsk) =>
+  Effect.map(timeLeft(open), (left): OpenPermission => ({
+    ask: open.ask,
+    askedAt: open.askedAt,
+    ...left,
+    ...open.request
+  }))
+)
 
 const answerOf = (given: Decision): Answer => {
   switch (given.decision) {
@@ -30,8 +37,8 @@ const lasting: ReadonlyArray<Decision["decision"]> = ["session", "always"]
 export const layer = (asks: Asks) =>
   HttpApiBuilder.group(Api, "permissions", (handlers) =>
     handlers
-      .handle("permissions", ({ path }) => Effect.sync(() => asks.open(path.sessionID).map(shown)))
-      .handle("allPermissions", () => Effect.sync(() => asks.all().map(shown)))
+      .handle("permissions", ({ path }) => Effect.suspend(() => shown(asks.open(path.sessionID))))
+      .handle("allPermissions", () => Effect.suspend(() => shown(asks.all())))
       .handle("decide", ({ path: { ask, sessionID }, payload }) =>
         Effect.gen(function* () {
           const found = asks.open(sessionID).find((each) => each.ask === ask)

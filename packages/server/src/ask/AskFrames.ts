@@ -13,7 +13,7 @@ import { agentDirectory } from "@daybook/transcript/row/AgentDirectory"
 import type { Followed } from "@daybook/transcript/RunStream"
 import type { Backend } from "../session/Backend.ts"
 import type { RunFrame } from "../wire/Wire.ts"
-import { type Asks, type OpenAsk, questionAsk } from "./Asks.ts"
+import { type Asks, type OpenAsk, questionAsk, timeLeft } from "./Asks.ts"
 
 export interface AskOptions {
   readonly asks: Asks
@@ -30,7 +30,12 @@ export interface AskFrames {
 
 type AskFrame = Extract<RunFrame, { readonly type: "ask" }>
 
-const permissionFrame = (of: object, { ask, request }: OpenAsk, session: Session | undefined): AskFrame => ({
+const permissionFrame = (
+  of: object,
+  { ask, request }: OpenAsk,
+  session: Session | undefined,
+  { timeLeftMs }: Effect.Effect.Success<ReturnType<typeof timeLeft>>
+): AskFrame => ({
   type: "ask",
   ...of,
   ask,
@@ -46,7 +51,8 @@ const permissionFrame = (of: object, { ask, request }: OpenAsk, session: Session
   ...(session === undefined ? {} : { cwd: agentDirectory(session.root, request.location.directory) }),
   tool: request.tool,
   subject: request.subject,
-  notes: request.notes
+  notes: request.notes,
+  ...(timeLeftMs === undefined ? {} : { time_left_ms: timeLeftMs })
 })
 
 const questionFrame = (of: object, question: PendingQuestion): AskFrame => ({
@@ -104,7 +110,9 @@ export const make = Effect.fnUntraced(function* (
     const session =
       permissions.length === 0 ? undefined : Option.getOrUndefined(yield* Effect.option(store.get(sessionID)))
     const open = [
-      ...permissions.map((each) => permissionFrame(of, each, session)),
+      ...(yield* Effect.forEach(permissions, (each) =>
+        Effect.map(timeLeft(each), (left) => permissionFrame(of, each, session, left))
+      )),
       ...questions.map((each) => questionFrame(of, each))
     ]
     const frames: Array<RunFrame> = []

@@ -3,7 +3,7 @@
  * counts. Questions of the model are in the log and are not held here. Spec: SO-95..SO-99 in specs/socket.md.
  */
 import { createHash, randomBytes } from "node:crypto"
-import { Context, Deferred, type Duration, Effect, Layer } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Layer } from "effect"
 import type { QuestionRef } from "@daybook/core/domain/Question"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
@@ -12,7 +12,16 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 export interface OpenAsk {
   readonly ask: string
   readonly request: PermissionRequest
+  /** When it was asked, and when it is refused without an answer: milliseconds since 1970. */
+  readonly askedAt: number
+  readonly expiresAt: number | undefined
 }
+
+/** How many milliseconds are left for an answer; empty if it waits without a limit. */
+export const timeLeft = ({ expiresAt }: OpenAsk): Effect.Effect<{ readonly timeLeftMs?: number }> =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    expiresAt === undefined ? {} : { timeLeftMs: Math.max(0, expiresAt - now) }
+  )
 
 /** A follower of a session; `canAnswer` says whether its client can answer permissions now. */
 export interface Follower {
@@ -100,22 +109,46 @@ const refuseUnanswerable = (state: State): void => {
   }
 }
 
+/** A timer of the system runs for less than 25 days. */
+const longestSleep = Duration.toMillis("1 day")
+
+/** Waits until this time. */
+const until = (time: number): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    now >= time
+      ? Effect.void
+      : Effect.zipRight(
+          Effect.sleep(Math.min(time - now, longestSleep)),
+          Effect.suspend(() => until(time))
+        )
+  )
+
 const ask = Effect.fnUntraced(function* (
   state: State,
   request: PermissionRequest,
-  patience: Duration.DurationInput
+  patience: number
 ): Effect.fn.Return<Answer> {
+  const askedAt = yield* Clock.currentTimeMillis
+  const expiresAt = Number.isFinite(patience) ? askedAt + patience : undefined
   const each: Pending = {
     ask: `ask-${randomBytes(16).toString("hex")}`,
     request,
+    askedAt,
+    expiresAt,
     answered: yield* Deferred.make<Answer>(),
     shown: false
   }
   state.pending.set(each.ask, each)
   notify(state, request.sessionID)
   refuseUnanswerable(state)
-  return yield* Deferred.await(each.answered).pipe(
-    Effect.timeoutTo({ duration: patience, onSuccess: (answer) => answer, onTimeout: () => Answer.Unavailable() }),
+  const expiry =
+    expiresAt === undefined
+      ? Effect.void
+      : Effect.map(until(expiresAt), () => {
+          // An answer that was taken counts, even if it has not been read yet.
+          if (state.pending.has(each.ask)) settle(state, each, Answer.Expired({ waited: patience }))
+        })
+  return yield* Effect.scoped(Effect.zipRight(Effect.forkScoped(expiry), Deferred.await(each.answered))).pipe(
     Effect.ensuring(Effect.sync(() => close(state, each.ask, "closed")))
   )
 })
@@ -132,11 +165,11 @@ const follow = (state: State, sessionID: SessionID, follower: Follower): (() => 
   }
 }
 
-/** `patience` is how long a permission waits for an answer before it is refused; ten minutes by default. */
-export const make = ({ patience = "10 minutes" }: { readonly patience?: Duration.DurationInput } = {}): Asks => {
+/** `patience` is how long a permission waits for an answer before it is refused; without a limit by default. */
+export const make = ({ patience = Duration.infinity }: { readonly patience?: Duration.DurationInput } = {}): Asks => {
   const state: State = { pending: new Map(), followers: new Map(), closed: new Map() }
   const { closed, pending } = state
-  const asker = { ask: (request: PermissionRequest) => ask(state, request, patience) }
+  const asker = { ask: (request: PermissionRequest) => ask(state, request, Duration.toMillis(patience)) }
   return {
     layer: Layer.succeed(PermissionAsker, asker),
     layerBeside: (other) =>

@@ -101,6 +101,8 @@ export const RunFrame = Schema.Union(
     subject: PermissionSubject,
     /** Further remarks for the person. */
     notes: Schema.Array(Schema.String),
+    /** Milliseconds until it is refused without an answer; absent if it waits without a limit. */
+    time_left_ms: optional(Schema.Int),
     truncated: optional(Schema.Literal(true))
   }),
   /** The model asks a person a question. */

@@ -3,6 +3,7 @@ import type { PermissionSubject } from "@daybook/core/permission/PermissionSubje
 import { useState } from "preact/hooks"
 import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
 import { visible } from "../fold/Visible.ts"
+import { durationText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { useAction } from "./Action.ts"
 import { Code } from "./Markdown.tsx"
@@ -62,7 +63,7 @@ export const Permission = ({
 }) => {
   const { error, isBusy, run } = useAction()
   const [message, setMessage] = useState("")
-  const { always, ask, notes, resources, subject, title, tool } = permission
+  const { always, ask, notes, resources, subject, timeLeftMs, title, tool } = permission
   const decide = (decision: unknown) => () => void run(() => session.decide(ask, decision))
   return (
     <section class="question" aria-label={`Permission for ${tool}`}>
@@ -78,6 +79,9 @@ export const Permission = ({
           <Text>{note}</Text>
         </p>
       ))}
+      {timeLeftMs === undefined ? undefined : (
+        <p class="soft">Refused in {durationText(timeLeftMs)} without a decision.</p>
+      )}
       <div class="actions">
         <button type="button" class="main" disabled={isBusy} onClick={decide({ decision: "once" })}>
           Allow once

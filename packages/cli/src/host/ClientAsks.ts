@@ -1,0 +1,9 @@
+/** Asks clients for permissions for as long as the configuration says. Spec: CF-480 in specs/config.md. */
+import { Effect } from "effect"
+import { Asks } from "@daybook/server"
+import * as Configuration from "../config/Configuration.ts"
+
+/** The asks of this process's sessions; permissions wait without a limit by default. */
+export const make = Effect.map(Configuration.load, ({ permissionTimeout = 0 }) =>
+  Asks.make(permissionTimeout === 0 ? {} : { patience: permissionTimeout })
+)
