@@ -168,7 +168,7 @@ describe("--server", () => {
   it.scopedLive("CL-303: answer lists and answers over a server what a model asks there", () =>
     Effect.gen(function* () {
       const model = yield* ModelServer.make
-      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held", DAYBOOK_QUESTIONS: "1" }
+      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
       const { here, words } = yield* served(env)
       const run = yield* here.start([...words, "prompt", "--session", "fix", "Build it"], { env })
       const first = yield* model.next
@@ -191,6 +191,27 @@ describe("--server", () => {
       yield* second.finish()
       assert.deepStrictEqual([(yield* run.ended).code, (yield* run.ended).stdout], [0, "Files it is.\n"])
       assert.strictEqual((yield* here.run([...words, "answer", "fix", "1"])).code, 3)
+    })
+  )
+
+  it.scopedLive("CL-481: at a terminal, what the session asks on its server is asked there", () =>
+    Effect.gen(function* () {
+      const model = yield* ModelServer.make
+      const env = { DAYBOOK_BASE_URL: model.url, DAYBOOK_MODEL: "openai-compatible/held" }
+      const { here, words } = yield* served(env)
+      const run = yield* here.start([...words, "prompt", "Build it"], { env, terminal: { columns: 80, rows: 24 } })
+      const first = yield* model.next
+      yield* first.toolCall("call_1", "question", { questions: [{ question: "Which store?" }] })
+      yield* first.finish("tool_calls")
+      yield* run.until("stdout", (text) => text.includes("answer: "))
+      yield* run.type("Plain files\n")
+      const second = yield* model.next
+      assert.include(JSON.stringify(second.body.messages), "Plain files")
+      yield* second.text("Files it is.")
+      yield* second.finish()
+      const { code, stdout } = yield* run.ended
+      assert.strictEqual(code, 0, stdout)
+      assert.include(stdout, "Files it is.")
     })
   )
 })

@@ -27,6 +27,7 @@ import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Screen from "../terminal/Screen.ts"
+import { Remote } from "./Remote.ts"
 
 /** Started work on a session. */
 export interface Started<E> {
@@ -289,7 +290,7 @@ const followScoped = Effect.fnUntraced(function* <E, E2, R>(options: FollowOptio
   const screen = live ? yield* openScreen(run, style) : undefined
   if (!json) yield* listen(queue, sessionID)
   yield* watchServers(queue)
-  yield* QuestionPrompt.atTerminal
+  yield* (yield* Remote) === undefined ? QuestionPrompt.atTerminal : QuestionPrompt.ofSession(sessionID)
   const started = yield* start
   yield* watch(run, queue, started, signal)
   yield* SubscriptionRef.set(run.cursor, started.after)

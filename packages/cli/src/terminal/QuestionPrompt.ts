@@ -1,10 +1,12 @@
 /**
- * Asks the person at the terminal the questions of models that run in this process, child sessions included. It follows
- * the log meanwhile and withdraws a question that is answered elsewhere. Spec: CL-80..CL-83 in specs/cli.md.
+ * Asks the person at the terminal the questions of models: of those that run in this process, child sessions included, or of
+ * one session of a server. It follows the log meanwhile and withdraws a question that is answered elsewhere. Spec:
+ * CL-80..CL-83 in specs/cli.md.
  */
-import { Effect, Queue, Stream } from "effect"
+import { Effect, Queue, type Scope, Stream } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { questionChange } from "@daybook/transcript/QuestionEvents"
@@ -37,12 +39,10 @@ const askAll = Effect.fnUntraced(function* ({ questions }: PendingQuestion) {
   return answers
 }, Question.together)
 
-/** Asks as long as the scope is open, if there is a terminal. */
-export const atTerminal = Effect.gen(function* () {
-  if (!Question.canAsk()) return
+/** Asks, one after the other, about the calls that come. */
+const askEach = Effect.fnUntraced(function* (waiting: Queue.Dequeue<Called>) {
   const log = yield* EventLog
   const sessions = yield* Sessions
-  const waiting = yield* Queue.unbounded<Called>()
 
   const answer = Effect.fnUntraced(function* (called: Called) {
     const { data, seq, sessionID } = called
@@ -60,9 +60,32 @@ export const atTerminal = Effect.gen(function* () {
     yield* answers === undefined ? sessions.dismissQuestion(pending) : sessions.answer({ ...pending, answers })
   }, Effect.ignoreLogged)
 
-  yield* log.listen((events) => queueUp(waiting, events))
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(waiting), answer)))
+  yield* Effect.forever(Effect.flatMap(Queue.take(waiting), answer))
 })
 
-const queueUp = (waiting: Queue.Enqueue<Called>, events: ReadonlyArray<SessionEvent>) =>
-  Effect.asVoid(Queue.offerAll(waiting, events.filter(isQuestion)))
+/** Asks as long as the scope is open, if there is a terminal. */
+const asking = <E>(calls: (waiting: Queue.Queue<Called>) => Effect.Effect<void, E, EventLog | Scope.Scope>) =>
+  Effect.gen(function* () {
+    if (!Question.canAsk()) return
+    const waiting = yield* Queue.unbounded<Called>()
+    yield* calls(waiting)
+    yield* Effect.forkScoped(askEach(waiting))
+  })
+
+/** Asks about every session that runs in this process. */
+export const atTerminal = asking((waiting) =>
+  Effect.flatMap(EventLog, (log) =>
+    log.listen((events) => Effect.asVoid(Queue.offerAll(waiting, events.filter(isQuestion))))
+  )
+)
+
+/** Asks about one session of a server. */
+export const ofSession = (sessionID: SessionID) =>
+  asking((waiting) =>
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const calls = Stream.filter(log.tail({ sessionID, after: yield* log.latest(sessionID) }), isQuestion)
+      // The run's own stream reports a lost connection.
+      yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(calls, (called) => Queue.offer(waiting, called))))
+    })
+  )
