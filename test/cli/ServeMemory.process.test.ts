@@ -36,11 +36,11 @@ const collected = async (words: ReadonlyArray<string>, threads: number) => {
   return { early, threads: found.size, status }
 }
 
-it("CL-480: a server of HTTP collects its start when it is ready, and ends with a signal", async () => {
+it("CL-313: a server of HTTP collects its start when it is ready, and ends with a signal", async () => {
   assert.deepStrictEqual(await collected(["--http", "127.0.0.1:0"], 1), { early: 0, threads: 1, status: 0 })
 }, 90_000)
 
-it("CL-480: a server that keeps files collects in the thread of the exporter too", async () => {
+it("CL-313: a server that keeps files collects in the thread of the exporter too", async () => {
   const { status, threads } = await collected(["--agent", "build"], 2)
   assert.deepStrictEqual([threads, status], [2, 0])
 }, 90_000)
