@@ -1,8 +1,10 @@
 /** What happens while the bot is away, or may not read. Spec: DI-32, DI-34, DI-61 in specs/discord.md. */
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { PermissionFlagsBits } from "discord.js"
 import { Effect, Exit, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { UnexpectedAnswer } from "../../packages/client/src/connection/ClientError.ts"
+import { isAway } from "../../packages/discord/src/book/Patience.ts"
 import { promptOf } from "../../packages/discord/src/domain/Names.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
@@ -168,4 +170,11 @@ describe("a bot that was away", () => {
       }),
     slow
   )
+
+  it("DI-3: a server that fails, or that did not read a request in time, is asked again, and a refusal is final", () => {
+    const again = [400, 404, 408, 500, 502, 503].filter((status) =>
+      isAway(new UnexpectedAnswer({ status, details: "the body is not JSON" }))
+    )
+    assert.deepStrictEqual(again, [408, 500, 502, 503])
+  })
 })

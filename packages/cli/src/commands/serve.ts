@@ -118,7 +118,8 @@ export const serve = {
     "It prints where it listens, and ready once the sockets accept and the files are current. Ctrl-C stops it: running " +
       "work is interrupted and its clients are told; waiting prompts run when it is served again. A second Ctrl-C exits " +
       "immediately. Agents work in a folder of their own, which clients see as /; --chroot selects another. Permissions are " +
-      "asked at the terminal and of the clients: the first answer counts.",
+      "asked at the terminal and of the clients: the first answer counts. They wait for it without a limit, unless " +
+      "permission_timeout of the configuration sets one.",
     "--http serves all sessions over HTTP, with sockets or alone (then no files are kept): /reference lists the endpoints, " +
       "/openapi.json describes them, and the printed address opens the inspector. At a terminal, or with --show-token, it " +
       "has the server's token; daybook token makes others. An address that other machines reach needs --tls-cert and " +

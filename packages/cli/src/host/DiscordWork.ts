@@ -83,13 +83,12 @@ const checked = (settings: Settings) =>
     }
   })
 
-/** The sessions of this process's own runtime, served on a loopback address. It takes up what dead processes left. */
+/** The sessions of this process's own runtime, served on a loopback address. */
 const own = (filename: string, asks: Asks.Asks) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const token = yield* AccessToken.fresh
       const { url } = yield* HttpServing.serve({ token, version: DAYBOOK_VERSION, asks, host: "127.0.0.1", port: 0 })
-      yield* Recovery.recover
       return bookLayer({ url, token: Redacted.make(token) })
     })
   ).pipe(
@@ -140,7 +139,9 @@ export const run = Effect.fn("Command.discord")(function* (request: Request) {
       }
       const filename = yield* DatabasePath.writable
       const asks = yield* ClientAsks.make
-      yield* Effect.provide(Effect.zipRight(until(bot, signal), endRuns), own(filename, asks))
+      // What dead processes left is taken up until the signal, and ends before the runs do.
+      const serving = Effect.scoped(Effect.zipRight(Recovery.recover, until(bot, signal)))
+      yield* Effect.provide(Effect.zipRight(serving, endRuns), own(filename, asks))
     })
   ).pipe(withTelemetry, Effect.provide(logged))
 })

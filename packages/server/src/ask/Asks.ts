@@ -169,7 +169,7 @@ const follow = (state: State, sessionID: SessionID, follower: Follower): (() => 
 export const make = ({ patience = Duration.infinity }: { readonly patience?: Duration.DurationInput } = {}): Asks => {
   const state: State = { pending: new Map(), followers: new Map(), closed: new Map() }
   const { closed, pending } = state
-  const asker = { ask: (request: PermissionRequest) => ask(state, request, Duration.toMillis(patience)) }
+  const asker = { ask: (request: PermissionRequest) => ask(state, request, Math.round(Duration.toMillis(patience))) }
   return {
     layer: Layer.succeed(PermissionAsker, asker),
     layerBeside: (other) =>
