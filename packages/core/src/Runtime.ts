@@ -205,6 +205,9 @@ const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Ma
 /** Maximum number of sessions resumed at the same time after startup. */
 const resumedAtOnce = 16
 
+/** How long a session counts as one of them: one that waits for a person must not hold up the others. */
+const longestResumed = "10 seconds"
+
 /** Runs in the background: it can take a lease's time to find out whether an owner is alive. */
 const resumeLeft = Layer.scopedDiscard(
   Effect.gen(function* () {
@@ -216,7 +219,7 @@ const resumeLeft = Layer.scopedDiscard(
     for (const { id } of cutOff) left.set(id, sessions.resume(id))
     // The session's living owner may have read the inbox for the last time; this wake runs after the owner ends.
     for (const { id } of yield* inbox.sessions) if (!left.has(id)) yield* execution.wake(id)
-    yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(goOn), {
+    yield* Effect.forEach(left, ([, goOn]) => Effect.ignoreLogged(Effect.timeoutOption(goOn, longestResumed)), {
       concurrency: resumedAtOnce,
       discard: true
     })
