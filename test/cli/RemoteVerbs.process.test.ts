@@ -39,13 +39,16 @@ const plain = ({ root }: Place, { code, stderr, stdout }: Ended) => {
   return { code, stdout: cleaned(stdout), stderr: cleaned(stderr) }
 }
 
+/** A server's models get the tool `question` (CL-480), and with this those of a command do, too. */
+const asking = { DAYBOOK_QUESTIONS: "1" }
+
 /** Two places without a session; `same` runs a verb in both, and compares what it prints. */
 const both = Effect.gen(function* () {
   const local = yield* place
   const remote = yield* served({})
   const same = (...words: Words) =>
     Effect.gen(function* () {
-      const one = plain(local, yield* local.run(words))
+      const one = plain(local, yield* local.run(words, { env: asking }))
       const other = plain(remote.here, yield* remote.here.run([...remote.words, ...words]))
       assert.deepStrictEqual(other, one, words.join(" "))
       return one
@@ -125,7 +128,7 @@ describe("--server", () => {
       mkdirSync(config, { recursive: true })
       writeFileSync(join(config, "config.yaml"), "budget:\n  tokens: 123456\n")
       // The key is not used: nothing is sent to the provider.
-      const env = { ANTHROPIC_API_KEY: "unused" }
+      const env = { ANTHROPIC_API_KEY: "unused", ...asking }
       const words = yield* serveAt(here, env)
       const model = ["--model", "anthropic/claude-sonnet-5-5"]
       yield* here.run([...words, "prompt", "--no-run", "--session", "fix", ...model, "say one"], { env })
