@@ -51,21 +51,25 @@ it.scoped("EX-O2: a lease that says nothing sensible is brought into bounds, in 
   })
 )
 
-const look = FastCheck.record({ gapMs: FastCheck.integer({ min: 0, max: 40_000 }), renews: FastCheck.boolean() })
+const look = FastCheck.record({
+  gapMs: FastCheck.integer({ min: 0, max: 40_000 }),
+  renews: FastCheck.boolean(),
+  working: FastCheck.boolean()
+})
 
 it.prop(
-  "EX-O2: silence is what was seen of it: a look adds two intervals at most, and a renewal begins anew",
+  "EX-O2, EX-402: silence is what was seen of it: a look adds two intervals at most, none at an owner at work, and a renewal begins anew",
   [FastCheck.array(look, { maxLength: 60 })],
   ([looks]) => {
     let at = 0n
     let beat = 0
     let expected = 0
-    let seen = Lease.observe(undefined, "0", at)
-    for (const { gapMs, renews } of looks) {
+    let seen = Lease.observe(undefined, { sign: "0", at, working: false })
+    for (const { gapMs, renews, working } of looks) {
       at += BigInt(gapMs) * 1_000_000n
       if (renews) beat += 1
-      expected = renews ? 0 : expected + Math.min(gapMs, 200)
-      seen = Lease.observe(seen, String(beat), at)
+      expected = renews ? 0 : expected + (working ? 0 : Math.min(gapMs, 200))
+      seen = Lease.observe(seen, { sign: String(beat), at, working })
       assert.strictEqual(seen.silentMs, expected)
       assert.strictEqual(seen.renewed, beat > 0)
     }

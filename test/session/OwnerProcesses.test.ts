@@ -2,6 +2,7 @@
  * Owners in real processes that are stopped, continued, killed, and put into other namespaces. `ask` answers `busy` only
  * when it saw the owner renew. What is waited for is a line; time passes only where a process is to stand still for it.
  */
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -18,8 +19,10 @@ const processes = (leaseMs: number) =>
   Effect.gen(function* () {
     const filename = join(yield* temporaryFolder, "daybook.db")
     const script = yield* Script
-    return (what: "own" | "ask", by?: ReadonlyArray<string>) =>
-      Effect.tap(startWorker(script, { do: what, filename, sessionID, leaseMs }, by), says("waiting"))
+    return (what: "own" | "ask", by?: ReadonlyArray<string>, busyUntil?: string) => {
+      const order = { do: what, filename, sessionID, leaseMs, ...(busyUntil === undefined ? {} : { busyUntil }) }
+      return Effect.tap(startWorker(script, order, by), says("waiting"))
+    }
   })
 
 const says = (expected: string) => (worker: Worker) =>
@@ -35,6 +38,9 @@ const owns = (worker: Worker, epoch: number) =>
 
 /** The machine is suspended for longer than the lease. */
 const suspended = Effect.sleep("3 seconds")
+
+/** Longer than a lease of a second. */
+const aLease = Effect.sleep("1500 millis")
 
 /** Less than the lease, and enough for a process that waits to look at the owner a few times. */
 const someLooks = Effect.sleep("300 millis")
@@ -77,6 +83,25 @@ describe.concurrent("owners in processes", () => {
         yield* owner.goOn
         yield* says("lost")(owner)
       })
+    )
+
+    it.scoped.skipIf(process.platform !== "linux")(
+      "EX-402: an owner whose event loop is busy for longer than its lease keeps the session",
+      () =>
+        Effect.gen(function* () {
+          const start = yield* processes(1_000)
+          const done = join(yield* temporaryFolder, "done")
+          const owner = yield* start("own", [], done)
+          const ownerID = yield* owns(owner, 1)
+          const waiter = yield* start("own")
+          yield* aLease
+          // It is known to be alive although it renews nothing.
+          yield* says(`busy ${ownerID}`)(yield* start("ask"))
+          writeFileSync(done, "")
+          yield* says(`busy ${ownerID}`)(yield* start("ask"))
+          yield* owner.kill
+          yield* owns(waiter, 2)
+        })
     )
 
     it.scoped(

@@ -8,6 +8,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
+import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { fileLog, logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
@@ -55,6 +56,21 @@ it.layer(faulty)("transactions", (it) => {
         (yield* readAll(id)).map((event) => (event.type === "session.next.renamed" ? event.data.title : event.type)),
         ["session.created", "kept"]
       )
+    })
+  )
+
+  it.effect("ST-400: a fiber that runs transaction after transaction lets those that wait go first", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const order: Array<string> = []
+      const note = (name: string) => Effect.sync(() => void order.push(name))
+      const greedy = Transaction.immediately(sql)(Effect.zipRight(EventLoop.turn, note("greedy")))
+      const first = yield* Effect.fork(Effect.replicateEffect(greedy, 3))
+      yield* Effect.yieldNow()
+      yield* Transaction.immediately(sql)(note("transaction"))
+      yield* Effect.zipRight(sql`SELECT 1`, note("statement"))
+      yield* Fiber.join(first)
+      assert.deepStrictEqual(order, ["greedy", "transaction", "greedy", "statement", "greedy"])
     })
   )
 

@@ -4,6 +4,7 @@
  */
 import { performance } from "node:perf_hooks"
 import { allowance } from "@daybook/core/child/SandboxWatch"
+import * as FairLock from "@daybook/log/support/FairLock"
 import { withSpan } from "@daybook/log/support/Spans"
 import { Deferred, Duration, Effect, Either, Exit, Redacted, Scope, Stream } from "effect"
 import type { ExecResult } from "./domain/ExecResult.ts"
@@ -25,7 +26,6 @@ import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { inFolder } from "./session/ShellScripts.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
-import * as Turn from "./session/Turn.ts"
 import * as LineBudget from "./text/LineBudget.ts"
 import type { CheckpointError, ShellCheckpoints } from "./ShellCheckpoints.ts"
 import { redacted, type Secrets } from "./text/RedactionStream.ts"
@@ -138,7 +138,7 @@ const runWithInput = (
 
 export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
   const { id, late, live, policy, secrets, write } = parts
-  const turn = Turn.make()
+  const { run: turn } = FairLock.make()
   const clock = yield* Effect.clock
   const closed = yield* Deferred.make<CloseReason>()
   let closing: CloseReason | undefined

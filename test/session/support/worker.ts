@@ -3,7 +3,7 @@
  * `ack N` for each acknowledged one; its model calls a tool and then answers. `follow` prints a session's events. `own` and
  * `ask` acquire a session without working on it. Each runs until it is killed or done.
  */
-import { appendFileSync, writeSync } from "node:fs"
+import { appendFileSync, existsSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
 import { LanguageModel, type Response, Tool } from "@effect/ai"
 import { Effect, Either, Layer, Logger, Schema, Stream } from "effect"
@@ -34,6 +34,8 @@ export type Order =
       readonly filename: string
       readonly sessionID: string
       readonly leaseMs: number
+      /** Once it owns the session, its event loop does not run until this file exists. */
+      readonly busyUntil?: string
     }
   | { readonly do: "follow"; readonly filename: string; readonly sessionID: string; readonly after: number }
 
@@ -136,6 +138,8 @@ const own = (order: Extract<Order, { readonly do: "own" | "ask" }>) =>
       }
       const { stopRequested, token } = yield* owners.acquire(id)
       yield* say(`owned ${token.epoch} ${token.ownerID}`)
+      const { busyUntil } = order
+      if (busyUntil !== undefined) while (!existsSync(busyUntil)) continue
       yield* Effect.catchTag(stopRequested, "OwnerLost", () => say("lost"))
     })
   )

@@ -1,4 +1,5 @@
 /** Assembles the facade from what it does with sessions. Contract: `Sessions.ts`. */
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import { Effect, Layer } from "effect"
 import * as Branching from "./Branching.ts"
 import * as Changing from "./Changing.ts"
@@ -18,7 +19,7 @@ const make = Effect.gen(function* () {
   const existing = yield* Existing.make
   const locations = yield* Locations.make
   const placements = yield* Placement.make
-  return Sessions.of({
+  const verbs = Sessions.of({
     ...(yield* Creation.make(locations, placements)),
     ...(yield* Reading.make(existing, locations)),
     ...(yield* Running.make(existing)),
@@ -30,6 +31,7 @@ const make = Effect.gen(function* () {
     ...(yield* Redoing.make(existing)),
     addressed: placements.addressed
   })
+  return EventLoop.sharingAll(verbs)
 })
 
 /** The facade. */

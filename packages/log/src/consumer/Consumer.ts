@@ -20,6 +20,7 @@ import {
   type SessionNotFound
 } from "../log/EventLog.ts"
 import { clamp } from "../support/Clamp.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { type ConsumerMismatch, type ConsumerReplaced, ConsumerStore } from "./ConsumerStore.ts"
 import * as Delivery from "./Delivery.ts"
@@ -114,6 +115,8 @@ const follow = <E, R, R2>(options: Options<E, R>, makeAttempt: Delivery.MakeAtte
       // A spurious signal may come from the instance that replaced this one.
       if (steps.length === 0) yield* store.check(claim)
       for (const step of steps) {
+        // Behind its source it applies step after step: appends and timers of the process go between.
+        yield* EventLoop.giveWay
         yield* deliver(step)
         if (step.kind === "end") return
         place = step.to
@@ -125,7 +128,7 @@ const follow = <E, R, R2>(options: Options<E, R>, makeAttempt: Delivery.MakeAtte
       yield* changed
       if (!Duration.equals(linger, Duration.zero)) yield* Effect.sleep(linger)
     }
-  }).pipe(Effect.scoped)
+  }).pipe(Effect.scoped, EventLoop.sharing)
 
 /**
  * Follows its source and applies events to state outside the log's database. The cursor is stored after the events are
@@ -171,14 +174,15 @@ export const runInTransaction = <E = never, R = never>(
   follow(options, Delivery.inTransaction<R>)
 
 /** Every consumer of the database: cursor, lag, state, and number of skipped events. */
-export const list = Effect.flatMap(ConsumerStore, (store) => store.list)
+export const list = EventLoop.sharing(Effect.flatMap(ConsumerStore, (store) => store.list))
 
 /** The events that a consumer skipped, after a cursor, at most 512. */
 export const skipped = (name: string, after?: number) =>
-  Effect.flatMap(ConsumerStore, (store) => store.skipped(name, after))
+  EventLoop.sharing(Effect.flatMap(ConsumerStore, (store) => store.skipped(name, after)))
 
 /** Forgets a consumer: its running instance ends, and its cursor no longer holds events back from pruning. */
-export const remove = (name: string) => Effect.flatMap(ConsumerStore, (store) => store.remove(name))
+export const remove = (name: string) => EventLoop.sharing(Effect.flatMap(ConsumerStore, (store) => store.remove(name)))
 
 /** Which consumers still need events of the session, and after which sequence number. */
-export const holds = (sessionID: SessionID) => Effect.flatMap(ConsumerStore, (store) => store.holds(sessionID))
+export const holds = (sessionID: SessionID) =>
+  EventLoop.sharing(Effect.flatMap(ConsumerStore, (store) => store.holds(sessionID)))

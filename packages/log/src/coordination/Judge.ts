@@ -1,12 +1,12 @@
 /**
- * Judges from looks at its row whether a session's owner is alive. Spec: EX-O2, EX-O3.
+ * Judges from looks at its row whether a session's owner is alive. Spec: EX-O2, EX-O3, EX-402.
  */
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Lease from "./Lease.ts"
 import type { OwnProcess } from "./OwnerID.ts"
 import type { OwnerRow } from "./OwnerRows.ts"
 
-/** Whether a session may be claimed: `unknown` until its owner renews or stays silent for its lease. */
+/** Whether a session may be claimed: `unknown` until its owner renews, is seen at work, or stays silent for its lease. */
 export type Standing = "free" | "owned" | "unknown"
 
 /** Judges a row that was read at a time of the monotonic clock. */
@@ -32,10 +32,12 @@ export const make = ({ held, ownerID, process }: Self): Judge => {
     if (owner_id === null) return "free"
     // A row of this process that it does not hold could not be released.
     if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
-    if (process.isGone(owner_id)) return "free"
-    const sighting = Lease.observe(seen.get(session_id), signOf(row), at)
+    const state = process.stateOf(owner_id)
+    if (state === "gone") return "free"
+    const working = state === "working"
+    const sighting = Lease.observe(seen.get(session_id), { sign: signOf(row), at, working })
     seen.set(session_id, sighting)
     if (sighting.silentMs >= Lease.clamp(lease_ms)) return "free"
-    return sighting.renewed ? "owned" : "unknown"
+    return working || sighting.renewed ? "owned" : "unknown"
   }
 }

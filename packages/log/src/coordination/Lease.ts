@@ -2,7 +2,8 @@
  * Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with every
  * renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that the
  * owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most two
- * look intervals. Pure. Spec: EX-O2.
+ * look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure. Spec:
+ * EX-O2, EX-402.
  */
 
 /** Bounds of a lease's length, in milliseconds, wherever it comes from. */
@@ -39,10 +40,19 @@ export interface Sighting {
   readonly renewed: boolean
 }
 
+/** One look at an owner. */
+export interface Look {
+  readonly sign: string
+  /** The monotonic time, in nanoseconds. */
+  readonly at: bigint
+  /** Whether the owner's main thread runs at this moment: then its silence proves nothing. */
+  readonly working: boolean
+}
+
 /** Adds one look. */
-export const observe = (before: Sighting | undefined, sign: string, at: bigint): Sighting => {
+export const observe = (before: Sighting | undefined, { at, sign, working }: Look): Sighting => {
   if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
   if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }
-  const gapMs = Number(at - before.at) / 1e6
+  const gapMs = working ? 0 : Number(at - before.at) / 1e6
   return { ...before, at, silentMs: before.silentMs + Math.max(0, Math.min(gapMs, mostPerLookMs)) }
 }

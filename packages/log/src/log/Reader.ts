@@ -8,6 +8,7 @@ import { Channel, Chunk, Clock, Effect, Stream } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { retryBusy } from "../storage/Transaction.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
 import {
   CursorAhead,
@@ -169,10 +170,12 @@ const pullsOf = <E, Item>(tail: Tail, following: Following<E, Item>) => {
 
   /** Reads the next page. `then` follows the last one. */
   const look = (then: () => Pulls): Pulls => {
-    const next = Effect.suspend(() => {
-      tail.look()
-      return following.next(cursor, incarnation, rows)
-    })
+    const next = EventLoop.sharing(
+      Effect.suspend(() => {
+        tail.look()
+        return following.next(cursor, incarnation, rows)
+      })
+    )
     return Channel.flatMap(Channel.fromEffect(next), (page) => {
       ;({ cursor, incarnation } = page)
       rows = rowsAfter(page)

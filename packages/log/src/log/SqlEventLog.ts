@@ -8,6 +8,7 @@ import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { probe } from "../storage/Probe.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import { isTraced, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
@@ -123,7 +124,9 @@ const makeAppend = (
     return Effect.uninterruptible(
       Effect.matchEffect(submitted, {
         // The writer passes the hook's failure through unchanged, so it has the caller's type E.
-        onFailure: (error) => Effect.fail(error instanceof HookFailed ? (error.error as E) : error),
+        // A caller that is refused again and again leaves the writer to the others.
+        onFailure: (error) =>
+          Effect.zipRight(EventLoop.refused, Effect.fail(error instanceof HookFailed ? (error.error as E) : error)),
         onSuccess: (events) => {
           const rest = appended(events)
           return rest === Effect.void ? Effect.succeed(events) : Effect.as(rest, events)
@@ -158,31 +161,32 @@ type Reads =
   | "tailing"
 
 /** The reads, over the reading connection. */
-const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails): Pick<typeof EventLog.Service, Reads> => ({
-  read: Reader.read(sql),
-  tail: Reader.tail(sql, tails, Reader.noMarker),
-  tailMarked: Reader.tail(sql, tails, Reader.marker),
-  feed: Reader.feed(sql, tails, Reader.noMarker),
-  feedMarked: Reader.feed(sql, tails, Reader.marker),
-  readFeed: Reader.readFeed(sql),
-  tailing: Reader.tailing(sql, tails),
-  removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),
-  placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
-    retryBusy(selectByID(sql, eventID)).pipe(
-      Effect.mapError(unavailable("read")),
-      Effect.map((row) => (row?.session_id === sessionID ? row.seq : undefined))
+const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
+  EventLoop.sharingAll<Pick<typeof EventLog.Service, Reads>>({
+    read: Reader.read(sql),
+    tail: Reader.tail(sql, tails, Reader.noMarker),
+    tailMarked: Reader.tail(sql, tails, Reader.marker),
+    feed: Reader.feed(sql, tails, Reader.noMarker),
+    feedMarked: Reader.feed(sql, tails, Reader.marker),
+    readFeed: Reader.readFeed(sql),
+    tailing: Reader.tailing(sql, tails),
+    removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),
+    placeOf: Effect.fn("EventLog.placeOf")((sessionID, eventID) =>
+      retryBusy(selectByID(sql, eventID)).pipe(
+        Effect.mapError(unavailable("read")),
+        Effect.map((row) => (row?.session_id === sessionID ? row.seq : undefined))
+      )
+    ),
+    head: Effect.fn("EventLog.head")((sessionID) =>
+      Effect.map(Reader.head(sql, sessionID), ({ incarnation, seq }) => ({ seq, incarnation }))
+    ),
+    latest: Effect.fn("EventLog.latest")((sessionID) =>
+      Reader.head(sql, sessionID).pipe(
+        Effect.map(({ seq }) => seq),
+        Effect.catchTag("SessionNotFound", () => Effect.succeed(-1))
+      )
     )
-  ),
-  head: Effect.fn("EventLog.head")((sessionID) =>
-    Effect.map(Reader.head(sql, sessionID), ({ incarnation, seq }) => ({ seq, incarnation }))
-  ),
-  latest: Effect.fn("EventLog.latest")((sessionID) =>
-    Reader.head(sql, sessionID).pipe(
-      Effect.map(({ seq }) => seq),
-      Effect.catchTag("SessionNotFound", () => Effect.succeed(-1))
-    )
-  )
-})
+  })
 
 /** Copies events of other logs. */
 const makeReplay = (target: Target, tails: Tails.Tails): Pick<typeof EventLog.Service, "replay" | "claimReplay"> => ({

@@ -13,6 +13,7 @@
 import { Array as Arr, Effect, Exit, Fiber, Runtime } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import * as FairScheduler from "../support/FairScheduler.ts"
 import * as Metrics from "../support/Metrics.ts"
 import type { Failure, Request, Result, Target } from "./Appends.ts"
@@ -57,6 +58,7 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
   const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Result>): void => {
     const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
     // Suspects were written last, wherever they were in the batch.
+    if (commits.length > 0) EventLoop.committed()
     if (commits.length > 1) commits.sort((a, b) => a.events[0].position - b.events[0].position)
     announce(commits)
     answered = batch.length

@@ -10,6 +10,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import * as SqlStatement from "@effect/sql/Statement"
 import type Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
+import * as FairLock from "../support/FairLock.ts"
 import * as Driver from "./Driver.ts"
 import * as FileBeside from "./FileBeside.ts"
 
@@ -26,7 +27,7 @@ export interface Statements {
 /** A connection that also runs statements directly. */
 export interface DirectConnection extends Connection {
   readonly statements: Statements
-  /** Whether a transaction has reserved the connection. If not, synchronous code may use it: nothing comes between. */
+  /** Whether a fiber has reserved the connection. If not, synchronous code may use it: nothing comes between. */
   readonly isReserved: () => boolean
 }
 
@@ -144,22 +145,14 @@ export const open = (
           FileBeside.closeUnused(options.filename)
         })
     )
-    let reserved = false
-    const connection = makeConnection(db, () => reserved)
-    const semaphore = yield* Effect.makeSemaphore(1)
-    const reserve = Effect.acquireRelease(
-      Effect.map(Effect.interruptible(semaphore.take(1)), () => {
-        reserved = true
-        return connection
-      }),
-      () =>
-        Effect.suspend(() => {
-          reserved = false
-          return semaphore.release(1)
-        })
+    // Fair: a fiber that runs transaction after transaction lets those that wait for the connection go first.
+    const lock = FairLock.make()
+    const connection = makeConnection(db, lock.isTaken)
+    const reserve = Effect.acquireRelease(Effect.as(lock.enter(Effect.interruptible), connection), () =>
+      Effect.sync(lock.leave)
     )
     const made = yield* SqlClient.make({
-      acquirer: semaphore.withPermits(1)(Effect.succeed(connection)),
+      acquirer: reserve,
       compiler: SqlStatement.makeCompilerSqlite(),
       transactionAcquirer: reserve,
       spanAttributes: [["db.system.name", "sqlite"]]

@@ -7,24 +7,14 @@
  * preempted after it took a semaphore's permit, and interrupted before it runs again, never returns the permit.
  */
 import { Effect, FiberRef, Scheduler } from "effect"
+import * as EventLoop from "./EventLoop.ts"
 
 /** Maximum time that fibers run before the event loop runs. */
 const turnMs = 12
 
 /** Creates a scheduler that resumes fibers in microtasks for `turnMs`, then after the event loop has run. */
-export const make = (now: () => number = () => performance.now()): Scheduler.Scheduler => {
-  /** When the first fiber resumed after the event loop ran. */
-  let began: number | undefined
-
-  const isOver = (): boolean => {
-    const time = now()
-    if (began === undefined) {
-      began = time
-      setImmediate(() => (began = undefined))
-    }
-    return time - began >= turnMs
-  }
-
+export const make = (now?: EventLoop.Now): Scheduler.Scheduler => {
+  const isOver = EventLoop.makeStretch(turnMs, now)
   return Scheduler.makeBatched((resume) => (isOver() ? setImmediate(resume) : queueMicrotask(resume)))
 }
 

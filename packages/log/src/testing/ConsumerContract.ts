@@ -7,6 +7,7 @@ import { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventLog } from "../log/EventLog.ts"
+import * as EventLoop from "../support/EventLoop.ts"
 import { consumerLag } from "../support/Metrics.ts"
 import { begin, renamed, session, unique } from "./Samples.ts"
 
@@ -260,6 +261,36 @@ const effects = <E>({ derive, derived: written, layer, name }: ConsumerLayer<E>)
           )
         yield* drain(Consumer.runInTransaction({ name: unique(), sessionID: id, apply, retry: Schedule.recurs(2) }))
         assert.deepStrictEqual([calls, yield* written(id)], [3, [0]])
+      })
+    )
+
+    it.effect("CN-400: while a consumer catches up in transactions, appends go between its batches", () =>
+      Effect.gen(function* () {
+        const [log, id, other] = [yield* EventLog, session(), session()]
+        yield* begin(id, 400)
+        let applied = 0
+        const consumer = Consumer.runInTransaction({
+          name: unique(),
+          sessionID: id,
+          batchSize: 2,
+          follow: false,
+          apply: (events) =>
+            Effect.zipRight(
+              // What else wants the connection finds it taken.
+              Effect.zipLeft(write(events), EventLoop.turn),
+              Effect.sync(() => (applied += events.length))
+            )
+        })
+        const fiber = yield* Effect.fork(consumer)
+        const between: Array<number> = []
+        yield* begin(other)
+        for (let n = 0; n < 3; n++) {
+          yield* log.append(other, [renamed("between")])
+          between.push(applied)
+        }
+        yield* Fiber.join(fiber)
+        assert.strictEqual(applied, 401)
+        assert.isBelow(between[2] ?? Infinity, 60)
       })
     )
 
