@@ -192,7 +192,8 @@ const tools = (options: Options) =>
 const locationLayer = (options: Options) =>
   SessionRunner.layer({
     steerBatchLimit: clamp(options.steerBatchLimit, 100, Number.MAX_SAFE_INTEGER),
-    budget: options.budget ?? {}
+    budget: options.budget ?? {},
+    continues: options.recovery === "resume"
   }).pipe(
     Layer.provide([ToolRegistry.layer(tools(options)), ContextRegistry.layer]),
     Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer]),

@@ -46,9 +46,11 @@ export const recovery = ({ open, runtime }: Runtimes) => {
         )
         assert.deepStrictEqual(yield* sessions.active, [])
         assert.strictEqual((yield* sessions.inbox(id)).length, 1)
-        // Resuming says how the last activity ended, and takes what waits.
+        // Resuming says how the last activity ended, continues it, and then takes what waits.
         yield* model.answer(says("hello"))
+        yield* model.answer(says("and hello"))
         yield* sessions.resume(id)
+        assert.deepStrictEqual(userTexts(yield* model.request), ["first"])
         assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
         assert.deepStrictEqual((yield* eventTypes(id)).slice(before.length, before.length + 2), [
           "session.next.step.failed",
@@ -93,14 +95,35 @@ export const recovery = ({ open, runtime }: Runtimes) => {
         yield* Effect.gen(function* () {
           const sessions = yield* Sessions
           const model = yield* ScriptedModel
-          assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+          assert.deepStrictEqual(userTexts(yield* model.request), ["first"])
           assert.deepStrictEqual(yield* sessions.active, [id])
           yield* model.answer(says("hello"))
+          assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
+          yield* model.answer(says("and hello"))
           yield* sessions.wait(id)
           assert.strictEqual(yield* model.pending, 0)
         }).pipe(Effect.provide(runtime(options)))
       })
   )
+
+  for (const [policy, first] of [
+    ["manual", ["first", "second"]],
+    ["resume", ["first"]]
+  ] as const) {
+    it.scopedLive(
+      `EX-403, EX-D2: a wake after a death, with \`recovery: ${policy}\`, begins with ${first.at(-1)}`,
+      () =>
+        Effect.gen(function* () {
+          const { copy, id } = yield* leftBehind
+          yield* giveFileTo(copy, goneOwner)
+          yield* Effect.gen(function* () {
+            const model = yield* ScriptedModel
+            yield* say(id, "third", { delivery: "queue" })
+            assert.deepStrictEqual(userTexts(yield* model.request), first)
+          }).pipe(Effect.provide(runtime({ filename: copy, recovery: policy })))
+        })
+    )
+  }
 
   /** A file with a session whose process admitted a prompt and died before anything ran. */
   const admittedOnly = Effect.gen(function* () {

@@ -1,8 +1,8 @@
 /**
  * Drains one session at one Location: activities from the inbox, turn after turn, until no input is eligible.
  *
- *   drain:    settle what a dead process left -> pick steer, else queue, else (forced) nothing -> activity -> pick
- *             again
+ *   drain:    settle what a dead process left -> pick steer, else (to continue that) nothing, else queue, else (forced)
+ *             nothing -> activity -> pick again
  *   activity: `Activity.ts`, its state; `TurnLoop.ts`, its turns
  *   turn:     `Boundary.ts`, all before the request; `Turn.ts`, the request, its stream and its tools
  *
@@ -38,6 +38,8 @@ export interface RunnerOptions {
   readonly steerBatchLimit: number
   /** The host's limit for sessions without a budget. */
   readonly budget: Budget
+  /** Whether any drain continues an activity that a dead process left, not only a forced one (EX-E11). */
+  readonly continues: boolean
 }
 
 export interface RunInput extends Activity.Owned {
@@ -129,12 +131,16 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
 
   const run = Effect.fn("SessionRunner.run")(function* (input: RunInput) {
     let { standing } = input
+    let forced = input.force
+    /** What a dead process left precedes queued inputs (EX-403). */
+    let continues = false
     if (!input.clean && (yield* recover(standing.session, input.owner))) {
+      continues = standing.session.activity?.state === "running" && (forced || options.continues)
       standing = yield* store.standing(input.sessionID)
     }
-    let forced = input.force
     for (;;) {
-      const trigger = Eligibility.pick(standing) ?? (forced ? "resume" : undefined)
+      const picked = Eligibility.pick(standing)
+      const trigger = continues && picked !== "steer" ? "resume" : (picked ?? (forced ? "resume" : undefined))
       if (trigger === undefined) {
         yield* compactOnRequest(input, standing.session)
         return { _tag: "Drained" } as const
@@ -144,6 +150,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       standing = rest ?? (yield* store.standing(input.sessionID))
       if (result._tag === "Nothing") continue
       forced = false
+      continues = false
       if (result._tag === "Moved") return result
       yield* Metric.set(Metrics.inboxDepth, standing.steers + standing.queued)
     }

@@ -63,7 +63,7 @@ const idleMillis = 2
 const mostMillis = callsMillis
 
 /** What a refused append counts: about what it costs the writer. */
-const refusedMillis = 0.2
+const refusedMillis = 1
 
 /** Shares an event loop among calls. A process has one; a test makes its own. */
 export const make = (now: Now = realTime) => {
