@@ -6,6 +6,7 @@ import { messageLine, messageText } from "../../packages/cli/src/render/MessageT
 import { dateTime } from "../../packages/cli/src/render/Plain.ts"
 import { sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
 import { sentences } from "../../packages/cli/src/render/Width.ts"
+import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Message, Session } from "../../packages/log/src/domain/Message.ts"
 import { activitySettled, textEnded, toolCalled } from "./support/events.ts"
 
@@ -157,6 +158,17 @@ describe("renderers", () => {
 
   it("CL-14: a session is one line, whatever its title and folder are called", () => {
     assert.strictEqual(sessionTable([session]), "2026-01-02 03:04:05Z  new  ses_a  two lines ␛[31m  /work/a b\n")
+  })
+
+  it("CL-400: a session whose process ended before its work was done is cut off, or waits if prompts do", () => {
+    const activity = { id: ActivityID.make("act_a"), state: "running" } as const
+    const error = { type: "process.ended", message: "it ended" }
+    const running: Session = { ...session, activity }
+    const left: Session = { ...session, activity: { ...activity, state: "interrupted", error } }
+    const stateOf = (line: string) => line.split("  ")[1]
+    assert.strictEqual(stateOf(sessionTable([running])), "running")
+    assert.strictEqual(stateOf(sessionTable([left])), "cut off")
+    assert.strictEqual(stateOf(sessionTable([left], new Set([session.id]))), "waiting")
   })
 
   it("CL-15: a message is one line: its words, then its calls", () => {

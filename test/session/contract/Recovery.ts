@@ -5,6 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
+import * as CutOff from "../../../packages/log/src/coordination/CutOff.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner, renewing, stranger } from "../../support/Owners.ts"
@@ -77,6 +78,34 @@ export const recovery = ({ open, runtime }: Runtimes) => {
       assert.deepStrictEqual(yield* Effect.provide(interrupted, one), [])
       assert.deepStrictEqual(yield* Effect.provide(interrupted, two), [])
     })
+  )
+
+  it.scopedLive(
+    "EX-404: an activity is shown as interrupted if its owner is gone, and as running if that may live",
+    () =>
+      Effect.gen(function* () {
+        const { copy, id } = yield* leftBehind
+        for (const [owner, state, error] of [
+          [stranger, "running", undefined],
+          [goneOwner, "interrupted", "process.ended"]
+        ] as const) {
+          yield* giveFileTo(copy, owner)
+          yield* Effect.gen(function* () {
+            const sessions = yield* Sessions
+            const before = yield* eventTypes(id)
+            const other = yield* newSession()
+            const found = yield* CutOff.find([yield* sessions.get(id), other])
+            assert.deepStrictEqual(
+              found.map(({ activity }) => [activity?.state, activity?.error?.type]),
+              [
+                [state, error],
+                [undefined, undefined]
+              ]
+            )
+            assert.deepStrictEqual(yield* eventTypes(id), before)
+          }).pipe(Effect.provide(runtime({ filename: copy })))
+        }
+      })
   )
 
   it.scopedLive(

@@ -10,6 +10,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
+import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { messageJson, messageLine, messageText } from "../render/MessageText.ts"
 import { sessionHead } from "../render/SessionLine.ts"
@@ -98,7 +99,8 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) {
     const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
-    yield* output.write(`${sessionHead(session, metrics)}\n`)
+    const [found = session] = yield* CutOff.marked([session])
+    yield* output.write(`${sessionHead(found, metrics)}\n`)
   }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
     output.write(

@@ -8,6 +8,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import type { Verb } from "../arguments/Verb.ts"
+import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { Output } from "../terminal/Output.ts"
@@ -36,7 +37,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(page.items))
+    yield* output.write(table(yield* CutOff.marked(page.items)))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
@@ -48,8 +49,8 @@ export const sessions = {
   summary: "list sessions, the last used first",
   words: "",
   details: [
-    "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, or waiting if " +
-      "prompts wait for a run: daybook resume runs them."
+    "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, cut off if its " +
+      "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both."
   ],
   flags: [cwd, search, limit, cursor, Flags.json],
   examples: [

@@ -10,12 +10,16 @@ import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 /** One session as JSON, as the facade returns it. */
 export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
 
+/** The state of the last activity. */
+const stateOf = ({ activity }: Session): string =>
+  activity?.error?.type === "process.ended" ? "cut off" : (activity?.state ?? "new")
+
 /** Sessions in columns: last use, state, id, title, directory. The state is `waiting` if prompts wait and nothing runs. */
 export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: ReadonlySet<SessionID> = new Set()): string =>
   columns(
     sessions.map((session) => [
       dateTime(session.updatedAt),
-      waiting.has(session.id) && session.activity?.state !== "running" ? "waiting" : (session.activity?.state ?? "new"),
+      waiting.has(session.id) && session.activity?.state !== "running" ? "waiting" : stateOf(session),
       session.id,
       oneLine(session.title ?? "-", 48),
       oneLine(session.location.directory, 200)
@@ -54,7 +58,7 @@ export const sessionHead = (session: Session, metrics?: SessionMetrics): string 
       origin?.cronJobID === undefined ? origin?.source : `${origin.source ?? "cron"}, job ${origin.cronJobID}`
     ],
     ["instructions", session.instructions],
-    ["activity", session.activity?.state],
+    ["activity", session.activity === undefined ? undefined : stateOf(session)],
     ["work", metrics === undefined ? undefined : metricsText(metrics)],
     ["tokens", `${tokens.input} in, ${tokens.output} out`],
     [

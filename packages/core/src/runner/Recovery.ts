@@ -4,16 +4,11 @@
  * Spec: EX-D1, EX-D2 (TU-2, TU-13).
  */
 import { Effect } from "effect"
+import { processEnded } from "@daybook/log/coordination/CutOff"
 import type { AssistantMessage, Session } from "@daybook/log/domain/Message"
-import type { StoredError } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { SessionStore, type UnsettledTool } from "@daybook/log/store/SessionStore"
 import { estimateOf, type Used } from "../model/Usage.ts"
-
-const processEnded: StoredError = {
-  type: "process.ended",
-  message: "the process that worked on this ended before it was done"
-}
 
 const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): Draft =>
   draft("session.next.tool.failed", {
