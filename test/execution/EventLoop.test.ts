@@ -88,6 +88,11 @@ it.live("EX-400: an interruption in line loses no turn", () =>
   })
 )
 
+it("EX-400: a host that runs a call synchronously gets its result", () => {
+  const { working } = simulated()
+  for (let times = 0; times < 5; times++) Effect.runSync(working(20, false))
+})
+
 /** Calls of every verb that read, repeat or are refused. */
 const callsOf = (
   sessions: Sessions["Type"],

@@ -3,7 +3,7 @@
  * driver is synchronous: a fiber that calls in a loop would keep every timer, socket and append of its process waiting.
  * Spec: EX-14, EX-400, EX-401 in specs/execution.md.
  */
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Scheduler } from "effect"
 
 /** Completes when the event loop has run once. */
 export const turn: Effect.Effect<void> = Effect.async((resume) => {
@@ -94,7 +94,9 @@ export const make = (now: Now = realTime) => {
   let commits = 0
 
   const sharing = <A, E, R>(call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
+    Effect.withFiberRuntime<A, E, R>((fiber) => {
+      // `runSync` cannot wait.
+      if (fiber.currentScheduler instanceof Scheduler.SyncScheduler) return call
       let [began, turn, commit] = [0, 0, 0]
       const run = Effect.suspend(() => {
         ;[began, turn, commit] = [now(), turns, commits]
