@@ -35,6 +35,7 @@ const observed = (before: (order: string) => void): Transport => ({
     }))
 })
 
+const interrupt = { order: "interrupt", dialect: "sh", number: 1, since: 0 } as const
 const isInterrupt = (order: string) => order.startsWith("interrupt")
 
 it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if its caller is interrupted", () =>
@@ -54,7 +55,7 @@ it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if i
     }
     const keeper = yield* Keeper.start(gated, makeToken())
     holds = true
-    const first = yield* Effect.forkDaemon(keeper.ask({ order: "interrupt", dialect: "sh" }))
+    const first = yield* Effect.forkDaemon(keeper.ask(interrupt))
     yield* Deferred.await(ordered)
     yield* Fiber.interruptFork(first)
     const second = yield* Effect.forkDaemon(keeper.ask({ order: "root", pid: 99_999_999, init: undefined }))
@@ -89,7 +90,7 @@ it.scopedLive("SL-17: a keeper that stands still counts as ended, and no late an
     expect(yield* keeper.ask({ order: "root", pid: 99_999_999, init: undefined })).toBe("")
     expect(yield* keeper.exit).toEqual({ code: null, signal: null })
     process.kill(pid, "SIGCONT")
-    expect(yield* keeper.ask({ order: "interrupt", dialect: "sh" })).toBe("")
+    expect(yield* keeper.ask(interrupt)).toBe("")
   })
 )
 

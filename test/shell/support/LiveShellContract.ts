@@ -257,7 +257,14 @@ export const liveShellContract = ({
           "(trap '' INT; echo started; sleep 0.3); echo never",
           "echo started; f() { sleep 30; echo never; }; f; echo never",
           "echo started; x=$(sleep 30; echo never); echo never",
-          "echo started; sleep 30 | cat; echo never"
+          "echo started; sleep 30 | cat; echo never",
+          "echo started; setsid sleep 30 || echo never",
+          "(echo started; sh -c 'trap \"exit 0\" INT; while :; do sleep 0.05; done'; echo never); echo never",
+          "(trap : INT; echo started; sleep 30; echo never); echo never",
+          "f() { trap return INT; echo started; sleep 30; echo never; }; f; echo never",
+          "trap 'echo never' INT; echo started; sleep 30; echo never",
+          "trap '' INT; echo started; while :; do sleep 0.05; done; echo never",
+          "trap - INT; set -m; echo started; sleep 30; echo never"
         ]) {
           const answer = yield* stop(text)
           expect({ text, ...answer }).toMatchObject({ text, stopped: true, code: 124, closed: undefined })
@@ -267,6 +274,40 @@ export const liveShellContract = ({
       })
     )
   }
+
+  if (stopsLists) {
+    live("SL-16: a trap of an interrupt does not run at a stop, and the shell keeps it", ({ run, stop }) =>
+      Effect.gen(function* () {
+        yield* run("trap 'echo \"it'\\''s\" trapped' INT")
+        for (const command of ["sleep 30", "while :; do :; done"]) {
+          expect((yield* stop(`echo started; ${command}`)).stdout).toBe("started\n")
+          expect((yield* run("kill -INT $$")).stdout).toBe("it's trapped\n")
+        }
+      })
+    )
+
+    live("SL-16: a subshell's trap of its exit runs at a stop, after what the subshell runs has ended", ({ stop }) =>
+      Effect.gen(function* () {
+        const slow = "sh -c 'trap \"sleep 0.1; echo first; exit\" INT; echo started; while :; do sleep 0.02; done'"
+        const { stdout } = yield* stop(`(trap 'echo second' EXIT; ${slow}; echo never)`)
+        expect(stdout).toBe("started\nfirst\nsecond\n")
+      })
+    )
+  }
+
+  live("SL-16: a command that ignores an interrupt is killed, and the shell keeps its state", ({ run, stop }) =>
+    Effect.gen(function* () {
+      const mark = uniqueSeconds()
+      yield* run("A=kept")
+      const ignoring = `sh -c 'trap "" INT TERM; echo started; sleep ${mark}; sleep ${mark}'`
+      const answer = yield* stop(
+        `f() { ${ignoring} || echo never; echo never; }; if f; then echo never; fi; echo never`
+      )
+      expect(answer).toMatchObject({ stdout: "started\n", stopped: true, code: 124, closed: undefined })
+      expect(yield* processes(`sleep ${mark}`)).toEqual([])
+      expect((yield* run("echo $A")).stdout).toBe("kept\n")
+    })
+  )
 
   live("SL-16: a stopped command leaves no process, also in a session of its own", ({ stop }) =>
     Effect.gen(function* () {
@@ -307,19 +348,20 @@ export const liveShellContract = ({
     })
   )
 
-  live("SL-17: a command that does not answer closes the shell with all that it started", ({ live: shell, stop }) =>
-    Effect.gen(function* () {
-      const mark = uniqueSeconds()
-      // The shell waits for its child: before, an interrupt ends the list at once.
-      const waiting = 'while read -r _ _ state _ </proc/$$/stat; [ "$state" != S ]; do :; done'
-      const answer = yield* stop(`(trap '' INT; ${waiting}; echo started; sleep ${mark}; sleep ${mark}); echo never`)
-      expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
-      expect(yield* shell.ended).toBe("timeout")
-      expect(yield* processes(`sleep ${mark}`)).toEqual([])
-      expect(
-        yield* shell.run({ text: "echo hi" }, { stdout: () => undefined, stderr: () => undefined })
-      ).toBeUndefined()
-    })
+  live(
+    "SL-17: a shell that does not answer after the kill is closed with all that it started",
+    ({ live: shell, stop }) =>
+      Effect.gen(function* () {
+        const mark = uniqueSeconds()
+        const ignored = stopsLists ? "INT 64" : "INT"
+        const answer = yield* stop(`trap '' ${ignored}; sleep ${mark} & echo started; while :; do :; done`)
+        expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
+        expect(yield* shell.ended).toBe("timeout")
+        expect(yield* processes(`sleep ${mark}`)).toEqual([])
+        expect(
+          yield* shell.run({ text: "echo hi" }, { stdout: () => undefined, stderr: () => undefined })
+        ).toBeUndefined()
+      })
   )
 
   if (stopsLists) {

@@ -13,6 +13,12 @@ export interface Place {
   readonly init: number | undefined
 }
 
+/** The running command: its number, and when it began, as the system counts the time of processes. */
+export interface Running {
+  readonly number: number
+  readonly since: number
+}
+
 /**
  * One order a line. The keeper prints the order's word to standard error, NUL-terminated, when it is done; after `root` also
  * the time, as the system counts it for processes, and after `between` the word `yes` if that is known.
@@ -20,10 +26,10 @@ export interface Place {
 export type Order =
   /** Names the shell. */
   | ({ readonly order: "root" } & Place)
-  /** Interrupts the running command. Only bash knows the signal that ends the rest of the list. */
-  | { readonly order: "interrupt"; readonly dialect: Dialect }
-  /** Kills what the command of this number, which began at this time, started and left. */
-  | { readonly order: "reap"; readonly number: number; readonly since: number }
+  /** Ends the running command's list, and interrupts or kills what the command started. */
+  | ({ readonly order: "interrupt" | "kill"; readonly dialect: Dialect } & Running)
+  /** Kills what the command started and left. */
+  | ({ readonly order: "reap" } & Running)
   /** Asks whether the shell is between commands, and waits for lines or computes. While it runs one, its input is another one. */
   | { readonly order: "between" }
   /** Kills the shell and everything that it started. */
@@ -36,7 +42,8 @@ export const orderLine = (order: Order): string => {
     case "reap":
       return `reap ${order.number} ${order.since}\n`
     case "interrupt":
-      return `interrupt ${order.dialect}\n`
+    case "kill":
+      return `${order.order} ${order.number} ${order.since} ${order.dialect}\n`
     case "between":
     case "finish":
       return `${order.order}\n`
@@ -47,7 +54,7 @@ export const orderLine = (order: Order): string => {
 export const keeperScript = (mark: string): string =>
   `
 trap '' INT TERM HUP PIPE
-root= init= group= since= time= input=
+root= init= group= since= time= input= copies= programs=
 printf '\\0' >&2
 add() { case " $found " in *" $1 "*) ;; *) found="$found $1" more=yes ;; esac }
 # The files of this name of the processes that are searched.
@@ -77,7 +84,7 @@ below() {
     more=no
     for d in $scan; do
       p=\${d#/proc/}
-      case " $root $found " in *" $p "*) continue ;; esac
+      case " $root $init $found " in *" $p "*) continue ;; esac
       IFS= read -r s 2>/dev/null <"$d/stat" || continue
       # From the state, field 3: then the parent, the group, the session; the start is field 22.
       set -- \${s##*) }
@@ -126,6 +133,62 @@ sweep() {
     quiet=0 again=yes
   done
 }
+# Ends the list of the shell, whose dialect is $3, and has $1 done with what its command started, whose mark is $2. The shell stands
+# still meanwhile: it has its signal before it can see that a child has ended.
+halt() {
+  signal=INT
+  # Only bash knows it, and a user's trap of INT could let the list go on.
+  [ "$3" = bash ] && signal=${abortSignal}
+  kill -STOP "$root" 2>/dev/null
+  kill -$signal "$root" 2>/dev/null
+  if [ -d /proc/self ]; then "$1" no "$2"; else kill -INT "-$group" 2>/dev/null; fi
+  # A command can stop its shell.
+  kill -CONT "$root" 2>/dev/null
+  # A shell that waits for no child can be where only an interrupt reaches it: a bash that opens a fifo.
+  [ -n "$found" ] && return
+  sleep 0.02
+  kill -INT "$root" 2>/dev/null
+}
+# Interrupts programs. A copy of the shell that runs a part of the list ends without its rest, but after its programs: until then
+# it stands still. No command has a trap for VTALRM by chance, and bash runs a trap of EXIT then.
+interrupt() {
+  found= scan= copies= programs=
+  for d in /proc/[0-9]*; do scan="$scan $d"; done
+  marked "$2"
+  below "$1" "$2"
+  for p in $found; do
+    if [ "/proc/$p/exe" -ef "/proc/$root/exe" ] && ! grep -qszF -- "$2" "/proc/$p/environ"; then
+      kill -STOP "$p" 2>/dev/null
+      kill -VTALRM "$p" 2>/dev/null
+      copies="$copies $p"
+    else
+      programs="$programs $p"
+    fi
+  done
+  for p in $programs; do
+    kill -INT "$p" 2>/dev/null
+    kill -CONT "$p" 2>/dev/null
+  done
+}
+# Lets the copies end when no program runs any more.
+let_end() {
+  [ -n "$copies" ] || return
+  rounds=0
+  while [ $rounds -lt 10 ] && runs $programs; do
+    rounds=$((rounds + 1))
+    sleep 0.02
+  done
+  runs $programs || for p in $copies; do kill -CONT "$p" 2>/dev/null; done
+}
+# Whether one of these processes runs.
+runs() {
+  for p in "$@"; do
+    IFS= read -r s 2>/dev/null <"/proc/$p/stat" || continue
+    s=\${s##*) }
+    [ "\${s%% *}" = Z ] || return 0
+  done
+  return 1
+}
 # With the first process of a sandbox the kernel kills all others, before that process is gone.
 end_sandbox() {
   kill -KILL "$init" 2>/dev/null
@@ -149,7 +212,7 @@ finish() {
   kill -KILL "-$root" 2>/dev/null
   kill -KILL "$root" 2>/dev/null
 }
-while IFS=' ' read -r order argument first; do
+while IFS=' ' read -r order argument first rest; do
   case $order in
     root)
       root=$argument init=$first group=\${first:-$argument}
@@ -158,18 +221,13 @@ while IFS=' ' read -r order argument first; do
       order="$order \${time%.*}\${time#*.}"
       ;;
     interrupt)
-      if [ "$argument" = bash ]; then
-        kill -${abortSignal} "$root" 2>/dev/null
-        kill -INT "-$group" 2>/dev/null
-        # A command can stop its shell.
-        kill -CONT "$root" 2>/dev/null
-      else
-        # The shell has its interrupt before it can see that a child has ended.
-        kill -STOP "$root" 2>/dev/null
-        kill -INT "$root" 2>/dev/null
-        kill -INT "-$group" 2>/dev/null
-        kill -CONT "$root" 2>/dev/null
-      fi
+      since=$first
+      halt interrupt "${callVariable}=${callMark(mark, "$argument")}" "$rest"
+      let_end
+      ;;
+    kill)
+      since=$first
+      halt sweep "${callVariable}=${callMark(mark, "$argument")}" "$rest"
       ;;
     reap)
       since=$first

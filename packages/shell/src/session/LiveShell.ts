@@ -18,7 +18,7 @@ import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from ".
 import type { Sink } from "./StreamCutter.ts"
 import * as TerminalNoise from "./TerminalNoise.ts"
 
-/** How long a command may take to end after an interrupt before the shell is closed. */
+/** How long a command may take to end after an interrupt before it is killed, and the shell to answer then before it is closed. */
 const graceMillis = 2_000
 /** How long a shell may take to read a command's line. */
 const readMillis = 10_000
@@ -259,26 +259,28 @@ const makeRunner = Effect.fnUntraced(function* (
   }, noteMillis).unref()
   yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(noter)))
 
-  const interrupt = Effect.zipRight(keeper.ask({ order: "interrupt", dialect }), askAgain)
+  const running = () => ({ number, since: Math.floor(sentAt + ahead) })
 
-  /** One after the other: what answers the question of the last interrupt reads lines, and no interrupt is on its way. */
-  const interrupted = Effect.gen(function* () {
+  /** One after the other: what answers the question of the last order reads lines, and no signal is on its way. */
+  const ordered = Effect.fnUntraced(function* (order: "interrupt" | "kill") {
     for (let waited = 0; waited < graceMillis; waited += againMillis) {
-      yield* interrupt
+      yield* keeper.ask({ order, dialect, ...running() })
+      yield* askAgain
       const news = yield* settled(againMillis)
       if (news !== "late") return news
     }
     return "late"
   })
 
-  /** Interrupts the command. Closes the shell if it does not answer: to kill the command would run the rest of its list. */
+  /** Interrupts the command, then kills it. Closes the shell if it does not answer. */
   const stop = Effect.gen(function* () {
     read()
     dialogue.halt(false)
-    // An interrupt before would discard a part of the command's line, and the shell would run the rest.
+    // A signal before would discard a part of the command's line, and the shell would run the rest.
     const begun = yield* firstOf(Effect.as(dialogue.begun, true), Effect.as(pause(readMillis), false))
-    const news = begun ? yield* interrupted : "late"
-    if (news === "answered") yield* keeper.ask({ order: "reap", number, since: Math.floor(sentAt + ahead) })
+    const asked = begun ? yield* ordered("interrupt") : "late"
+    const news = begun && asked === "late" ? yield* ordered("kill") : asked
+    if (news === "answered") yield* keeper.ask({ order: "reap", ...running() })
     else {
       if (news === "late") ending = "timeout"
       // Also when the shell has ended by itself: what it started runs on.

@@ -30,8 +30,13 @@ export const callMark = (mark: string, command: string): string => `${numberOf(m
  */
 const limit = (mark: string): string => `ulimit -S -x ${numberOf(mark)}||ulimit -S -w ${numberOf(mark)}`
 
-/** Sent to bash before an interrupt, so that the rest of a list does not run if a child survives the interrupt. */
+/** Ends the running list of a bash, whatever traps it has and however its commands end. */
 export const abortSignal = 64
+
+/** What bash does then: interrupts itself, without a trap of its user, which it keeps for later. The traces lead nowhere. */
+const abort =
+  String.raw`{ _db_s="$(\builtin trap -p INT)"; [[ $_db_s ]]&&_db_t=$_db_s; ` +
+  String.raw`\builtin trap - INT; \builtin kill -INT $$; } 2>/dev/null`
 
 /**
  * Descriptors of the real streams while they are parked. For bash the last two below 64: it saves what they replace in the next free
@@ -143,6 +148,8 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
     "}",
     "_db_e(){",
     guard("$?"),
+    // A trap of an interrupt that `abort` took away.
+    'if [[ ${_db_t-} ]]; then \\builtin eval "\\builtin $_db_t"; \\builtin unset -v _db_t; fi',
     ...ending("$_db_c"),
     "}",
     // Ends a shell that lost its streams; from another one, the end is asked for again. A condition, so that `set -e` does not end it.
@@ -211,7 +218,7 @@ export const setup = (dialect: Dialect, mark: string): string => {
           park,
           limit(mark),
           "set +m +o history +H",
-          `trap '\\builtin kill -INT $$' ${abortSignal}`,
+          `trap ${quoted(abort)} ${abortSignal}`,
           ...bashFunctions(mark),
           // No assignment changes it.
           "readonly DIRSTACK"
