@@ -418,3 +418,21 @@ it.scopedLive("SL-64: after the removal of the session no byte of what its shell
     expect(bytesOf(here).includes("planted sentence")).toBe(false)
   })
 )
+
+it.scopedLive("SL-580: after the removal of the record's session, commands run and are recorded again", () =>
+  Effect.gen(function* () {
+    const here = yield* place
+    const { call } = yield* connect(here)
+    const { value } = yield* call("session_create", { transport: "local" })
+    const run = (command: string) => call("session_exec", { session_id: value["session_id"], command })
+    yield* run("echo before")
+    const [session] = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
+    expect((yield* here.run(["remove", String(session?.["id"]), "--yes"])).code).toBe(0)
+    const after = yield* run("echo after; (exit 3)")
+    expect(after.value).toMatchObject({ stdout: "after", exit_code: 3 })
+    expect(after.value).not.toHaveProperty("recorded")
+    const { stdout } = yield* here.run(["shell", "watch"])
+    expect(stdout).toContain("echo after")
+    expect(stdout).not.toContain("echo before")
+  })
+)

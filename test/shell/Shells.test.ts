@@ -295,10 +295,75 @@ describe.concurrent("Shells", () => {
       return Effect.gen(function* () {
         const shells = yield* Shells.Shells
         const id = yield* shells.create({ target: local })
-        const run = shells.exec(id, "seq 100000", { budget: { max_chars: 10 } })
-        expect(yield* Effect.flip(run)).toMatchObject({ _tag: "ShellRecordFailed" })
+        const result = yield* shells.exec(id, "seq 100000", { budget: { max_chars: 10 } })
+        expect(result).toMatchObject({ exit_code: 0, truncated: true, recorded: false, not_recorded: "it was removed" })
+        expect(result.output).toBeUndefined()
         expect(readdirSync(folder)).toEqual([])
       }).pipe(Effect.provide(Layer.provide(Shells.layer({ outputs: { folder } }), Layer.succeed(ShellRecord, record))))
+    })
+  )
+
+  it.live(
+    "SL-581: a command that ran has its result without a record, and the next one runs when the record has it",
+    () =>
+      Effect.gen(function* () {
+        const facts: Array<ShellFact> = []
+        let isLocked = false
+        const locked = new ShellRecordFailed({ sessionID: "ses_1", reason: "unavailable", details: "it is locked" })
+        const record = ShellRecord.of({
+          write: (fact) =>
+            Effect.suspend(() => (isLocked ? Effect.fail(locked) : Effect.sync(() => void facts.push(fact))))
+        })
+        yield* Effect.gen(function* () {
+          const shells = yield* Shells.Shells
+          const id = yield* shells.create({ target: local })
+          isLocked = true
+          const ran = yield* shells.exec(id, "x=1; echo one; (exit 3)")
+          expect(ran).toMatchObject({ stdout: "one", exit_code: 3, recorded: false, not_recorded: "it is locked" })
+          const refused = yield* Effect.flip(shells.exec(id, "x=2"))
+          expect(refused).toMatchObject({ _tag: "ShellRecordFailed", message: expect.stringContaining("nothing ran") })
+          expect(yield* Effect.flip(shells.checkpoint(id))).toMatchObject({ _tag: "ShellRecordFailed" })
+          expect(yield* Effect.flip(shells.exec(id, "rm -rf x"))).toMatchObject({ _tag: "CommandBlocked" })
+          isLocked = false
+          const after = yield* shells.exec(id, "echo $x")
+          expect(after.stdout).toBe("1")
+          expect(after.recorded).toBeUndefined()
+          yield* shells.exec(id, "echo 2")
+        }).pipe(Effect.provide(Layer.provide(Shells.layer(), Layer.succeed(ShellRecord, record))))
+        const commands = facts.flatMap((fact) =>
+          fact.type === "session.next.shell.executed"
+            ? [fact.data.command]
+            : [fact.type.slice("session.next.shell.".length)]
+        )
+        expect(commands).toEqual(["opened", "x=1; echo one; (exit 3)", "echo $x", "echo 2", "closed"])
+      })
+  )
+
+  it.live("SL-581: a checkpoint and a restore that are not recorded say so", () =>
+    withFolder((workspace) => {
+      const locked = new ShellRecordFailed({ sessionID: "ses_1", reason: "unavailable", details: "it is locked" })
+      let isLocked = false
+      const record = ShellRecord.of({ write: () => (isLocked ? Effect.fail(locked) : Effect.void) })
+      /** Fails the record during the work alone. */
+      const whileLocked = <A, E>(work: Effect.Effect<A, E>) => {
+        isLocked = true
+        return Effect.ensuring(
+          work,
+          Effect.sync(() => void (isLocked = false))
+        )
+      }
+      return Effect.gen(function* () {
+        const shells = yield* Shells.Shells
+        const target: Target = { transport: "local", cwd: workspace }
+        const id = yield* shells.create({ target, workspace, checkpoints: true, autoSnapshot: false })
+        yield* shells.exec(id, "echo one >a")
+        const kept = yield* whileLocked(shells.checkpoint(id))
+        expect(kept).toMatchObject({ recorded: false, not_recorded: "it is locked" })
+        yield* shells.exec(id, "echo two >a")
+        const restored = yield* whileLocked(shells.restore(id, kept.checkpoint_id))
+        expect(restored).toMatchObject({ changed: ["a"], recorded: false })
+        expect(readFileSync(join(workspace, "a"), "utf8")).toBe("one\n")
+      }).pipe(Effect.provide(Layer.provide(Shells.layer(), Layer.succeed(ShellRecord, record))))
     })
   )
 

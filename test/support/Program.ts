@@ -58,7 +58,7 @@ const bundle = async (entry: string): Promise<string> => {
     minifySyntax: true,
     minifyWhitespace: true,
     conditions: ["@daybook/source"],
-    external: ["better-sqlite3", "sharp"],
+    external: ["better-sqlite3", "sharp", "ssh2"],
     logLevel: "error",
     banner: { js: banner }
   })

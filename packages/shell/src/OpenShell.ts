@@ -19,6 +19,7 @@ import type { Target } from "./domain/Target.ts"
 import type { OutputStore } from "./output/OutputStore.ts"
 import type { Policy } from "./policy/Policy.ts"
 import * as ShellFact from "./record/ShellFact.ts"
+import * as Recording from "./record/Recording.ts"
 import type { ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as Execution from "./session/Execution.ts"
 import * as InputPipe from "./session/InputPipe.ts"
@@ -79,6 +80,8 @@ export interface Parts {
   readonly outputs: { readonly prefix: string; readonly run: string }
   /** Zero: never. */
   readonly idle: Duration.Duration
+  readonly recording: Recording.Recording
+  /** Stores a fact that need not wait for its turn. */
   readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
 }
 
@@ -137,7 +140,7 @@ const runWithInput = (
 }
 
 export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return<OpenShell> {
-  const { id, late, live, policy, secrets, write } = parts
+  const { id, late, live, policy, recording, secrets, write } = parts
   const { run: turn } = FairLock.make()
   const clock = yield* Effect.clock
   const closed = yield* Deferred.make<CloseReason>()
@@ -149,10 +152,12 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   const end = (reason: CloseReason) =>
     Scope.close(parts.scope, Exit.void).pipe(
       // After the running command's own fact.
-      Effect.zipRight(turn(write(ShellFact.closed(id, reason)))),
-      Effect.catchAll((error) =>
+      Effect.zipRight(turn(recording.add(ShellFact.closed(id, reason)))),
+      Effect.flatMap((failure) =>
         // A removed session takes no more records (SL-108).
-        error.reason === "no session" ? Effect.void : Effect.logWarning(`shell ${id} is closed: ${error.message}`)
+        failure === undefined || failure.reason === "no session"
+          ? Effect.void
+          : Effect.logWarning(`shell ${id} is closed, and its record does not say so: ${failure.details}`)
       ),
       Effect.zipRight(Deferred.succeed(closed, reason))
     )
@@ -181,12 +186,20 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
           dialect: live.dialect
         })
 
-  const recorded = (command: string, handle: string, result: ExecResult, callID: string | undefined) => {
-    const written = Effect.as(write(ShellFact.executed(id, redacted(command, secrets), result, callID)), result)
-    if (result.output === undefined) return written
-    // Without a record nothing names the output, and its session may have been removed.
-    return Effect.onError(written, () => Effect.sync(() => parts.store?.remove(handle)))
-  }
+  /** The command has run: whether it is recorded or not, its caller gets the result. */
+  const recorded = (command: string, handle: string, result: ExecResult, callID: string | undefined) =>
+    Effect.map(
+      recording.add(ShellFact.executed(id, redacted(command, secrets), result, callID)),
+      (failure): ExecResult => {
+        if (failure === undefined) return result
+        const more = Recording.unrecorded(failure)
+        if (result.output === undefined || failure.reason === "unavailable") return { ...result, ...more }
+        // Nothing will name the output, and its session may have been removed.
+        parts.store?.remove(handle)
+        const { output: _, ...rest } = result
+        return { ...rest, ...more }
+      }
+    )
 
   const runAfter = (
     missing: string | undefined,
@@ -212,7 +225,11 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       return recorded(command, handle, final, options.call?.callID)
     }
     const onInterrupt = (ended: LiveShell.Ended) =>
-      Effect.catchAll(Effect.asVoid(end(ended)), (error) => Effect.logWarning(`shell ${id}: ${error.message}`))
+      Effect.flatMap(end(ended), ({ not_recorded: why }) =>
+        why === undefined
+          ? Effect.void
+          : Effect.logWarning(`shell ${id}: an interrupted command is not recorded: ${why}`)
+      )
     const text = options.cwd === undefined ? command : inFolder(live.dialect, options.cwd, command)
     const timeoutMillis = 1_000 * (options.timeoutSeconds ?? defaults.timeoutSeconds)
     return Effect.flatMap(
@@ -225,7 +242,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   const run = (command: string, options: ExecOptions, budget: LineBudget.CompiledBudget) =>
     Effect.suspend(() =>
       closing === undefined
-        ? Effect.flatMap(parts.checkpoints.before(command), (missing) => runAfter(missing, command, options, budget))
+        ? recording.ready.pipe(
+            Effect.zipRight(parts.checkpoints.before(command)),
+            Effect.flatMap((missing) => runAfter(missing, command, options, budget))
+          )
         : new ShellClosed({ shellID: id, reason: closing })
     )
 
@@ -271,11 +291,16 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     closing === undefined ? Effect.void : Effect.fail(new ShellClosed({ shellID: id, reason: closing }))
   )
 
-  const checkpoints: Turned = (use) => inTurn(Effect.zipRight(isOpen, use(parts.checkpoints)))
+  const checkpoints: Turned = (use) =>
+    inTurn(isOpen.pipe(Effect.zipRight(recording.ready), Effect.zipRight(use(parts.checkpoints))))
 
   const blocked = (command: string, { policy: list, reason }: CommandBlocked) => {
     const refusal = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
-    return Effect.zipRight(write(ShellFact.blocked(id, redacted(command, secrets), refusal)), refusal)
+    return write(ShellFact.blocked(id, redacted(command, secrets), refusal)).pipe(
+      // The refusal is the answer in any case.
+      Effect.catchAll((error) => Effect.logWarning(`shell ${id}: a blocked command is not recorded: ${error.details}`)),
+      Effect.zipRight(refusal)
+    )
   }
 
   const execute = (
@@ -305,10 +330,12 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     yield* reap
   })
 
-  // Daemons: they end with the shell, and `close` must not wait for itself.
+  // Daemons: they end with the shell, and `close` must not wait for itself. Interruptible: the shell is opened where nothing is.
   const watches = [Effect.flatMap(live.ended, close), ...(Duration.toMillis(parts.idle) === 0 ? [] : [reap])]
   yield* Effect.forEach(watches, (watch) =>
-    Effect.forkDaemon(Effect.raceFirst(Effect.asVoid(watch), Effect.asVoid(Deferred.await(closed))))
+    Effect.forkDaemon(
+      Effect.interruptible(Effect.raceFirst(Effect.asVoid(watch), Effect.asVoid(Deferred.await(closed))))
+    )
   )
 
   return {

@@ -3,12 +3,13 @@
  * Spec: SL-150, SL-163..SL-167 in specs/shell.md.
  */
 import type { Grammar } from "@daybook/core/permission/CommandLine"
-import { Effect, type Scope } from "effect"
+import { Effect, Either, type Scope } from "effect"
 import { CheckpointFailed } from "./checkpoint/CheckpointError.ts"
 import type { CheckpointSettings } from "./checkpoint/CheckpointOptions.ts"
 import * as Checkpoints from "./checkpoint/Checkpoints.ts"
 import { isReadOnly, mayRedefine } from "./checkpoint/ReadOnly.ts"
 import * as ShellFact from "./record/ShellFact.ts"
+import { type Recording, unrecorded } from "./record/Recording.ts"
 import type { ShellRecordFailed } from "./record/ShellRecord.ts"
 import type { Transport } from "./transport/Program.ts"
 
@@ -17,7 +18,7 @@ export type CheckpointError = Checkpoints.CheckpointError | ShellRecordFailed
 export interface ShellCheckpoints {
   /** Makes a checkpoint if the command may change files. Returns why there is none, if that failed. */
   readonly before: (command: string) => Effect.Effect<string | undefined, ShellRecordFailed>
-  readonly create: (label?: string) => Effect.Effect<{ readonly checkpoint_id: string }, CheckpointError>
+  readonly create: (label?: string) => Effect.Effect<Checkpoints.Checkpointed, CheckpointError>
   readonly list: Effect.Effect<ReadonlyArray<Checkpoints.Checkpoint>, CheckpointError>
   readonly restore: (checkpointID?: string) => Effect.Effect<Checkpoints.Restored, CheckpointError>
 }
@@ -26,7 +27,7 @@ export interface Parts {
   readonly id: string
   readonly transport: Transport
   readonly redact: (text: string) => string
-  readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
+  readonly recording: Recording
 }
 
 const unsupported = Effect.fail(
@@ -51,7 +52,7 @@ const longestCommand = 160
 
 export const make = Effect.fnUntraced(function* (
   settings: CheckpointSettings | undefined,
-  { id, redact, transport, write }: Parts
+  { id, recording, redact, transport }: Parts
 ): Effect.fn.Return<ShellCheckpoints, never, Scope.Scope> {
   if (settings === undefined) return none
   const checkpoints = yield* Checkpoints.make(transport, settings.place, redact)
@@ -67,8 +68,8 @@ export const make = Effect.fnUntraced(function* (
 
   const make = Effect.fnUntraced(function* (kind: "asked" | "command", label: string | undefined) {
     const made = yield* checkpoints.create(kind, label)
-    if (made.isNew) yield* write(ShellFact.checkpointed(id, made.id, label))
-    return { checkpoint_id: made.id }
+    const failure = made.isNew ? yield* recording.add(ShellFact.checkpointed(id, made.id, label)) : undefined
+    return { made: made.id, failure }
   })
 
   return {
@@ -76,21 +77,28 @@ export const make = Effect.fnUntraced(function* (
       if (!settings.automatic || (yield* needsNone(command))) return undefined
       const label = redact(command).replaceAll(/\s+/g, " ").trim()
       const short = label.length > longestCommand ? `${label.slice(0, longestCommand)}…` : label
-      return yield* make("command", short).pipe(
-        Effect.as(undefined),
-        Effect.catchIf(
-          (error) => error._tag !== "ShellRecordFailed",
-          (error) => Effect.succeed(error.message)
-        )
-      )
+      const made = yield* Effect.either(make("command", short))
+      if (Either.isLeft(made)) return made.left.message
+      // The command could not be recorded either.
+      return made.right.failure === undefined ? undefined : yield* made.right.failure
     }),
-    create: (label) => make("asked", label === undefined ? undefined : redact(label)),
+    create: (label) =>
+      Effect.map(make("asked", label === undefined ? undefined : redact(label)), ({ failure, made }) => ({
+        checkpoint_id: made,
+        ...unrecorded(failure)
+      })),
     list: checkpoints.list,
     restore: Effect.fn("ShellCheckpoints.restore")(function* (checkpointID) {
       const restored = yield* checkpoints.restore(checkpointID)
-      yield* write(ShellFact.restored(id, restored.restored_to, restored.files_changed))
+      const failure = yield* recording.add(ShellFact.restored(id, restored.restored_to, restored.files_changed))
       const { added, changed, deleted } = restored
-      return { ...restored, added: added.map(redact), changed: changed.map(redact), deleted: deleted.map(redact) }
+      return {
+        ...restored,
+        added: added.map(redact),
+        changed: changed.map(redact),
+        deleted: deleted.map(redact),
+        ...unrecorded(failure)
+      }
     })
   }
 })

@@ -22,7 +22,7 @@ import {
   SubscriptionRef
 } from "effect"
 import { checkpointSettings } from "./checkpoint/CheckpointOptions.ts"
-import type { Checkpoint, Restored } from "./checkpoint/Checkpoints.ts"
+import type { Checkpoint, Checkpointed, Restored } from "./checkpoint/Checkpoints.ts"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
   type CloseReason,
@@ -39,6 +39,7 @@ import * as ShellCheckpoints from "./ShellCheckpoints.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
 import * as ShellFact from "./record/ShellFact.ts"
+import * as Recording from "./record/Recording.ts"
 import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
@@ -86,10 +87,7 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
     /** Waits until the shell is closed, and says why. */
     readonly closed: (id: string) => Effect.Effect<CloseReason, ShellNotFound>
     /** Stores the state of the shell's workspace, after the commands before. */
-    readonly checkpoint: (
-      id: string,
-      label?: string
-    ) => Effect.Effect<{ readonly checkpoint_id: string }, CheckpointError>
+    readonly checkpoint: (id: string, label?: string) => Effect.Effect<Checkpointed, CheckpointError>
     /** The checkpoints of a shell, the newest first; the last 50 are kept until the shell closes. */
     readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, CheckpointError>
     /**
@@ -179,6 +177,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const { compiled, late, live, policy, secrets, settled, transport } = parts
     const recorder = host.record ?? record
     const write = writer(recorder)
+    const recording = Recording.make(write)
     number += 1
     // Several processes may use a session one after the other, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
@@ -187,7 +186,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       id,
       transport,
       redact: (text) => redacted(text, secrets),
-      write
+      recording
     })
     const shell = yield* OpenShell.make({
       id,
@@ -203,6 +202,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
       store,
       outputs: { prefix: OutputStore.prefixOf(recorder.sessionID), run },
       idle: Duration.decode(settings.idle ?? defaults.idle),
+      recording,
       write
     })
     open.set(id, shell)

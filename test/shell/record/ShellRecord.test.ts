@@ -162,6 +162,23 @@ it.effect("SL-108: a fact about a shell of a removed or unknown session is refus
   }).pipe(Effect.provide(memoryLog))
 )
 
+it.effect("SL-580: a session of its own that was removed is created again, with the openings of the open shells", () =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    yield* Effect.gen(function* () {
+      const { sessionID = session() } = yield* ShellRecord.ShellRecord
+      yield* write(opened("a"), opened("b"), executed("make", "a"), ShellFact.closed("b", "destroyed"))
+      yield* log.remove(sessionID)
+      yield* Effect.forEach(["one", "two"], (command) => write(executed(command, "a")), { concurrency: "unbounded" })
+      yield* write(opened("c"))
+      const [first, second] = yield* readAll(sessionID)
+      assert.deepStrictEqual(first?.data, { location: { directory: "/work" }, title: "Live shells" })
+      assert.deepStrictEqual(second?.data, opened("a").data)
+      assert.deepStrictEqual(yield* story(sessionID), ["opened a", "executed a", "executed a", "opened c"])
+    }).pipe(Effect.provide(ShellRecord.layerOwn({ location: { directory: "/work" } })))
+  }).pipe(Effect.provide(memoryLog))
+)
+
 it.effect("SL-108: a fact that cannot be stored says why, and the next one is stored", () =>
   Effect.gen(function* () {
     const id = session()

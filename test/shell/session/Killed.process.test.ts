@@ -10,6 +10,7 @@ import { expect } from "vitest"
 import { program } from "../../support/Program.ts"
 
 const entry = fileURLToPath(new URL("../support/hold.ts", import.meta.url))
+const ending = fileURLToPath(new URL("../support/ending.ts", import.meta.url))
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-killed-"))),
@@ -49,3 +50,10 @@ for (const { kind, user } of kinds.filter(({ runs }) => runs)) {
     })
   )
 }
+
+it.scopedLive("SL-583: a process whose shells are closed ends by itself", () =>
+  Effect.gen(function* () {
+    const child = yield* started(process.execPath, [yield* program(ending)])
+    expect(yield* Effect.promise(() => once(child, "exit"))).toEqual([0, null])
+  })
+)

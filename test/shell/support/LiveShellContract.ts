@@ -276,7 +276,7 @@ export const liveShellContract = ({
   }
 
   if (stopsLists) {
-    live("SL-16: a trap of an interrupt does not run at a stop, and the shell keeps it", ({ run, stop }) =>
+    live("SL-582: a trap of an interrupt does not run at a stop, and the shell keeps it", ({ run, stop }) =>
       Effect.gen(function* () {
         yield* run("trap 'echo \"it'\\''s\" trapped' INT")
         for (const command of ["sleep 30", "while :; do :; done"]) {
@@ -286,7 +286,7 @@ export const liveShellContract = ({
       })
     )
 
-    live("SL-16: a subshell's trap of its exit runs at a stop, after what the subshell runs has ended", ({ stop }) =>
+    live("SL-582: a subshell's trap of its exit runs at a stop, after what the subshell runs has ended", ({ stop }) =>
       Effect.gen(function* () {
         const slow = "sh -c 'trap \"sleep 0.1; echo first; exit\" INT; echo started; while :; do sleep 0.02; done'"
         const { stdout } = yield* stop(`(trap 'echo second' EXIT; ${slow}; echo never)`)

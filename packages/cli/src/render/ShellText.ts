@@ -25,6 +25,7 @@ export const resultNotes = (id: string, result: ExecResult): string => {
     duration_ms: ms,
     late_output: late,
     no_checkpoint: missing,
+    not_recorded: unrecorded,
     output,
     sandbox,
     timed_out: timedOut
@@ -32,6 +33,7 @@ export const resultNotes = (id: string, result: ExecResult): string => {
   return [
     ...(late === undefined ? [] : late.split("\n").map((line) => `~ ${line}`)),
     ...(missing === undefined ? [] : [`no checkpoint before the command: ${oneLine(missing, 400)}`]),
+    ...(unrecorded === undefined ? [] : [`the command ran, and is not recorded: ${oneLine(unrecorded, 400)}`]),
     ...(timedOut === true ? [`the command was stopped after ${seconds(Math.round(ms / 1_000))}`] : []),
     ...(output === undefined ? [] : [`some output is left out here; all of it: daybook shell output ${output}`]),
     ...(closed === undefined || sandbox === undefined ? [] : [sandbox]),

@@ -3,6 +3,7 @@
  * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
  */
 import { Clock, type Duration, Effect, Schema, type Scope } from "effect"
+import { Unrecorded } from "../domain/ExecResult.ts"
 import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
 import { quoted } from "../session/ShellScripts.ts"
 import type { Transport } from "../transport/Program.ts"
@@ -25,6 +26,10 @@ export const Checkpoint = Schema.Struct({
 })
 export type Checkpoint = typeof Checkpoint.Type
 
+/** A checkpoint that was asked for. */
+export const Checkpointed = Schema.Struct({ checkpoint_id: Schema.String, ...Unrecorded.fields })
+export type Checkpointed = typeof Checkpointed.Type
+
 /** What a restore did to the files of the workspace. Folders are not counted. */
 export const Restored = Schema.Struct({
   restored_to: Schema.String,
@@ -36,7 +41,8 @@ export const Restored = Schema.Struct({
   /** The first 1,000 paths of files whose content, mode or kind was taken back. */
   changed: Schema.Array(Schema.String),
   /** The first 1,000 paths of files that are removed. */
-  deleted: Schema.Array(Schema.String)
+  deleted: Schema.Array(Schema.String),
+  ...Unrecorded.fields
 })
 export type Restored = typeof Restored.Type
 

@@ -7,6 +7,14 @@ import { CloseReason } from "./ShellError.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
+/** What the result of something that ran says if the record does not have it. */
+export const Unrecorded = Schema.Struct({
+  recorded: optional(Schema.Literal(false)),
+  /** Why. */
+  not_recorded: optional(Schema.String)
+})
+export type Unrecorded = typeof Unrecorded.Type
+
 /** What a budget kept of one stream. */
 export const StreamReport = Schema.Struct({
   lines_total: Schema.Int,
@@ -40,6 +48,7 @@ export const ExecResult = Schema.Struct({
   /** What background jobs printed between the end of the previous command and the start of this one. */
   late_output: optional(Schema.String),
   /** Why there is no automatic checkpoint of the files before the command. */
-  no_checkpoint: optional(Schema.String)
+  no_checkpoint: optional(Schema.String),
+  ...Unrecorded.fields
 })
 export type ExecResult = typeof ExecResult.Type

@@ -6,7 +6,7 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as RpcClient from "@effect/rpc/RpcClient"
 import type { RpcClientError } from "@effect/rpc/RpcClientError"
 import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope, Stream } from "effect"
-import type { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
+import type { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
 import type { ListedShell } from "../Shells.ts"
 import {
   type CheckpointError,
@@ -64,7 +64,7 @@ export interface HostClient {
   readonly checkpoint: (
     id: string,
     label: string | undefined
-  ) => Effect.Effect<{ readonly checkpoint_id: string }, Checked<typeof CheckpointError>>
+  ) => Effect.Effect<Checkpointed, Checked<typeof CheckpointError>>
   readonly checkpoints: (id: string) => Effect.Effect<ReadonlyArray<Checkpoint>, Checked<typeof CheckpointError>>
   readonly restore: (
     id: string,

@@ -6,7 +6,7 @@ import * as Rpc from "@effect/rpc/Rpc"
 import * as RpcGroup from "@effect/rpc/RpcGroup"
 import { Schema } from "effect"
 import { CheckpointFailed, CheckpointNotFound } from "../checkpoint/CheckpointError.ts"
-import { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
+import { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
 import { Budget } from "../domain/Budget.ts"
 import { ExecResult } from "../domain/ExecResult.ts"
 import {
@@ -131,7 +131,7 @@ export const ShellRpcs = RpcGroup.make(
   Rpc.make("destroy", { payload: { id: Schema.String }, success: Schema.Boolean }),
   Rpc.make("checkpoint", {
     payload: { id: Schema.String, label: optional(Schema.String) },
-    success: Schema.Struct({ checkpoint_id: Schema.String }),
+    success: Checkpointed,
     error: CheckpointError
   }),
   Rpc.make("checkpoints", {

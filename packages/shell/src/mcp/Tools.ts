@@ -3,7 +3,7 @@
  */
 import { Effect, JSONSchema, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Values"
-import { Checkpoint, Restored } from "../checkpoint/Checkpoints.ts"
+import { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
 import { ExecResult } from "../domain/ExecResult.ts"
 import type { InvalidOption, ShellNotFound } from "../domain/ShellError.ts"
 import type { ExecError } from "../OpenShell.ts"
@@ -152,7 +152,7 @@ const checkpoint = tool({
     "secrets are not kept.",
   changes: false,
   input: Arguments.Checkpoint,
-  output: Schema.Struct({ checkpoint_id: Schema.String }),
+  output: Checkpointed,
   run: (shells, { label, session_id: id }) => shells.checkpoint(id, label)
 })
 

@@ -10,7 +10,7 @@ import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { closed, type ShellFact } from "./ShellFact.ts"
 import * as ShellList from "./ShellList.ts"
 
-/** A fact was not stored. The shell itself is as the fact says. */
+/** Nothing runs, because the facts of the shell cannot be stored. */
 export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@daybook/shell/ShellRecordFailed")(
   "ShellRecordFailed",
   {
@@ -24,7 +24,7 @@ export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@d
   }
 ) {
   override get message() {
-    return `the record of live shells in ${this.sessionID} failed: ${this.details}`
+    return `nothing ran: live shells cannot be recorded in ${this.sessionID}: ${this.details}`
   }
 }
 
@@ -90,7 +90,11 @@ const make = Effect.fnUntraced(function* (
       Effect.asVoid
     )
   )
-  return ShellRecord.of({ sessionID, write })
+  return {
+    write,
+    /** The next fact begins the record again. */
+    again: Effect.sync(() => void (hasBegun = false))
+  }
 })
 
 /**
@@ -106,14 +110,17 @@ export const inSession = (sessionID: SessionID): Effect.Effect<ShellRecord["Type
         ? Effect.tap(closesOfLeft(log, sessionID), (closes) => Effect.sync(() => (left = closes)))
         : Effect.succeed(left)
     )
-    return make(sessionID, begin)
+    return Effect.map(make(sessionID, begin), ({ write }) => ShellRecord.of({ sessionID, write }))
   })
 
 /** `inSession` as a layer. */
 export const layer = ({ sessionID }: { readonly sessionID: SessionID }): Layer.Layer<ShellRecord, never, EventLog> =>
   Layer.effect(ShellRecord, inSession(sessionID))
 
-/** Records in a session of its own, which is created with the first fact: a host without shells leaves no session. */
+/**
+ * Records in a session of its own, which is created with the first fact: a host without shells leaves no session. After its removal,
+ * the next fact creates it again, with the openings of the shells that are open.
+ */
 export const layerOwn = (options: {
   readonly location: Location
   /** `Live shells` by default. */
@@ -125,10 +132,27 @@ export const layerOwn = (options: {
       const log = yield* EventLog
       const sessionID = yield* (yield* Identifiers).session
       const { location, title = "Live shells" } = options
+      const openings = new Map<string, ShellFact>()
       // A failed append may have created the session.
       const begin = Effect.map(log.latest(sessionID), (latest) =>
-        latest < 0 ? [draft("session.created", { location, title })] : []
+        latest < 0 ? [draft("session.created", { location, title }), ...openings.values()] : []
       )
-      return yield* make(sessionID, begin)
+      const { again, write } = yield* make(sessionID, begin)
+      const stored = (fact: ShellFact) =>
+        Effect.sync(() => {
+          if (fact.type === "session.next.shell.opened") openings.set(fact.data.shellID, fact)
+          if (fact.type === "session.next.shell.closed") openings.delete(fact.data.shellID)
+        })
+      return ShellRecord.of({
+        sessionID,
+        write: (fact) =>
+          write(fact).pipe(
+            Effect.catchIf(
+              ({ reason }) => reason === "no session",
+              () => Effect.zipRight(again, write(fact))
+            ),
+            Effect.tap(stored(fact))
+          )
+      })
     })
   )
