@@ -226,6 +226,15 @@ export const liveShellContract = ({
       })
     )
 
+    live("SL-584: a coprocess serves later commands, and the shell outlives its end", ({ run }) =>
+      Effect.gen(function* () {
+        yield* run("coproc cat")
+        expect((yield* run('echo a >&"${COPROC[1]}"; read -r x <&"${COPROC[0]}"; echo "$x"')).stdout).toBe("a\n")
+        yield* run('kill "$COPROC_PID"; wait')
+        expect(yield* run("echo hi")).toMatchObject({ stdout: "hi\n", closed: undefined })
+      })
+    )
+
     live("SL-10: what would end or disturb the frame does not persist", ({ run }) =>
       Effect.gen(function* () {
         yield* run("PROMPT_COMMAND=: TMOUT=500 FUNCNEST=7 kept=1; set -Tt; builtin() { echo no; }")

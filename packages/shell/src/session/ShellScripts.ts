@@ -39,12 +39,13 @@ const abort =
   String.raw`\builtin trap - INT; \builtin kill -INT $$; } 2>/dev/null`
 
 /**
- * Descriptors of the real streams while they are parked. For bash the last two below 64: it saves what they replace in the next free
- * ones above them, which a command does not close by chance. A POSIX shell knows only one digit; only it needs its input again. Each
- * parked descriptor costs a bash ten system calls a command.
+ * Descriptors of the real streams while they are parked. Bash takes descriptors for a command from 10 upwards, and for a coprocess
+ * and a substituted process from 63 downwards: between the two, nothing meets them. It saves what they replace in the next free ones
+ * above them. A POSIX shell knows only one digit; only it needs its input again. Each parked descriptor costs a bash ten system calls a
+ * command.
  */
 const parked = {
-  bash: { stdout: 62, stderr: 63 },
+  bash: { stdout: 50, stderr: 51 },
   sh: { stdout: 7, stderr: 8 }
 } as const
 const parkedInput = 6
