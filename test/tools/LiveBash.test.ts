@@ -97,8 +97,32 @@ describe("the live shell of bash", () => {
       assert.include(refused.message, "external_directory")
       assert.deepStrictEqual(bench.asked[0]?.resources, [bench.outside])
       assert.isFalse(existsSync(join(bench.outside, "made")))
-      // A way back.
       yield* bench.succeed("bash", { command: "pwd", workdir: "." })
+    })
+  )
+
+  it.scopedLive("TO-580: a shell that left the Location returns with the line that the refusal names", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeLiveBench({ rules: [{ permission: "bash", resource: "*", verdict: "allow" }] })
+      const run = (command: string) => bench.succeed("bash", { command })
+      const refused = (command: string) => bench.fail("bash", { command })
+      yield* run('export A=kept; cd() { touch made; builtin cd "$@"; }')
+      yield* run(`cd ${bench.outside}`)
+      const { message } = yield* refused("pwd")
+      const back = `cd '${bench.folder}'`
+      assert.isTrue(message.endsWith(`outside the Location; to return, run: ${back}`), message)
+      for (const line of [
+        `${back} && pwd`,
+        `${back} >made`,
+        `x=$(touch made) ${back}`,
+        `cd '${bench.folder}' $(touch made)`
+      ]) {
+        yield* refused(line)
+      }
+      yield* run(back)
+      // Even a function of that name ran nothing outside.
+      assert.isFalse(existsSync(join(bench.outside, "made")))
+      assert.strictEqual(textOf(yield* run("pwd; echo $A")), `${bench.folder}\nkept\n`)
     })
   )
 

@@ -22,7 +22,7 @@ import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { pathsOutside } from "./CommandAdvice.ts"
+import { entered, entering, pathsOutside } from "./CommandAdvice.ts"
 import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
 import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
 import { processPlace } from "./ProcessCommands.ts"
@@ -231,28 +231,43 @@ export const makeBash = Effect.fnUntraced(function* (options: { readonly outputB
       // Before the first wait: calls of one turn enter in their order (TO-136).
       const place = live === undefined ? processPlace : yield* live.enter(call)
       const root = yield* files.resolveFolder(".")
-      const folder = yield* workdir === undefined
+      const grammar = yield* shellGrammar
+      const line = readCommandLine(grammar, command)
+      const own = yield* workdir === undefined
         ? Effect.orElse(files.resolveFolder(place.cwd ?? "."), () => files.resolveFolder("."))
         : files.resolveFolder(workdir)
+      const target = own.inside || workdir !== undefined ? undefined : entered(line, own.real)
+      const next = target === undefined ? own : yield* Effect.orElseSucceed(files.resolveFolder(target), () => own)
+      // A shell that left the Location returns without a question: the line runs in the folder that it enters.
+      const folder = next.inside ? next : own
       const env = childEnvironment(process.env, grants.bash)
       const early = yield* confine(sandbox, root.real, folder.real, env)
       if (!folder.inside) {
-        yield* permission.authorize({
-          ...call,
-          tool: "bash",
-          permission: "external_directory",
-          subject: Effect.succeed({ type: "external_directory", folder: folder.real, command }),
-          resources: [folder.real],
-          title: `Run a command in ${folder.real}, outside the Location`,
-          always: [literal(folder.real)]
-        })
+        yield* permission
+          .authorize({
+            ...call,
+            tool: "bash",
+            permission: "external_directory",
+            subject: Effect.succeed({ type: "external_directory", folder: folder.real, command }),
+            resources: [folder.real],
+            title: `Run a command in ${folder.real}, outside the Location`,
+            always: [literal(folder.real)]
+          })
+          .pipe(
+            Effect.catchTag("ToolFailure", ({ message, type }) =>
+              workdir !== undefined
+                ? new ToolFailure({ type, message })
+                : new ToolFailure({
+                    type,
+                    message: `${message} The shell is in ${folder.real}, outside the Location; to return, run: ${entering(root.real)}`
+                  })
+            )
+          )
       }
       // In a sandbox these paths are other files, or do not exist.
       const outside = early === undefined ? pathsOutside(command, root.real) : []
       const warnings =
         outside.length === 0 ? [] : [`The command names paths outside the Location: ${outside.join(", ")}.`]
-      const grammar = yield* shellGrammar
-      const line = readCommandLine(grammar, command)
       yield* permission.authorize({
         ...call,
         tool: "bash",
