@@ -35,7 +35,7 @@ const observed = (before: (order: string) => void): Transport => ({
     }))
 })
 
-const interrupt = { order: "interrupt", dialect: "sh", number: 1, since: 0 } as const
+const interrupt = { order: "interrupt", dialect: "sh", again: false, number: 1, since: 0 } as const
 const isInterrupt = (order: string) => order.startsWith("interrupt")
 
 it.scopedLive("SL-16: an order to the keeper ends with its own answer, also if its caller is interrupted", () =>

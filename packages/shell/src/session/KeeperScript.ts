@@ -26,8 +26,8 @@ export interface Running {
 export type Order =
   /** Names the shell. */
   | ({ readonly order: "root" } & Place)
-  /** Ends the running command's list, and interrupts or kills what the command started. */
-  | ({ readonly order: "interrupt" | "kill"; readonly dialect: Dialect } & Running)
+  /** Ends the running command's list, and interrupts or kills what the command started. `again`: it did not answer the last one. */
+  | ({ readonly order: "interrupt" | "kill"; readonly dialect: Dialect; readonly again: boolean } & Running)
   /** Kills what the command started and left. */
   | ({ readonly order: "reap" } & Running)
   /** Asks whether the shell is between commands, and waits for lines or computes. While it runs one, its input is another one. */
@@ -43,7 +43,7 @@ export const orderLine = (order: Order): string => {
       return `reap ${order.number} ${order.since}\n`
     case "interrupt":
     case "kill":
-      return `${order.order} ${order.number} ${order.since} ${order.dialect}\n`
+      return `${order.order} ${order.number} ${order.since} ${order.dialect} ${order.again ? "again" : ""}\n`
     case "between":
     case "finish":
       return `${order.order}\n`
@@ -133,21 +133,19 @@ sweep() {
     quiet=0 again=yes
   done
 }
-# Ends the list of the shell, whose dialect is $3, and has $1 done with what its command started, whose mark is $2. The shell stands
-# still meanwhile: it has its signal before it can see that a child has ended.
+# Ends the list of the shell, and has $1 done with what its command started, whose mark is $2. The shell stands still meanwhile: it has
+# its signal before it can see that a child has ended.
 halt() {
   signal=INT
   # Only bash knows it, and a user's trap of INT could let the list go on.
-  [ "$3" = bash ] && signal=${abortSignal}
+  [ "$dialect" = bash ] && signal=${abortSignal}
   kill -STOP "$root" 2>/dev/null
   kill -$signal "$root" 2>/dev/null
   if [ -d /proc/self ]; then "$1" no "$2"; else kill -INT "-$group" 2>/dev/null; fi
   # A command can stop its shell.
   kill -CONT "$root" 2>/dev/null
   # A shell that waits for no child can be where only an interrupt reaches it: a bash that opens a fifo.
-  [ -n "$found" ] && return
-  sleep 0.02
-  kill -INT "$root" 2>/dev/null
+  [ -n "$found" ] || [ "$again" != again ] || kill -INT "$root" 2>/dev/null
 }
 # Interrupts programs. A copy of the shell that runs a part of the list ends without its rest, but after its programs: until then
 # it stands still. No command has a trap for VTALRM by chance, and bash runs a trap of EXIT then.
@@ -212,7 +210,7 @@ finish() {
   kill -KILL "-$root" 2>/dev/null
   kill -KILL "$root" 2>/dev/null
 }
-while IFS=' ' read -r order argument first rest; do
+while IFS=' ' read -r order argument first dialect again; do
   case $order in
     root)
       root=$argument init=$first group=\${first:-$argument}
@@ -222,12 +220,12 @@ while IFS=' ' read -r order argument first rest; do
       ;;
     interrupt)
       since=$first
-      halt interrupt "${callVariable}=${callMark(mark, "$argument")}" "$rest"
+      halt interrupt "${callVariable}=${callMark(mark, "$argument")}"
       let_end
       ;;
     kill)
       since=$first
-      halt sweep "${callVariable}=${callMark(mark, "$argument")}" "$rest"
+      halt sweep "${callVariable}=${callMark(mark, "$argument")}"
       ;;
     reap)
       since=$first

@@ -264,7 +264,7 @@ const makeRunner = Effect.fnUntraced(function* (
   /** One after the other: what answers the question of the last order reads lines, and no signal is on its way. */
   const ordered = Effect.fnUntraced(function* (order: "interrupt" | "kill") {
     for (let waited = 0; waited < graceMillis; waited += againMillis) {
-      yield* keeper.ask({ order, dialect, ...running() })
+      yield* keeper.ask({ order, dialect, again: waited > 0, ...running() })
       yield* askAgain
       const news = yield* settled(againMillis)
       if (news !== "late") return news
