@@ -125,7 +125,16 @@ layer(server, { excludeTestServices: true })("daybook mcp", (it) => {
         [{ transport: "local", host: "example" }, /^host: is not an option of a local shell/],
         [{ transport: "local", hots: "example" }, /^hots: there is no such key; did you mean "host"/],
         [{ transport: "ssh", host: "example", user: "u" }, /ssh needs a password, a key path or agent: true/],
-        [{ transport: "ssh", host: "-oProxy", user: "u", password: secret }, /^host: expected a name/],
+        [
+          { transport: "ssh", host: "-oProxy", user: "u", password: secret },
+          /^host: expected a host name or an IP address/
+        ],
+        [
+          { transport: "ssh", host: ":::1", user: "u", password: secret },
+          /^host: expected a host name or an IP address/
+        ],
+        [{ transport: "ssh", host: "::1", user: "u", key_path: "id" }, /^key_path: no folder of keys is configured/],
+        [{ transport: "local", output_budget: { grep: { pattern: "(" } } }, /^output_budget\.grep\.pattern: /],
         [{ transport: "docker", container: "--privileged" }, /^container: expected/],
         [{ transport: "local", cwd: "relative" }, /^cwd: expected an absolute path/],
         [{ transport: "ssh", host: "h", user: "u", password: 12345678 }, /^password: expected a text$/],
@@ -345,15 +354,19 @@ it.scopedLive("CF-53: the operator's settings apply, and a client's arguments do
   Effect.gen(function* () {
     const here = yield* place
     const config = join(here.root, "config.yaml")
-    writeFileSync(config, "shell:\n  limit: 1\n  outputs:\n    enabled: false\n  policy:\n    deny: [hostname]\n")
-    const { call } = yield* connect(here, { env: { DAYBOOK_CONFIG: config } })
-    const create = { transport: "local", allow: ["hostname", "seq"] }
+    writeFileSync(
+      config,
+      "environment:\n  bash: [GRANTED]\nshell:\n  limit: 1\n  outputs:\n    enabled: false\n  policy:\n    deny: [hostname]\n"
+    )
+    const { call } = yield* connect(here, { env: { DAYBOOK_CONFIG: config, GRANTED: "given", OTHER: "kept" } })
+    const create = { transport: "local", allow: ["hostname", "seq", "echo"] }
     const { value } = yield* call("session_create", create)
     const limit = yield* call("session_create", create)
     expect(limit).toMatchObject({ isError: true, value: { error: { code: "ShellLimit" } } })
     const run = (command: string) =>
       call("session_exec", { session_id: value["session_id"], command, budget: { max_chars: 9 } })
     expect(yield* run("hostname")).toMatchObject({ isError: true, value: { error: { code: "CommandBlocked" } } })
+    expect((yield* run("echo $GRANTED$OTHER")).value).toMatchObject({ stdout: "given" })
     const truncated = (yield* run("seq 100000")).value
     expect([truncated["truncated"], truncated["output"]]).toEqual([true, undefined])
   })
@@ -392,13 +405,14 @@ it.scopedLive("SL-129: without a record there is no database", () =>
   })
 )
 
-it.scopedLive("SL-128: a message of more than 10 MiB ends the server, and closes its shells", () =>
+it.scopedLive("SL-128: a message of more than 10 MiB ends the server with a reason, and closes its shells", () =>
   Effect.gen(function* () {
     const here = yield* place
-    const { call } = yield* connect(here)
-    yield* call("session_create", { transport: "local" })
-    const session_id = "1_local"
-    yield* Effect.flip(call("session_exec", { session_id, command: "cat", input: "x".repeat(11 * 1024 * 1024) }))
+    const { errors, request, send, ended } = yield* rawClient(here)
+    yield* request(1, "session_create", { transport: "local" })
+    send("x".repeat(11 * 1024 * 1024))
+    expect(yield* ended).toEqual({ code: 1, signal: null })
+    expect(errors()).toMatch(/^daybook: the client sent a message of more than 10 MiB/)
     expect((yield* here.run(["shell", "watch"])).stdout).toContain("closed: shutdown")
   })
 )

@@ -81,19 +81,26 @@ export const rawClient = (here: Place) =>
         spawn(process.execPath, [build().bin, "mcp"], {
           cwd: here.cwd,
           env: { PATH: process.env["PATH"] ?? "", HOME: here.root, DAYBOOK_DB: here.database },
-          stdio: ["pipe", "pipe", "inherit"]
+          stdio: ["pipe", "pipe", "pipe"]
         })
       ),
       (child) => Effect.sync(() => void child.kill("SIGKILL"))
     ),
     (child) => {
       const lines: Array<string> = []
+      let errors = ""
+      child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text))
+      // The server may end before it has read everything.
+      child.stdin.on("error", () => undefined)
       const reader = createInterface({ input: child.stdout }).on("line", (line) => void lines.push(line))
       const ended = new Promise<{ readonly code: number | null; readonly signal: string | null }>((resolve) =>
         child.once("close", (code, signal) => resolve({ code, signal }))
       )
       return {
         lines: () => lines,
+        errors: () => errors,
+        send: (text: string) => void child.stdin.write(text),
+        ended: Effect.promise(() => ended),
         request: (id: number, name: string, args: Readonly<Record<string, unknown>>) =>
           Effect.async<string>((resume) => {
             reader.once("line", (line) => resume(Effect.succeed(line)))

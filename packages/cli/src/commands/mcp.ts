@@ -19,6 +19,8 @@ export const mcp = {
       "budget; the whole output stays on disk. When stdin ends, or after a signal, every shell is closed.",
     "Configuration of a client:",
     '{"mcpServers": {"shells": {"command": "daybook", "args": ["mcp"]}}}',
+    "Of the variables that the client sets for the server, shells on this machine get the harmless ones, such as PATH, and those that " +
+      "environment.bash in the configuration file names.",
     "The section shell of the configuration file sets how long a shell may be idle, how many may be open, and where whole " +
       "outputs are kept. What the shells ran is recorded as a session: daybook shell watch shows it."
   ],

@@ -1,7 +1,7 @@
 /** The verbs of live shells that are one call to the host, and start none. Spec: SL-185, SL-186 in specs/shell.md. */
 import { Effect } from "effect"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { checkpointTable, restoredText, shellTable } from "../render/ShellText.ts"
+import { checkpointTable, restoredText, shellTable, unrecordedNote } from "../render/ShellText.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import { Remote, type Server } from "./Remote.ts"
@@ -66,6 +66,7 @@ export const checkpoint = Effect.fn("Command.shell.checkpoint")(function* (optio
   const output = yield* Output
   const made = yield* (yield* existing).checkpoint(options.id, options.label)
   yield* options.json ? writeLines([made]) : output.write(`${made.checkpoint_id}\n`)
+  if (!options.json) yield* output.note(unrecordedNote("the checkpoint was made", made))
 }, Effect.scoped)
 
 export const checkpoints = Effect.fn("Command.shell.checkpoints")(function* (options: {
@@ -85,4 +86,5 @@ export const restore = Effect.fn("Command.shell.restore")(function* (options: {
   const output = yield* Output
   const restored = yield* (yield* existing).restore(options.id, options.checkpointID)
   yield* options.json ? writeLines([restored]) : output.write(restoredText(restored))
+  if (!options.json) yield* output.note(unrecordedNote("the files were restored", restored))
 }, Effect.scoped)

@@ -14,6 +14,7 @@ import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Secret from "../terminal/Secret.ts"
+import { asFlag } from "./ShellFlags.ts"
 import { withStarted } from "./ShellHostWork.ts"
 
 export interface Given {
@@ -132,9 +133,27 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
   return { target: yield* targetOf(given), lists, ...checkpoints } satisfies CreateRequest
 })
 
+/** Flags by the options that they set. */
+const flagsOf = ({ docker }: Given) => ({
+  host: "--ssh",
+  port: "--ssh",
+  user: Option.isSome(docker) ? "--user" : "--ssh",
+  keyPath: "--key",
+  passphrase: "--password",
+  password: "--password",
+  agent: "--agent",
+  fingerprint: "--fingerprint",
+  container: "--docker",
+  cwd: "--cwd",
+  workspace: "--workspace",
+  checkpoint_ignores: "--ignore",
+  allow: "--allow",
+  deny: "--deny"
+})
+
 export const run = Effect.fn("Command.shell.create")(function* (given: Given) {
   const output = yield* Output
-  const request = yield* requestOf(given)
-  const id = yield* withStarted((host) => host.create(request))
+  const created = Effect.flatMap(requestOf(given), (request) => withStarted((host) => host.create(request)))
+  const id = yield* Effect.catchTag(created, "InvalidOption", asFlag(flagsOf(given)))
   yield* output.write(given.json ? `${jsonLine({ session_id: id }, output.terminal)}\n` : `${id}\n`)
 })

@@ -9,6 +9,7 @@ import { CommandEnded, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 import * as ShellCommand from "./ShellCommand.ts"
+import { asFlag } from "./ShellFlags.ts"
 import { existing } from "./ShellHostWork.ts"
 
 export interface Given {
@@ -46,9 +47,21 @@ const budgetOf = Effect.fnUntraced(function* (given: Given) {
   return Object.keys(budget).length === 0 ? undefined : yield* decode(Budget, budget)
 })
 
+/** Flags by the options that they set. */
+const flagsOf = ({ head }: Given) => ({
+  "grep.pattern": "--grep",
+  "grep.context": "--context",
+  "keep.head": "--head",
+  "keep.tail": "--tail",
+  "keep.n": Option.isSome(head) ? "--head" : "--tail",
+  max_chars: "--max-chars",
+  timeout_secs: "--timeout",
+  command: "COMMAND"
+})
+
 const line = (text: string): string => (text === "" ? "" : `${text}\n`)
 
-export const run = Effect.fn("Command.shell.exec")(function* (given: Given) {
+const executed = Effect.fnUntraced(function* (given: Given) {
   const output = yield* Output
   const { id, json, stdin, words } = given
   if (words.length === 0) return yield* refuse("shell exec: COMMAND is missing; daybook help shell exec tells more")
@@ -75,3 +88,7 @@ export const run = Effect.fn("Command.shell.exec")(function* (given: Given) {
   if (!json) yield* output.note(resultNotes(id, live ? Struct.omit(result, "output") : result))
   if (result.exit_code !== 0) return yield* new CommandEnded({ code: result.exit_code })
 }, Effect.scoped)
+
+export const run = Effect.fn("Command.shell.exec")((given: Given) =>
+  Effect.catchTag(executed(given), "InvalidOption", asFlag(flagsOf(given)))
+)

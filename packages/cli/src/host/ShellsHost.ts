@@ -5,6 +5,7 @@
 import { homedir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { Effect, Layer } from "effect"
+import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import * as Sandbox from "@daybook/core/child/Sandbox"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Store from "@daybook/log/Store"
@@ -46,11 +47,12 @@ const databaseFiles = (filename: string): ReadonlyArray<string> =>
 export const layer = (title: string | undefined) =>
   Layer.unwrapEffect(
     Effect.gen(function* () {
-      const { sandbox = {}, shell = {} } = yield* Configuration.load
+      const { environment, sandbox = {}, shell = {} } = yield* Configuration.load
       const filename = title === undefined ? yield* DatabasePath.path : yield* DatabasePath.writable
       const record = title === undefined ? ShellRecord.none : recorded(filename, title)
       const own = yield* ownFiles(rootPath(process.env, homedir(), process.cwd()), sandbox)
       const confined = Sandbox.layer({ ...sandbox, hidden: [...own, ...databaseFiles(filename)] })
-      return Layer.provide(Shells.layer(settingsOf(shell, filename)), Layer.merge(record, confined))
+      const local = { env: childEnvironment(process.env, environment?.bash) }
+      return Layer.provide(Shells.layer({ ...settingsOf(shell, filename), local }), Layer.merge(record, confined))
     })
   )

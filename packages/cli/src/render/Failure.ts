@@ -134,6 +134,7 @@ const codes = new Map<string, number>([
   ["HostDiffers", exitCode.conflict],
   ["TransportFailed", exitCode.failed],
   ["CommandBlocked", exitCode.failed],
+  ["MessageTooLong", exitCode.failed],
   ["CheckpointFailed", exitCode.failed],
   ["HostLost", exitCode.failed],
   ["HostUnusable", exitCode.database],

@@ -1,6 +1,6 @@
 /** Renders what the verbs of live shells print for people. Pure. Spec: SL-180..SL-192 in specs/shell.md. */
 import type { Checkpoint, Restored } from "@daybook/shell/checkpoint/Checkpoints"
-import type { ExecResult } from "@daybook/shell/domain/ExecResult"
+import type { ExecResult, Unrecorded } from "@daybook/shell/domain/ExecResult"
 import type { ListedShell } from "@daybook/shell/Shells"
 import { columns, dateTime, oneLine } from "./Plain.ts"
 
@@ -18,6 +18,10 @@ export const shellTable = (shells: ReadonlyArray<ListedShell>): string =>
     ])
   )
 
+/** Says that something ran and is not in the record. */
+export const unrecordedNote = (what: string, { not_recorded: why }: Unrecorded): string =>
+  why === undefined ? "" : `${what}, and is not recorded: ${oneLine(why, 400)}\n`
+
 /** What a person should know of a command besides its output: a line each. */
 export const resultNotes = (id: string, result: ExecResult): string => {
   const {
@@ -25,22 +29,19 @@ export const resultNotes = (id: string, result: ExecResult): string => {
     duration_ms: ms,
     late_output: late,
     no_checkpoint: missing,
-    not_recorded: unrecorded,
     output,
     sandbox,
     timed_out: timedOut
   } = result
-  return [
+  const lines = [
     ...(late === undefined ? [] : late.split("\n").map((line) => `~ ${line}`)),
     ...(missing === undefined ? [] : [`no checkpoint before the command: ${oneLine(missing, 400)}`]),
-    ...(unrecorded === undefined ? [] : [`the command ran, and is not recorded: ${oneLine(unrecorded, 400)}`]),
     ...(timedOut === true ? [`the command was stopped after ${seconds(Math.round(ms / 1_000))}`] : []),
     ...(output === undefined ? [] : [`some output is left out here; all of it: daybook shell output ${output}`]),
     ...(closed === undefined || sandbox === undefined ? [] : [sandbox]),
     ...(closed === undefined ? [] : [`${id} is closed: ${closed}`])
   ]
-    .map((line) => `${line}\n`)
-    .join("")
+  return [unrecordedNote("the command ran", result), ...lines.map((line) => `${line}\n`)].join("")
 }
 
 /** A checkpoint is a row: short id, time, who made it, and what for. */

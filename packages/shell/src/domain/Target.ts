@@ -2,6 +2,7 @@
  * Where a shell runs, as a caller states it, and the id that names the shell. Values from outside pass these schemas before
  * anything starts. Spec: SL-1..SL-6 in specs/shell.md.
  */
+import { isIPv6 } from "node:net"
 import { Schema } from "effect"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -16,6 +17,13 @@ const Name = Schema.String.pipe(
   Schema.pattern(/^[A-Za-z0-9_][^\s\p{C}]{0,252}$/u, { message: () => "expected a name without spaces" })
 )
 
+/** A host's name, or its address. */
+const Host = Schema.String.pipe(
+  Schema.filter((host) =>
+    Schema.is(Name)(host) || isIPv6(host) ? undefined : "expected a host name or an IP address, without spaces"
+  )
+)
+
 /** A shell on this machine. */
 export const LocalTarget = Schema.Struct({
   transport: Schema.Literal("local"),
@@ -27,7 +35,7 @@ export type LocalTarget = typeof LocalTarget.Type
 /** A shell over SSH. One of `password`, `keyPath` and `agent` is needed. */
 export const SshTarget = Schema.Struct({
   transport: Schema.Literal("ssh"),
-  host: Name,
+  host: Host,
   /** 22 by default. */
   port: optional(Schema.Int.pipe(Schema.between(1, 65_535))),
   user: Name,

@@ -157,10 +157,16 @@ export const targetOf = (given: Create): Effect.Effect<Target, InvalidOption> =>
     return Effect.fail(new InvalidOption({ option: stray[0], details }))
   }
   const target = Object.fromEntries(own.map(([name, value]) => [names[name] ?? name, value]))
-  return Effect.mapError(decode(Target, { transport: given.transport, ...target }), ({ details, option }) => {
-    const written = Object.keys(names).find((name) => names[name] === option)
-    return new InvalidOption({ option: written ?? option, details })
-  })
+  return decode(Target, { transport: given.transport, ...target })
+}
+
+/** Options of a creation whose arguments have other names. */
+const written: Readonly<Record<string, string>> = { keyPath: "key_path", budget: "output_budget" }
+
+/** The error of a creation names the argument. */
+export const asArgument = ({ details, option }: InvalidOption): InvalidOption => {
+  const [name = "", ...rest] = option.split(".")
+  return new InvalidOption({ option: [written[name] ?? name, ...rest].join("."), details })
 }
 
 /** The lists of a creation. */

@@ -20,7 +20,7 @@ import {
   type ServerRequest,
   SetLevelRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, type Scope, Struct } from "effect"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, Schema, type Scope, Struct } from "effect"
 import type { ExecResult } from "../domain/ExecResult.ts"
 import type * as Shells from "../Shells.ts"
 import * as Progress from "./Progress.ts"
@@ -32,6 +32,19 @@ export interface Options {
   readonly input?: Readable
   readonly output?: Writable
 }
+
+/** The client sent a message that is too long to be read: the server ends, because it cannot tell where the next one begins. */
+export class MessageTooLong extends Schema.TaggedError<MessageTooLong>("@daybook/shell/MessageTooLong")(
+  "MessageTooLong",
+  { mebibytes: Schema.Int }
+) {
+  override get message() {
+    return `the client sent a message of more than ${this.mebibytes} MiB, so that the server and its shells end: send less at once, or write a file first`
+  }
+}
+
+/** Longest message of a client. */
+const mebibytes = 10
 
 /** Calls that run or wait at the same time. */
 const mostCalls = 256
@@ -82,13 +95,8 @@ const makeLog = (server: Server) => {
 const progressOf = ({ _meta, sendNotification }: Extra) => {
   const progressToken = _meta?.progressToken
   if (progressToken === undefined) return Effect.succeed(undefined)
-  return Progress.make(({ characters, latest }) =>
-    sending(() =>
-      sendNotification({
-        method: "notifications/progress",
-        params: { progressToken, progress: characters, message: latest }
-      })
-    )
+  return Progress.make((report) =>
+    sending(() => sendNotification({ method: "notifications/progress", params: { progressToken, ...report } }))
   )
 }
 
@@ -132,21 +140,25 @@ const makeServer = Effect.fnUntraced(function* ({ version }: Options) {
 })
 
 /**
- * Serves until the client closes standard input. The calls that run then are interrupted; the end of the layer of `Shells`
+ * Serves until the client closes standard input, or sends a message that is too long. The calls that run then are interrupted; the end of the layer of `Shells`
  * closes the shells.
  */
 export const serve = Effect.fn("ShellMcp.serve")(function* (
   options: Options
-): Effect.fn.Return<void, never, Shells.Shells | Scope.Scope> {
+): Effect.fn.Return<void, MessageTooLong, Shells.Shells | Scope.Scope> {
   const { input = process.stdin, output = process.stdout } = options
   const server = yield* makeServer(options)
-  const ended = yield* Deferred.make<void>()
+  const ended = yield* Deferred.make<void, MessageTooLong>()
   const end = () => Deferred.unsafeDone(ended, Effect.void)
+  // The transport itself closes for this reason alone.
+  const giveUp = () => Deferred.unsafeDone(ended, new MessageTooLong({ mebibytes }))
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the server has no listeners
-  server.onclose = end
+  server.onclose = giveUp
   input.once("end", end).once("close", end)
   yield* Effect.acquireRelease(
-    Effect.promise(() => server.connect(new StdioServerTransport(input, output))),
+    Effect.promise(() =>
+      server.connect(new StdioServerTransport(input, output, { maxBufferSize: mebibytes * 1024 * 1024 }))
+    ),
     () => Effect.promise(() => server.close())
   )
   yield* Deferred.await(ended)

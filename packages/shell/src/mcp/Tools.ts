@@ -92,7 +92,7 @@ const create = tool({
       const budget = given.output_budget
       const options = { target, lists, ...Arguments.checkpointsOf(given) }
       return { session_id: yield* shells.create({ ...options, ...(budget === undefined ? {} : { budget }) }) }
-    })
+    }).pipe(Effect.mapError((error) => (error._tag === "InvalidOption" ? Arguments.asArgument(error) : error)))
 })
 
 const exec = tool({
