@@ -362,8 +362,9 @@ export const liveShellContract = ({
     ({ live: shell, stop }) =>
       Effect.gen(function* () {
         const mark = uniqueSeconds()
-        const ignored = stopsLists ? "INT 64" : "INT"
-        const answer = yield* stop(`trap '' ${ignored}; sleep ${mark} & echo started; while :; do :; done`)
+        const ignored = stopsLists ? "$(seq 64)" : "INT"
+        const answer = yield* stop(`trap '' ${ignored}; echo started; sleep ${mark}; echo never; while :; do :; done`)
+        expect(answer.stdout).toBe("started\n")
         expect(answer).toMatchObject({ stopped: true, code: 124, closed: "timeout" })
         expect(yield* shell.ended).toBe("timeout")
         expect(yield* processes(`sleep ${mark}`)).toEqual([])

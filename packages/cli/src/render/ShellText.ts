@@ -36,7 +36,7 @@ export const resultNotes = (id: string, result: ExecResult): string => {
   const lines = [
     ...(late === undefined ? [] : late.split("\n").map((line) => `~ ${line}`)),
     ...(missing === undefined ? [] : [`no checkpoint before the command: ${oneLine(missing, 400)}`]),
-    ...(timedOut === true ? [`the command was stopped after ${seconds(Math.round(ms / 1_000))}`] : []),
+    ...(timedOut === true ? [`the command was stopped after ${seconds(Math.floor(ms / 1_000))}`] : []),
     ...(output === undefined ? [] : [`some output is left out here; all of it: daybook shell output ${output}`]),
     ...(closed === undefined || sandbox === undefined ? [] : [sandbox]),
     ...(closed === undefined ? [] : [`${id} is closed: ${closed}`])

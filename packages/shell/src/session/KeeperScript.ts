@@ -133,29 +133,62 @@ sweep() {
     quiet=0 again=yes
   done
 }
-# Ends the list of the shell, and has $1 done with what its command started, whose mark is $2. The shell stands still meanwhile: it has
-# its signal before it can see that a child has ended.
+# Ends the list of the shell, and interrupts or kills, as $1 says, what its command started, whose mark is $2. The shell stands still
+# meanwhile: it has its signal before it can see that a child has ended.
 halt() {
-  signal=INT
-  # Only bash knows it, and a user's trap of INT could let the list go on.
-  [ "$dialect" = bash ] && signal=${abortSignal}
+  # An interrupt, or for bash the signal that also a user's trap of an interrupt does not withstand.
+  signal=2 found=
+  [ "$dialect" = bash ] && signal=${abortSignal(mark)}
+  # The shell would run the rest of the list.
+  [ "$1" = kill ] && ignores $signal && return
   kill -STOP "$root" 2>/dev/null
   kill -$signal "$root" 2>/dev/null
-  if [ -d /proc/self ]; then "$1" no "$2"; else kill -INT "-$group" 2>/dev/null; fi
+  if [ "$1" = interrupt ]; then
+    # Without the kernel's list of children, only the group is known.
+    if [ -r "/proc/$root/task/$root/children" ]; then interrupt "$2"; else kill -INT "-$group" 2>/dev/null; fi
+  else
+    [ -d /proc/self ] && sweep no "$2"
+  fi
   # A command can stop its shell.
   kill -CONT "$root" 2>/dev/null
   # A shell that waits for no child can be where only an interrupt reaches it: a bash that opens a fifo.
   [ -n "$found" ] || [ "$again" != again ] || kill -INT "$root" 2>/dev/null
 }
+# Whether the shell ignores the signal.
+ignores() {
+  while read -r s mask; do
+    [ "$s" = SigIgn: ] && return $((!(0x$mask >> ($1 - 1) & 1)))
+  done 2>/dev/null <"/proc/$root/status"
+  return 1
+}
+children() {
+  kids=
+  for c in "/proc/$1/task/"*/children; do
+    s=
+    IFS= read -r s 2>/dev/null <"$c"
+    kids="$kids\${s:+ $s}"
+  done
+}
 # Interrupts programs. A copy of the shell that runs a part of the list ends without its rest, but after its programs: until then
-# it stands still. No command has a trap for VTALRM by chance, and bash runs a trap of EXIT then.
+# it stands still. No command has a trap for VTALRM by chance, and bash runs a trap of EXIT then. Searches no other processes, which
+# takes long: what is no descendant any more is killed later.
 interrupt() {
-  found= scan= copies= programs=
-  for d in /proc/[0-9]*; do scan="$scan $d"; done
-  marked "$2"
-  below "$1" "$2"
+  mark=$1 next= copies= programs=
+  children "$root"
+  for p in $kids; do
+    IFS= read -r s 2>/dev/null <"/proc/$p/stat" || continue
+    set -- \${s##*) }
+    [ "\${20}" -ge "$since" ] && next="$next $p"
+  done
+  while [ -n "$next" ]; do
+    found="$found$next" all=$next next=
+    for p in $all; do
+      children "$p"
+      next="$next$kids"
+    done
+  done
   for p in $found; do
-    if [ "/proc/$p/exe" -ef "/proc/$root/exe" ] && ! grep -qszF -- "$2" "/proc/$p/environ"; then
+    if [ "/proc/$p/exe" -ef "/proc/$root/exe" ] && ! grep -qszF -- "$mark" "/proc/$p/environ"; then
       kill -STOP "$p" 2>/dev/null
       kill -VTALRM "$p" 2>/dev/null
       copies="$copies $p"
@@ -225,7 +258,7 @@ while IFS=' ' read -r order argument first dialect again; do
       ;;
     kill)
       since=$first
-      halt sweep "${callVariable}=${callMark(mark, "$argument")}"
+      halt kill "${callVariable}=${callMark(mark, "$argument")}"
       ;;
     reap)
       since=$first

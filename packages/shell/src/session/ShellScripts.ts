@@ -30,8 +30,11 @@ export const callMark = (mark: string, command: string): string => `${numberOf(m
  */
 const limit = (mark: string): string => `ulimit -S -x ${numberOf(mark)}||ulimit -S -w ${numberOf(mark)}`
 
-/** Ends the running list of a bash, whatever traps it has and however its commands end. */
-export const abortSignal = 64
+/**
+ * Ends the running list of a bash, whatever traps it has and however its commands end. A real-time signal that differs from shell to
+ * shell, so that no command has a trap for it by chance.
+ */
+export const abortSignal = (mark: string): number => 36 + (numberOf(mark) % 24)
 
 /** What bash does then: interrupts itself, without a trap of its user, which it keeps for later. The traces lead nowhere. */
 const abort =
@@ -219,7 +222,7 @@ export const setup = (dialect: Dialect, mark: string): string => {
           park,
           limit(mark),
           "set +m +o history +H",
-          `trap ${quoted(abort)} ${abortSignal}`,
+          `trap ${quoted(abort)} ${abortSignal(mark)}`,
           ...bashFunctions(mark),
           // No assignment changes it.
           "readonly DIRSTACK"
