@@ -145,7 +145,7 @@ halt() {
   kill -$signal "$root" 2>/dev/null
   if [ "$1" = interrupt ]; then
     # Without the kernel's list of children, only the group is known.
-    if [ -r "/proc/$root/task/$root/children" ]; then interrupt "$2"; else kill -INT "-$group" 2>/dev/null; fi
+    if [ -r "/proc/$root/task/$root/children" ]; then interrupt; else kill -INT "-$group" 2>/dev/null; fi
   else
     [ -d /proc/self ] && sweep no "$2"
   fi
@@ -173,7 +173,7 @@ children() {
 # it stands still. No command has a trap for VTALRM by chance, and bash runs a trap of EXIT then. Searches no other processes, which
 # takes long: what is no descendant any more is killed later.
 interrupt() {
-  mark=$1 next= copies= programs=
+  next= copies= programs=
   children "$root"
   for p in $kids; do
     IFS= read -r s 2>/dev/null <"/proc/$p/stat" || continue
@@ -188,7 +188,7 @@ interrupt() {
     done
   done
   for p in $found; do
-    if [ "/proc/$p/exe" -ef "/proc/$root/exe" ] && ! grep -qszF -- "$mark" "/proc/$p/environ"; then
+    if [ "/proc/$p/exe" -ef "/proc/$root/exe" ] && ! grep -qszF ${callVariable}=${callMark(mark, "")} "/proc/$p/environ"; then
       kill -STOP "$p" 2>/dev/null
       kill -VTALRM "$p" 2>/dev/null
       copies="$copies $p"
