@@ -7,7 +7,7 @@ import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Context, type Duration, Effect, Layer, type Redacted } from "effect"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
-import { answered } from "./connection/Answered.ts"
+import { ofSession } from "./connection/OfSession.ts"
 import * as Machine from "./Machine.ts"
 import * as Streams from "./Streams.ts"
 import * as Verbs from "./Verbs.ts"
@@ -36,7 +36,7 @@ export const make = ({ baseUrl, giveUpAfter = "2 minutes", token }: Options) =>
       request.pipe(HttpClientRequest.prependUrl(baseUrl), HttpClientRequest.bearerToken(token))
     )
     const api = yield* Verbs.derived(http)
-    const head: Streams.Streams["head"] = (sessionID) => answered(api.events.head({ path: { sessionID } }))
+    const head: Streams.Streams["head"] = (sessionID) => ofSession(sessionID, api.events.head)
     return DaybookClient.of({
       ...Verbs.make(api, yield* Identifiers.Identifiers),
       ...Streams.make(http, giveUpAfter, head),

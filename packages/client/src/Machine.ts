@@ -11,6 +11,7 @@ import type { PromptsOptions, PromptsPage, SearchOptions, SearchPage } from "@da
 import type { StoreError } from "@daybook/log/store/StoreError"
 import { answered } from "./connection/Answered.ts"
 import type { ConnectionError } from "./connection/ClientError.ts"
+import { ofSession } from "./connection/OfSession.ts"
 import type { derived } from "./Verbs.ts"
 
 /** What to measure. */
@@ -48,9 +49,9 @@ export const make = ({ machine, search, sessions }: Effect.Effect.Success<Return
     const urlParams = exact ? { exact: "1" as const } : {}
     return sessionID === undefined
       ? answered(machine.stats({ urlParams }))
-      : answered(machine.sessionStats({ path: { sessionID }, urlParams }))
+      : ofSession(sessionID, (at) => machine.sessionStats({ ...at, urlParams }))
   },
-  limits: (sessionID) => answered(sessions.limits({ path: { sessionID } })),
+  limits: (sessionID) => ofSession(sessionID, sessions.limits),
   search: (urlParams) => answered(search.search({ urlParams })),
   prompts: (urlParams = {}) => answered(search.prompts({ urlParams })),
   shells: answered(machine.shells())

@@ -1,7 +1,7 @@
 /** The verbs that are streams, over connections that break. Spec: HT-60..HT-62 in specs/http.md. */
 import type * as HttpClient from "@effect/platform/HttpClient"
-import { type Duration, Effect, Option, Schema, Stream } from "effect"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { type Duration, Effect, Option, Stream } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   CursorAhead,
@@ -10,10 +10,11 @@ import type {
   From,
   LogUnavailable,
   ReadError,
-  ReplayComplete
+  ReplayComplete,
+  SessionNotFound
 } from "@daybook/log/log/EventLog"
-import { SessionNotFound } from "@daybook/log/log/EventLog"
 import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
+import { isSessionID, noSession } from "./connection/OfSession.ts"
 import type { StreamError } from "./events/Connecting.ts"
 import * as Following from "./events/Following.ts"
 import * as Place from "./events/Place.ts"
@@ -57,8 +58,6 @@ export interface Streams {
   }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | ConnectionError>
 }
 
-const isSessionID = Schema.is(SessionID)
-
 const pathOf = (sessionID: SessionID | undefined): string =>
   sessionID === undefined ? "/events" : `/sessions/${encodeURIComponent(sessionID)}/events`
 
@@ -74,7 +73,7 @@ export const make = (
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
     sessionID === undefined || isSessionID(sessionID)
       ? Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
-      : Stream.fail(new SessionNotFound({ sessionID }))
+      : Stream.fromEffect(noSession(sessionID))
 
   const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID, types }) =>
     from(sessionID, after === undefined ? {} : { after }, {

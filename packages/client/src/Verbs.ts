@@ -6,14 +6,13 @@ import { type Context, Effect, Schema, type Stream } from "effect"
 import { Api } from "@daybook/api/Api"
 import { checkBounds } from "@daybook/core/session/PromptBounds"
 import type { Sessions } from "@daybook/core/session/Sessions"
-import { type Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { type Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
-import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
 import { Budget, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
-import { SessionNotFound } from "@daybook/log/log/EventLog"
-import { answered, decoded, type Failure } from "./connection/Answered.ts"
-import { type ConnectionError, type ServerUnreachable, UnexpectedAnswer } from "./connection/ClientError.ts"
+import { answered, decoded } from "./connection/Answered.ts"
+import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
+import { at, ofSession as of } from "./connection/OfSession.ts"
 import * as Place from "./events/Place.ts"
 
 type Facade = Context.Tag.Service<Sessions>
@@ -48,7 +47,6 @@ export const derived = (http: HttpClient.HttpClient) =>
 /** A text as one segment of a path. */
 const segment = encodeURIComponent
 
-const isSessionID = Schema.is(SessionID)
 const isMessageID = Schema.is(MessageID)
 
 /** A prompt that no server admits is not sent: a server closes the connection of a body that is too large. */
@@ -67,13 +65,6 @@ export const make = (
   { events, questions, sessions, transcript, work }: Effect.Effect.Success<ReturnType<typeof derived>>,
   identifiers: Identifiers["Type"]
 ): Verbs => {
-  const at = (sessionID: SessionID) => ({ path: { sessionID } })
-  /** A request about a session. There is none under an id of another form. */
-  const of = <A, E>(
-    sessionID: SessionID,
-    request: (options: ReturnType<typeof at>) => Effect.Effect<A, E | Failure>
-  ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer | SessionNotFound> =>
-    isSessionID(sessionID) ? answered(request(at(sessionID))) : new SessionNotFound({ sessionID })
   const wait: Verbs["wait"] = (sessionID) =>
     Effect.flatMap(
       of(sessionID, (at) => work.wait(at)),
@@ -134,9 +125,14 @@ export const make = (
       Effect.zipRight(bounded(payload.prompt), answered(work.prompt({ ...at(sessionID), headers: {}, payload }))),
     inbox: (sessionID) => of(sessionID, (at) => work.inbox(at)),
     withdraw: (sessionID, messageID) =>
-      isMessageID(messageID)
-        ? of(sessionID, () => work.withdraw({ path: { sessionID, messageID } }))
-        : new NotWaiting({ sessionID, messageID }),
+      of(sessionID, () =>
+        isMessageID(messageID)
+          ? work.withdraw({ path: { sessionID, messageID } })
+          : Effect.flatMap(
+              validate("messageID", Schema.String, messageID),
+              (messageID) => new NotWaiting({ sessionID, messageID })
+            )
+      ),
     ask: ({ id, sessionID, ...payload }) =>
       bounded(payload.prompt).pipe(
         Effect.zipRight(id === undefined ? identifiers.message : validate("id", MessageID, id)),
@@ -154,7 +150,11 @@ export const make = (
       ),
     // As for a session that is not there.
     interrupt: (sessionID, payload = {}) =>
-      isSessionID(sessionID) ? answered(work.interrupt({ ...at(sessionID), payload })) : Effect.void,
+      Effect.catchTag(
+        of(sessionID, (at) => work.interrupt({ ...at, payload })),
+        "SessionNotFound",
+        () => Effect.void
+      ),
     settle: (sessionID) => of(sessionID, (at) => work.settle(at)),
     compact: (sessionID) => of(sessionID, (at) => work.compact(at)),
     unprune: (sessionID) => of(sessionID, (at) => work.unprune(at)),

@@ -7,7 +7,9 @@
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { type Brand, Cause, Effect, Exit, Predicate, Record, Stream } from "effect"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import * as Client from "./DaybookClient.ts"
+import type { Streams } from "./Streams.ts"
 
 /** Why a call failed. `code` is stable: `SessionNotFound`, `Unauthorized`, `ServerUnreachable`. */
 export class DaybookError extends Error {
@@ -59,11 +61,6 @@ const isFailure = (error: unknown): error is { readonly _tag: string; readonly m
 
 const thrown = (error: unknown): unknown => (isFailure(error) ? new DaybookError(error) : error)
 
-const isStream = (value: unknown): value is Stream.Stream<unknown, unknown> =>
-  Predicate.hasProperty(value, Stream.StreamTypeId)
-
-const isEffect = (value: unknown): value is Effect.Effect<unknown, unknown> => Effect.isEffect(value)
-
 const promised = async (effect: Effect.Effect<unknown, unknown>, signal: AbortSignal | undefined): Promise<unknown> => {
   signal?.throwIfAborted()
   const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })
@@ -86,18 +83,38 @@ const iterable = (stream: Stream.Stream<unknown, unknown>, signal: AbortSignal |
     Stream.mapError(signal === undefined ? stream : Stream.interruptWhen(stream, aborted(signal)), thrown)
   )
 
-const plain =
-  (signal: AbortSignal | undefined) =>
-  (verb: unknown): unknown =>
-  (...given: Array<unknown>): unknown => {
-    const result: unknown = Predicate.isFunction(verb) && !isEffect(verb) ? verb(...given) : verb
-    if (isStream(result)) return iterable(result, signal)
-    return isEffect(result) ? promised(result, signal) : result
+/** The verbs that are streams. Their results cannot tell: an error is an effect and a stream at once. */
+const streams: Readonly<globalThis.Record<Exclude<keyof Streams, "head">, true>> = {
+  events: true,
+  eventsMarked: true,
+  feed: true,
+  follow: true,
+  live: true,
+  tail: true
+}
+
+/** The verb's result. Only arguments of other types than those of the verb make it throw. */
+const called = (name: string, verb: unknown, given: ReadonlyArray<unknown>): unknown => {
+  if (!Predicate.isFunction(verb) || Effect.isEffect(verb)) return verb
+  try {
+    return verb(...given)
+  } catch {
+    const kinds = given.map((each) => (each === null ? "null" : typeof each)).join(", ")
+    return new InvalidInput({ field: name, details: `the verb does not take the arguments (${kinds})` })
   }
+}
 
 const over = (client: Service, signal: AbortSignal | undefined): Daybook => {
+  const plain =
+    (verb: unknown, name: string) =>
+    (...given: Array<unknown>): unknown => {
+      const result = called(name, verb, given)
+      return Object.hasOwn(streams, name)
+        ? iterable(result as Stream.Stream<unknown, unknown>, signal)
+        : promised(result as Effect.Effect<unknown, unknown>, signal)
+    }
   const verbs = {
-    ...Record.map({ ...client }, plain(signal)),
+    ...Record.map({ ...client }, plain),
     with: (options: { readonly signal: AbortSignal }) =>
       over(client, signal === undefined ? options.signal : AbortSignal.any([signal, options.signal]))
   }
