@@ -4,6 +4,7 @@ import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Queue } from "effect"
 import { begin, session } from "../../../packages/log/src/testing/Samples.ts"
+import { newSession } from "../../support/Harness.ts"
 import * as Opened from "./support/Opened.ts"
 import * as Raw from "./support/Raw.ts"
 import * as ServedApi from "./support/ServedApi.ts"
@@ -93,7 +94,7 @@ layer(ServedApi.layer())("requests that are not what they seem", (it) => {
     })
   )
 
-  it.effect("HT-3: a body that is not JSON is refused as such, whatever it says it is", () =>
+  it.effect("HT-501: a body that is not JSON is refused as such, whatever it says it is", () =>
     Effect.gen(function* () {
       const sent = (body: string, type = "application/json") =>
         answer("/sessions", { method: "POST", body, headers: { "content-type": type } })
@@ -108,6 +109,30 @@ layer(ServedApi.layer())("requests that are not what they seem", (it) => {
       }
       assert.strictEqual((yield* sent("a=b", "application/x-www-form-urlencoded")).status, 400)
       assert.strictEqual((yield* sent("{}", "text/plain")).status, 400)
+    })
+  )
+
+  it.effect("HT-501: a body that is nested too deeply, or holds too many values, is refused, and nothing fails", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
+      const objects = (depth: number) => '{"a":'.repeat(depth) + "1" + "}".repeat(depth)
+      const output = (schema: string) => `{"prompt":{"text":"x","output":{"schema":${schema}}},"resume":false}`
+      const sent = (path: string, body: string) => answer(path, { method: "POST", body })
+      for (const body of [nested(1_000), nested(5_000), nested(100_000), objects(5_000), output(objects(3_000))]) {
+        for (const path of ["/sessions", `/sessions/${id}/prompts`, `/sessions/${id}/ask`, `/sessions/${id}/undo`]) {
+          const found = yield* sent(path, body)
+          assert.deepInclude(found.body, { message: "the body is nested more than 200 levels deep" }, path)
+          assert.strictEqual(found.status, 400)
+        }
+      }
+      const many = yield* sent("/sessions", `[${"1,".repeat(60_000)}1]`)
+      assert.deepInclude(many.body, { _tag: "BodyUnreadable", details: "more than 50000 values" })
+      assert.strictEqual((yield* answer(`/sessions?house=${nested(7_000)}`)).status, 400)
+      assert.strictEqual(
+        (yield* sent(`/sessions/${id}/prompts`, output(`{"type":"object","a":${objects(80)}}`))).status,
+        200
+      )
     })
   )
 

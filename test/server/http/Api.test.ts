@@ -74,15 +74,43 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
   it.effect("HT-3: a parameter of a query that an endpoint does not have is refused by name, in each endpoint", () =>
     Effect.gen(function* () {
       const { id } = yield* newSession()
-      const queries = Object.entries(openApi().paths).flatMap(([path, { get }]) =>
-        get?.parameters.some((parameter) => "in" in parameter && parameter.in === "query") === true ? [path] : []
+      const operations = Object.entries(openApi().paths).flatMap(([path, item]) =>
+        Object.entries(item).map(([method, { operationId }]) => ({ path, method, operationId }))
       )
-      assert.include(queries, "/sessions/{sessionID}/events")
-      for (const path of queries) {
-        const found = yield* answer(`${path.replace("{sessionID}", id)}?afer=41`)
-        assert.strictEqual(found.status, 400, path)
-        assert.deepInclude(found.body, { _tag: "HttpApiDecodeError" }, path)
-        assert.include(JSON.stringify(found.body), '"afer"', path)
+      assert.isAbove(operations.length, 55)
+      for (const { method, operationId, path } of operations) {
+        const at = path
+          .replace("{sessionID}", id)
+          .replace("{messageID}", "msg_a")
+          .replace(/\{\w+\}/g, "a")
+        const example = examples[operationId.split(".").at(-1) ?? ""]
+        const body = example === undefined ? {} : { body: JSON.stringify(example) }
+        const found = yield* answer(`${at}?afer=41`, { method: method.toUpperCase(), ...body })
+        assert.strictEqual(found.status, 400, operationId)
+        assert.deepInclude(found.body, { _tag: "HttpApiDecodeError" }, operationId)
+        assert.include(JSON.stringify(found.body), '"afer"', operationId)
+      }
+      assert.strictEqual((yield* (yield* Sessions).get(id)).id, id)
+      assert.strictEqual((yield* answer(`/sessions/${id}?`)).status, 200)
+      const guessed = yield* answer("/sessions/active?afer=41", { headers: { authorization: "Bearer wrong" } })
+      assert.strictEqual(guessed.status, 401)
+    })
+  )
+
+  it.effect("HT-502: a path answers a method that it does not have with the methods that it has", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      for (const [method, path, allow] of [
+        ["PUT", "/sessions", ["POST", "GET", "HEAD"]],
+        ["GET", `/sessions/${id}/compact`, ["POST"]],
+        ["PATCH", `/sessions/${id}/title`, ["PUT"]],
+        ["OPTIONS", "/stats?exact=1", ["GET", "HEAD"]],
+        ["POST", "/openapi.json", ["GET", "HEAD"]]
+      ] as const) {
+        const response = yield* request(path, { method })
+        assert.strictEqual(response.status, 405, path)
+        assert.strictEqual(response.headers.get("allow"), allow.join(", "))
+        assert.deepInclude(yield* Effect.promise(() => response.json()), { _tag: "MethodNotAllowed", allow })
       }
     })
   )

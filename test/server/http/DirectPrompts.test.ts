@@ -118,7 +118,7 @@ layer(ServedApi.layer({ inboxLimit: 4 }))("a prompt over HTTP", (it) => {
         { status: 401, taken: 0 },
         { status: 400, taken: 0 }
       ])
-      assert.deepStrictEqual(yield* takes(sent(hi()), `/sessions/${id}/prompts?x=1`), { status: 429, taken: 0 })
+      assert.deepStrictEqual(yield* takes(sent(hi()), `/sessions/${id}/prompts?x=1`), { status: 400, taken: 0 })
     })
   )
 })

@@ -23,6 +23,12 @@ export const promptBounds = ({ runtime }: Runtimes) => {
   const loop: Record<string, unknown> = { type: "object" }
   loop["self"] = loop
 
+  const nested = (levels: number): Record<string, unknown> => {
+    let items: Record<string, unknown> = { type: "object" }
+    for (let level = 1; level < levels; level++) items = { items }
+    return { ...items, type: "object" }
+  }
+
   const bounds: ReadonlyArray<readonly [string, PromptInput | undefined, PromptInput, string]> = [
     [
       "its text",
@@ -45,8 +51,20 @@ export const promptBounds = ({ runtime }: Runtimes) => {
     [
       "a form that is no JSON",
       undefined,
-      { text: "x", output: { schema: loop } },
+      { text: "x", output: { schema: { type: "object", default: 1n } } },
       "prompt: it cannot be written as JSON"
+    ],
+    [
+      "the nesting of the form of its answer",
+      { text: "x", output: { schema: nested(98) } },
+      { text: "x", output: { schema: nested(5_000) } },
+      "prompt.output: it is nested more than 100 levels deep"
+    ],
+    [
+      "a form that holds itself",
+      undefined,
+      { text: "x", output: { schema: loop } },
+      "prompt.output: it is nested more than 100 levels deep"
     ]
   ]
 

@@ -2,6 +2,7 @@
  * Says who calls: each endpoint needs a scope, and a token has one, for all sessions or for one. Spec: HT-20..HT-24 in
  * specs/http.md.
  */
+import { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
 import { Context, Schema } from "effect"
@@ -53,13 +54,16 @@ export class BodyTooLarge extends Schema.TaggedError<BodyTooLarge>("@daybook/api
   }
 }
 
-/** The body is not JSON. */
+/** The body is not JSON, or JSON that no endpoint takes. */
 export class BodyUnreadable extends Schema.TaggedError<BodyUnreadable>("@daybook/api/BodyUnreadable")(
   "BodyUnreadable",
-  {}
+  {
+    /** How it exceeds a limit. Absent: it is not JSON. */
+    details: Schema.optionalWith(Schema.String, { exact: true })
+  }
 ) {
   override get message() {
-    return "the body is not JSON"
+    return `the body is ${this.details ?? "not JSON"}`
   }
 }
 
@@ -80,6 +84,16 @@ export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>("@day
 ) {
   override get message() {
     return "there is no endpoint with this method and path; /reference lists them"
+  }
+}
+
+/** The path has endpoints, and none with the method. */
+export class MethodNotAllowed extends Schema.TaggedError<MethodNotAllowed>("@daybook/api/MethodNotAllowed")(
+  "MethodNotAllowed",
+  { allow: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `this path takes only ${this.allow.join(", ")}`
   }
 }
 
@@ -129,7 +143,7 @@ export class TooManyRequests extends Schema.TaggedError<TooManyRequests>("@daybo
   }
 }
 
-/** What every endpoint can refuse with. */
+/** What every endpoint can refuse with, besides arguments that do not fit. */
 export const Refused = Schema.Union(Unauthorized, Forbidden, SiteRefused, Stopping, TooManyRequests, InternalError)
 export type Refused = typeof Refused.Type
 
@@ -146,7 +160,8 @@ export interface Caller {
 export class CurrentCaller extends Context.Tag("@daybook/api/CurrentCaller")<CurrentCaller, Caller>() {}
 
 const bearer = HttpApiSecurity.bearer
-const access = { failure: failures(Refused), provides: CurrentCaller, security: { bearer } }
+const failure = Schema.Union(failures(Refused), HttpApiDecodeError)
+const access = { failure, provides: CurrentCaller, security: { bearer } }
 
 /** Endpoints that read. */
 export class Reading extends HttpApiMiddleware.Tag<Reading>()("@daybook/api/Reading", access) {}

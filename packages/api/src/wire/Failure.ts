@@ -30,6 +30,7 @@ export const statuses = {
   LogUnavailable: 503,
   MessageNotFound: 404,
   MessageUnreadable: 500,
+  MethodNotAllowed: 405,
   ModelNotFound: 422,
   ModelNotSelected: 422,
   NotServed: 501,

@@ -6,6 +6,7 @@
 import { Either } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { PromptInput } from "@daybook/log/domain/Values"
+import { excessOf } from "../support/Excess.ts"
 import { isBlank } from "../support/Text.ts"
 
 /** Maximum bytes of the whole prompt as JSON. */
@@ -33,6 +34,9 @@ export const checkBounds = (prompt: PromptInput): Either.Either<void, InvalidInp
   const { system = "", text } = prompt
   if (text.length > maximumText) return tooLong("prompt.text", text.length, maximumText)
   if (system.length > maximumSystem) return tooLong("prompt.system", system.length, maximumSystem)
+  // All other fields have a form, and few levels.
+  const excess = excessOf(prompt.output)
+  if (excess !== undefined) return refuse("prompt.output", `it is ${excess}`)
   const json = jsonOf(prompt)
   if (json === undefined) return refuse("prompt", "it cannot be written as JSON")
   // A character has three bytes at most. No `Buffer`: the check runs in browsers too.

@@ -6,12 +6,14 @@ import { MultipartError } from "@effect/platform/Multipart"
 import { Cause, Effect, Option, Schema } from "effect"
 import * as Access from "@daybook/api/wire/Access"
 import { failures, statuses } from "@daybook/api/wire/Failure"
+import { methodsOf } from "./Routes.ts"
 
 const Failing = Schema.Union(
   Access.BodyTooLarge,
   Access.BodyUnreadable,
   Access.EndpointNotFound,
   Access.InternalError,
+  Access.MethodNotAllowed,
   Access.RequestAmbiguous,
   Access.SiteRefused,
   Access.Stopping,
@@ -21,19 +23,33 @@ type Failing = typeof Failing.Type
 
 const encode = Schema.encodeSync(failures(Failing))
 
+/** The headers that belong to a failure. */
+const headersOf = (error: Failing): Readonly<Record<string, string>> => {
+  if (error._tag === "TooManyRequests") return { "retry-after": String(error.retryAfterSeconds) }
+  return error._tag === "MethodNotAllowed" ? { allow: error.allow.join(", ") } : {}
+}
+
 /** A failure as a response. */
 export const failed = (error: Failing): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag] })
+  HttpServerResponse.unsafeJson(encode(error), { status: statuses[error._tag], headers: headersOf(error) })
 
 /** Writes a failure, and closes the connection behind it. */
 export const refuse = (response: ServerResponse, error: Failing): void => {
-  if (error._tag === "TooManyRequests") response.setHeader("retry-after", error.retryAfterSeconds)
-  response.writeHead(statuses[error._tag], { "content-type": "application/json", connection: "close" })
+  const headers = { "content-type": "application/json", connection: "close", ...headersOf(error) }
+  response.writeHead(statuses[error._tag], headers)
   response.end(JSON.stringify(encode(error)))
 }
 
 /** The path of a request, without its query. */
-export const pathOf = ({ url = "/" }: IncomingMessage): string => url.split("?", 1)[0] ?? ""
+export const pathOf = ({ url = "/" }: Pick<IncomingMessage, "url">): string => url.split("?", 1)[0] ?? ""
+
+/** No endpoint has the method and the path of the request, or a part of the path is not well encoded. */
+const notRouted = (request: { readonly method: string; readonly url: string }): Failing => {
+  const allow = methodsOf(pathOf(request))
+  return allow.length === 0 || allow.includes(request.method)
+    ? new Access.EndpointNotFound()
+    : new Access.MethodNotAllowed({ allow })
+}
 
 /** The response to what no endpoint expects. A client that has left gets none. */
 export const unexpected = (
@@ -42,11 +58,12 @@ export const unexpected = (
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const error = Option.getOrUndefined(Cause.failureOption(cause))
-  if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(new Access.EndpointNotFound()))
+  if (error instanceof HttpServerError.RouteNotFound) return Effect.succeed(failed(notRouted(error.request)))
   const defect = error ?? Option.getOrUndefined(Cause.dieOption(cause))
   // Besides an unreadable body, nothing of a request fails like this.
   if (defect instanceof MultipartError) return Effect.succeed(failed(new Access.BodyUnreadable()))
   if (defect instanceof HttpServerError.RequestError) {
+    if (defect.cause instanceof Access.BodyUnreadable) return Effect.succeed(failed(defect.cause))
     const isFaulty = defect.cause instanceof SyntaxError
     return Effect.succeed(failed(isFaulty ? new Access.BodyUnreadable() : new Access.BodyTooLarge({ most: mostBody })))
   }

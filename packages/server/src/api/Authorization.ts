@@ -1,4 +1,5 @@
 /** Decides whether a token may use an endpoint. Spec: HT-20, HT-21, HT-28, HT-29 in specs/http.md. */
+import type { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
@@ -7,6 +8,7 @@ import * as Access from "@daybook/api/wire/Access"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "../http/AccessToken.ts"
 import type { Clients } from "./Clients.ts"
+import { refusedQuery } from "./Routes.ts"
 import { callerOf } from "./Tokens.ts"
 
 const rank = (scope: Access.Scope): number => Access.Scope.literals.indexOf(scope)
@@ -77,7 +79,7 @@ interface Need {
   readonly isRated: boolean
 }
 
-type Refusal = Access.Forbidden | Access.TooManyRequests | Access.Unauthorized
+type Refusal = Access.Forbidden | Access.TooManyRequests | Access.Unauthorized | HttpApiDecodeError
 
 const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }: Need) => ({
   // One step, because every request passes here.
@@ -85,14 +87,15 @@ const judge = (secret: AccessToken, clients: Clients, { isRated, scope: needs }:
     Effect.withFiberRuntime<Access.Caller, Refusal, HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext>(
       ({ currentContext, currentDefaultServices }) => {
         const now = Context.get(currentDefaultServices, Clock.Clock).unsafeCurrentTimeMillis()
-        const { headers } = Context.unsafeGet(currentContext, HttpServerRequest.HttpServerRequest)
+        const { headers, url } = Context.unsafeGet(currentContext, HttpServerRequest.HttpServerRequest)
         const authorization = headers["authorization"] ?? ""
         const caller = callerIn(secret, authorization, now)
         if (caller === undefined) return wrong(clients, now)
         const wait = isRated ? clients.rated(tokenIn(authorization), now) : undefined
         if (wait !== undefined) return tooMany(wait, "rate")
-        const { sessionID } = Context.unsafeGet(currentContext, HttpRouter.RouteContext).params
-        return permits(caller, needs, sessionID) ? Effect.succeed(caller) : forbidden(caller, needs)
+        const { params, route } = Context.unsafeGet(currentContext, HttpRouter.RouteContext)
+        if (!permits(caller, needs, params["sessionID"])) return forbidden(caller, needs)
+        return refusedQuery(route, url) ?? Effect.succeed(caller)
       }
     )
 })

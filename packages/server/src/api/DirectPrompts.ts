@@ -34,7 +34,7 @@ const isPayload = (value: unknown): value is Payload => conforms(value)
 /** A payload that needs no decoding. */
 const payloadOf = (bytes: Buffer): Payload | undefined => {
   try {
-    const value: unknown = JSON.parse(bytes.toString("utf8"))
+    const value = Body.parsed(bytes.toString("utf8"))
     return isPayload(value) ? value : undefined
   } catch {
     return undefined

@@ -41,8 +41,12 @@ type Show = (path: string, request: IncomingMessage, response: ServerResponse) =
 const showing = (pages: Pages): Show => {
   const made = new Map<string, Omit<Page, "body"> & { readonly bytes: Uint8Array }>()
   return (path, { method }, response) => {
-    const page = method === "GET" || method === "HEAD" ? pages.get(path) : undefined
+    const page = pages.get(path)
     if (page === undefined) return false
+    if (method !== "GET" && method !== "HEAD") {
+      refuse(response, new Access.MethodNotAllowed({ allow: ["GET", "HEAD"] }))
+      return true
+    }
     const known = made.get(path)
     const { bytes, contentType, policy } = known ?? encoded(page())
     if (known === undefined) made.set(path, { bytes, contentType, ...(policy === undefined ? {} : { policy }) })

@@ -5,6 +5,7 @@ import { Api } from "@daybook/api"
 import { EventLog } from "@daybook/log/log/EventLog"
 import * as Drain from "./Drain.ts"
 import * as Prometheus from "./Prometheus.ts"
+import { refusedQuery } from "./Routes.ts"
 
 /** A write is tried at most this often: anyone may ask for the health. */
 const probeEvery = "1 second"
@@ -17,8 +18,10 @@ export const layer = (version: string) =>
       // A client that leaves does not stop the write that others wait for.
       const writable = yield* Effect.cachedWithTTL(Effect.uninterruptible(Effect.exit(probe)), probeEvery)
       return handlers
-        .handle("health", () =>
+        .handle("health", ({ request: { url } }) =>
           Effect.gen(function* () {
+            const refused = refusedQuery({ method: "GET", path: "/health" }, url)
+            if (refused !== undefined) return yield* refused
             if (yield* begun) return { status: "draining" as const, version }
             yield* Effect.flatten(writable)
             return { status: "ok" as const, version }

@@ -1,5 +1,19 @@
-/** Reads the body of a request, whole and into memory, without an effect. Spec: HT-26 in specs/http.md. */
+/** Reads the body of a request, whole and into memory, without an effect. Spec: HT-26, HT-501 in specs/http.md. */
 import type { IncomingMessage } from "node:http"
+import { BodyUnreadable } from "@daybook/api/wire/Access"
+import { excessOf } from "@daybook/core/support/Excess"
+import { maxInputDepth } from "@daybook/core/support/Limits"
+
+/** A value of the facade may stand some levels below the body. */
+const maxBodyDepth = 2 * maxInputDepth
+
+/** The JSON of a body, or why it is refused. Readers of values that are nested deeper would overflow the stack. */
+export const parsed = (text: string): unknown => {
+  const value: unknown = JSON.parse(text)
+  const details = excessOf(value, maxBodyDepth)
+  if (details !== undefined) throw new BodyUnreadable({ details })
+  return value
+}
 
 /** Work for the end of this turn of the event loop. */
 let ending: Array<() => void> = []

@@ -12,7 +12,7 @@ import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { MultipartError } from "@effect/platform/Multipart"
 import * as UrlParams from "@effect/platform/UrlParams"
 import { Effect, Inspectable, Option, Stream } from "effect"
-import { collect } from "./Body.ts"
+import { collect, parsed } from "./Body.ts"
 
 /** What a handler sees in place of the request's own. */
 interface Changes {
@@ -86,7 +86,7 @@ export class BufferedRequest extends Inspectable.Class implements HttpServerRequ
   }
   get json(): Effect.Effect<unknown, RequestError> {
     return Effect.flatMap(this.text, (text) =>
-      Effect.try({ try: (): unknown => (text === "" ? null : JSON.parse(text)), catch: this.failed })
+      Effect.try({ try: (): unknown => (text === "" ? null : parsed(text)), catch: this.failed })
     )
   }
   get urlParamsBody(): Effect.Effect<UrlParams.UrlParams, RequestError> {
