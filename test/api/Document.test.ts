@@ -1,13 +1,15 @@
 /** The description of the API, read alone: words for everything that a caller can send and get. */
 import * as HttpApi from "@effect/platform/HttpApi"
 import { assert, it } from "@effect/vitest"
-import { Either, Predicate, Schema } from "effect"
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { Effect, Either, Predicate, Schema } from "effect"
 import { Api } from "../../packages/api/src/Api.ts"
 import { openApi } from "../../packages/api/src/document/Document.ts"
 import { parameters } from "../../packages/api/src/document/Endpoints.ts"
 import { examples } from "../../packages/api/src/document/Examples.ts"
 import { keysOf, placeIn, placeOfAnswer, tables } from "../../packages/api/src/document/Fields.ts"
 import { statuses } from "../../packages/api/src/wire/Failure.ts"
+import { validatorOf } from "./support/Validator.ts"
 
 const document = openApi()
 
@@ -27,6 +29,70 @@ it("HT-2: each endpoint has a summary and a description with its scope, and each
     ["events.events", "work.prompt", "permissions.decide"].map((id) => scopeOf(id)?.[1]),
     ["read", "prompt", "admin"]
   )
+})
+
+it.effect("HT-503: a linter finds no fault in the document, and its examples fit their schemas", () =>
+  Effect.promise(async () => {
+    const rules = { "no-invalid-media-type-examples": "error", "no-unused-components": "error" } as const
+    const config = await createConfig({ extends: ["recommended-strict"], rules })
+    const problems = await lintFromString({ source: JSON.stringify(document), config })
+    assert.deepStrictEqual(
+      problems.map(({ location: [at], message, ruleId }) => `${ruleId} at ${at?.pointer}: ${message}`),
+      []
+    )
+  })
+)
+
+it("HT-503: a validator compiles every schema of the document", () => {
+  const { compile } = validatorOf(document)
+  for (const name of Object.keys(document.components.schemas)) compile(`/components/schemas/${name}`)
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, { parameters, requestBody, responses }] of Object.entries(item)) {
+      const at = `/paths/${path.replaceAll("/", "~1")}/${method}`
+      parameters.forEach((_, index) => compile(`${at}/parameters/${index}/schema`))
+      for (const [where, content] of [
+        ["requestBody", requestBody?.content],
+        ...Object.entries(responses).map(([status, { content }]) => [`responses/${status}`, content] as const)
+      ] as const) {
+        for (const type of Object.keys(content ?? {}))
+          compile(`${at}/${where}/content/${type.replaceAll("/", "~1")}/schema`)
+      }
+    }
+  }
+})
+
+it("HT-503: no schema has an id or a tuple, a list has items, and each sentence is one of ours", () => {
+  const texts: Array<string> = []
+  const look = (value: unknown, isFields = false): void => {
+    if (Array.isArray(value)) return value.forEach((each) => look(each))
+    if (!Predicate.isRecord(value)) return
+    const { $id, description, items, prefixItems, type } = value
+    if (!isFields) {
+      assert.deepStrictEqual([$id, prefixItems], [undefined, undefined])
+      if (type === "array") assert.isTrue(Predicate.isRecord(items), JSON.stringify(value).slice(0, 200))
+      if (typeof description === "string") texts.push(description)
+    }
+    for (const [key, each] of Object.entries(value)) if (key !== "example") look(each, key === "properties")
+  }
+  look(document)
+  assert.isAbove(texts.length, 1_000)
+  assert.deepStrictEqual(
+    texts.filter((text) => !/^[A-Z`].*\.$/s.test(text)),
+    []
+  )
+})
+
+it("HT-503: numbers and switches of queries are numbers, and lists have commas between their items", () => {
+  const queries = operations.flatMap(({ operationId, parameters }) =>
+    parameters.flatMap(({ in: place, name, ...rest }) => (place === "query" ? [{ operationId, name, ...rest }] : []))
+  )
+  const of = (...names: ReadonlyArray<string>): ReadonlyArray<object> =>
+    queries.filter(({ name }) => names.includes(name))
+  for (const each of of("limit", "at", "incarnation")) assert.deepInclude(each, { schema: { type: "integer" } })
+  for (const each of of("live", "follow", "exact"))
+    assert.deepInclude(each, { schema: { type: "integer", enum: [0, 1] } })
+  assert.lengthOf(of("type"), 2)
+  for (const each of of("type")) assert.deepInclude(each, { style: "form", explode: false })
 })
 
 it("HT-2: no parameter is described that does not exist", () => {

@@ -1,10 +1,13 @@
+import type { OpenAPISpec } from "@effect/platform/OpenApi"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { openApi } from "../../../packages/api/src/document/Document.ts"
 import { examples } from "../../../packages/api/src/document/Examples.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
-import { newSession } from "../../support/Harness.ts"
+import { validatorOf } from "../../api/support/Validator.ts"
+import { newSession, say } from "../../support/Harness.ts"
+import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, request, token } from "./support/ServedApi.ts"
 
@@ -94,6 +97,37 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       assert.strictEqual((yield* answer(`/sessions/${id}?`)).status, 200)
       const guessed = yield* answer("/sessions/active?afer=41", { headers: { authorization: "Bearer wrong" } })
       assert.strictEqual(guessed.status, 401)
+    })
+  )
+
+  it.effect("HT-503: what the server answers fits the document", () =>
+    Effect.gen(function* () {
+      const document: OpenAPISpec = openApi()
+      const { faults } = validatorOf(document)
+      const { id: sessionID } = yield* newSession()
+      const sessions = yield* Sessions
+      const { id: messageID } = yield* say(sessionID, "hello", { resume: false })
+      yield* (yield* ScriptedModel).answer(says("I am here."))
+      yield* sessions.resume(sessionID)
+      yield* say(sessionID, "later", { resume: false })
+      const seen = new Map<number, number>()
+      for (const [path, { get }] of Object.entries(document.paths)) {
+        if (get === undefined || Object.hasOwn(get.responses[200]?.content ?? {}, "text/event-stream")) continue
+        const absent = path.includes("sessionID") ? ["ses_none", "nope"] : []
+        for (const session of [sessionID, ...absent]) {
+          const at = path
+            .replace("{sessionID}", session)
+            .replace("{messageID}", messageID)
+            .replace(/\{\w+\}/g, "a")
+          const { body, status } = yield* answer(path === "/search" ? `${at}?query=here` : at)
+          seen.set(status, (seen.get(status) ?? 0) + 1)
+          const pointer = `/paths/${path.replaceAll("/", "~1")}/get/responses/${status}/content/application~1json/schema`
+          assert.deepStrictEqual(faults(pointer, body), [], `${at} ${status}`)
+        }
+      }
+      assert.isAbove(seen.get(200) ?? 0, 20)
+      assert.isAbove(seen.get(404) ?? 0, 15)
+      assert.isAbove(seen.get(400) ?? 0, 15)
     })
   )
 

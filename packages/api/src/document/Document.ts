@@ -8,6 +8,7 @@ import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as OpenApiJsonSchema from "@effect/platform/OpenApiJsonSchema"
 import { Predicate, Record } from "effect"
+import { durableTypes } from "@daybook/log/events/SessionEvents"
 import { Api } from "../Api.ts"
 import { Administering, Following, Prompting, Reading, type Scope } from "../wire/Access.ts"
 import { Frame, mediaTypes } from "../wire/EventFrames.ts"
@@ -16,6 +17,7 @@ import { endpoints, parameters } from "./Endpoints.ts"
 import { errors } from "./Errors.ts"
 import { examples } from "./Examples.ts"
 import { placeIn, placeOfAnswer, textOf } from "./Fields.ts"
+import { tidy } from "./Tidy.ts"
 
 const namedIn = (texts: Readonly<Record<string, string>>, name: string): string | undefined =>
   Object.hasOwn(texts, name) ? texts[name] : undefined
@@ -110,6 +112,8 @@ const explainFields = ({ components, paths }: OpenApi.OpenAPISpec): void => {
   }
 }
 
+const license = { name: "MIT", identifier: "MIT" }
+
 /** The document, described. */
 export const openApi = (): OpenApi.OpenAPISpec => {
   // `fromApi` caches its result, which is changed below.
@@ -118,10 +122,14 @@ export const openApi = (): OpenApi.OpenAPISpec => {
   const frame = OpenApiJsonSchema.makeWithDefs(Frame, { defs: schemas, defsPath: "#/components/schemas/" })
   schemas["Frame"] = frame
   addEarlier(derived)
+  tidy(derived, durableTypes)
   explainFields(derived)
   const needs = needed()
   return {
     ...derived,
+    info: { ...derived.info, license },
+    // A client's library takes the address of the document.
+    servers: [{ url: "/", description: "The server that this document is from." }],
     paths: Record.map(derived.paths, (item) =>
       Object.fromEntries(Object.entries(item).map(([method, each]) => [method, described(each, needs)]))
     ),
