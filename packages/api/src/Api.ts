@@ -5,6 +5,7 @@
  */
 import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
+import { ChoicesApi } from "./group/ChoicesApi.ts"
 import { EventsApi } from "./group/EventsApi.ts"
 import { MachineApi } from "./group/MachineApi.ts"
 import { PermissionsApi } from "./group/PermissionsApi.ts"
@@ -22,6 +23,7 @@ export const Api = HttpApi.make("daybook")
   .add(WorkApi)
   .add(QuestionsApi)
   .add(PermissionsApi)
+  .add(ChoicesApi)
   .add(SearchApi)
   .add(EventsApi)
   .add(MachineApi)

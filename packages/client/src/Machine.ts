@@ -1,5 +1,6 @@
-/** What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells. Spec: HT-39, HT-55, HT-56, HT-59. */
+/** What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells. Spec: HT-39, HT-55, HT-56, HT-59, HT-504. */
 import { Effect } from "effect"
+import type { OfferedAgent, OfferedModels, OfferedTemplate } from "@daybook/api/group/ChoicesApi"
 import type { OpenShell } from "@daybook/api/group/MachineApi"
 import type { SessionLimits } from "@daybook/api/group/SessionsApi"
 import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
@@ -22,6 +23,11 @@ export interface Measuring {
   readonly exact?: boolean | undefined
 }
 
+/** Where to look. */
+export interface InFolder {
+  readonly directory?: string | undefined
+}
+
 export interface Machine {
   /** Where the bytes of the database or of a session are, and what the session did (ST-50). */
   readonly stats: (
@@ -39,12 +45,25 @@ export interface Machine {
   readonly prompts: (
     options?: PromptsOptions
   ) => Effect.Effect<PromptsPage, InvalidInput | LogUnavailable | NotServed | ConnectionError>
+  /** The models that sessions can be given, with those that miss a setting, and the providers that did not list theirs. */
+  readonly models: Effect.Effect<OfferedModels, NotServed | ConnectionError>
+  /** The agents of the server and its user; with a folder, also those of its project. */
+  readonly agents: (options?: InFolder) => Effect.Effect<ReadonlyArray<OfferedAgent>, InvalidInput | ConnectionError>
+  /** The templates of the server and its user; with a folder, also those of its project. */
+  readonly templates: (
+    options?: InFolder
+  ) => Effect.Effect<ReadonlyArray<OfferedTemplate>, InvalidInput | ConnectionError>
   /** The open live shells of the server's machine. `follow` with the types of `shellTypes` watches them. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, NotServed | ShellsUnavailable | ConnectionError>
 }
 
 /** The questions over a connection. */
-export const make = ({ machine, search, sessions }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
+export const make = ({
+  choices,
+  machine,
+  search,
+  sessions
+}: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
   stats: ({ exact = false, sessionID } = {}) => {
     const urlParams = exact ? { exact: "1" as const } : {}
     return sessionID === undefined
@@ -54,5 +73,8 @@ export const make = ({ machine, search, sessions }: Effect.Effect.Success<Return
   limits: (sessionID) => ofSession(sessionID, sessions.limits),
   search: (urlParams) => answered(search.search({ urlParams })),
   prompts: (urlParams = {}) => answered(search.prompts({ urlParams })),
+  models: answered(choices.models()),
+  agents: (urlParams = {}) => answered(choices.agents({ urlParams })),
+  templates: (urlParams = {}) => answered(choices.templates({ urlParams })),
   shells: answered(machine.shells())
 })

@@ -71,6 +71,7 @@ export type Services =
   | ContextSettings.ContextSettings
   | EventLog
   | Agents.Agents
+  | Templates.Templates
   | Identifiers.Identifiers
   | PermissionStore
   | SessionExecution.SessionExecution
@@ -162,7 +163,7 @@ const sandbox = (options: Options) => {
 /** Expands prompts with the templates of host, user and project, and the extensions' resources. */
 const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
   PromptExpander.layer.pipe(
-    Layer.provide(
+    Layer.provideMerge(
       Layer.unwrapEffect(
         Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
           Templates.layer({ templates: options.templates, userFolder, projectConfig })

@@ -1,4 +1,5 @@
 /** Figures and shells over TCP. */
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -10,12 +11,13 @@ import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedMod
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer } from "./support/ServedApi.ts"
 
-it.scopedLive("HT-55, HT-56: a server that has no figures or no shells says so", () =>
+it.scopedLive("HT-55, HT-56, HT-504: a server that has no figures, shells or models says so", () =>
   Effect.gen(function* () {
     for (const [path, what] of [
       ["/stats", "stats"],
       ["/sessions/ses_1/stats", "stats"],
-      ["/shells", "shells"]
+      ["/shells", "shells"],
+      ["/models", "models"]
     ]) {
       const { body, status } = yield* answer(path ?? "")
       assert.strictEqual(status, 501)
@@ -53,4 +55,40 @@ it.scopedLive("HT-55: the figures of a session count its turns, calls and tokens
       assert.isUndefined(all.metrics)
     }).pipe(Effect.provide(runtime({ filename: database })))
   })
+)
+
+it.scopedLive("HT-504: models, agents and templates of the server are listed, and those of a permitted folder", () =>
+  Effect.gen(function* () {
+    const root = yield* temporaryFolder
+    const project = join(root, "project")
+    for (const [folder, text] of [
+      ["agents", "---\ndescription: Reads.\nmode: subagent\n---\nOnly read."],
+      ["templates", "---\ndescription: Mends a test.\n---\nMend $1."]
+    ] as const) {
+      mkdirSync(join(project, ".daybook", folder), { recursive: true })
+      writeFileSync(join(project, ".daybook", folder, "mine.md"), text)
+    }
+    const model = { providerID: "p", id: "m" }
+    const offered = { model, name: "M", source: "server", default: true } as const
+    const { url } = yield* ServedApi.serve({
+      models: Effect.succeed({ models: [offered], unreachable: [{ provider: "q", why: "it is away" }] }),
+      roots: [project]
+    })
+    const client = yield* clientOf(url)
+    assert.deepEqual(yield* client.models, {
+      models: [offered],
+      unreachable: [{ provider: "q", why: "it is away" }]
+    })
+    const names = (found: ReadonlyArray<{ readonly name: string }>) => found.map(({ name }) => name)
+    assert.include(names(yield* client.agents()), "build")
+    assert.notInclude(names(yield* client.agents()), "mine")
+    assert.deepInclude(
+      (yield* client.agents({ directory: project })).find(({ name }) => name === "mine"),
+      { name: "mine", description: "Reads.", mode: "subagent", bash: "process" }
+    )
+    assert.deepEqual(yield* client.templates(), [])
+    assert.deepEqual(yield* client.templates({ directory: project }), [{ name: "mine", description: "Mends a test." }])
+    for (const list of [client.agents, client.templates])
+      assert.deepInclude(yield* Effect.flip(list({ directory: root })), { _tag: "InvalidInput", field: "directory" })
+  }).pipe(Effect.provide(runtime()))
 )

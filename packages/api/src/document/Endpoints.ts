@@ -121,6 +121,14 @@ export const endpoints: Readonly<Record<Name, Text>> = {
   allPermissions: ["List the permissions that all sessions wait for", "With all that a person must see to decide."],
   decide: ["Decide a permission", "The first decision counts, wherever it comes from."],
 
+  models: [
+    "List the models that sessions can be given",
+    "Those of the provider at the server's address, those of the catalogue, and the offline one. `needs` names the setting " +
+      "that a model misses."
+  ],
+  agents: ["List the agents", "Those of the server and its user; with `directory`, also those of its project."],
+  templates: ["List the templates", "Those of the server and its user; with `directory`, also those of its project."],
+
   search: ["Search the texts of all sessions", "Best match first, in pages."],
   prompts: ["List earlier prompts", "Latest first, in pages; with `words`, those that have them."],
 
@@ -152,6 +160,8 @@ export const parameters: Readonly<Record<string, string>> = {
   callID: "The call of a tool that asks.",
   ask: "The id of the permission, as the list of permissions has it.",
   directory: "Only sessions of this folder.",
+  "agents.directory": "A folder of the server's machine, as an absolute path, whose project may define more.",
+  "templates.directory": "A folder of the server's machine, as an absolute path, whose project may define more.",
   search: "A part of the title or of a prompt, in any case.",
   house: "Only sessions of this agent or model, as JSON.",
   query: "What to search for: words, phrases in quotes, and filters, as `daybook search` takes them.",

@@ -9,6 +9,7 @@ import type { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
 import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
 import type { PermissionStore } from "@daybook/core/permission/PermissionStore"
+import type { Templates } from "@daybook/core/prompt/Templates"
 import type { Naming } from "@daybook/core/session/Naming"
 import type { SessionExecution } from "@daybook/core/session/SessionExecution"
 import type { Sessions } from "@daybook/core/session/Sessions"
@@ -46,6 +47,7 @@ type Services =
   | SessionStore
   | Inbox
   | ConsumerStore
+  | Templates
 
 type OpenFailure = ConfigError.ConfigError | Layer.Layer.Error<ReturnType<typeof Daybook.layer>>
 

@@ -1,6 +1,6 @@
 /** Serves the HTTP API for `daybook serve --http`. Spec: specs/http.md, CL-300, CL-301 in specs/cli.md. */
 import { readFile } from "node:fs/promises"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Either, Layer } from "effect"
 import * as Inspector from "@daybook/inspector/Inspector"
 import { ShellsUnavailable } from "@daybook/api/wire/Access"
 import { LogUnavailable } from "@daybook/log/log/EventLog"
@@ -10,12 +10,14 @@ import * as Store from "@daybook/log/Store"
 import * as HttpServing from "@daybook/server/api/HttpServing"
 import * as Recovery from "@daybook/server/api/Recovery"
 import type { Machine } from "@daybook/server/api/MachineHandlers"
+import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
 import * as Configuration from "../config/Configuration.ts"
 import * as HttpToken from "./HttpToken.ts"
+import * as ModelList from "./ModelList.ts"
 
 // The build defines them; the last two are the inspector's script and style.
 declare const DAYBOOK_VERSION: string
@@ -74,6 +76,17 @@ const shells: Machine["shells"] = Effect.flatMap(
   ({ open }) => open
 ).pipe(Effect.mapError(({ message }) => new ShellsUnavailable({ details: message })))
 
+/** The list of `daybook models`. A name that no session can be given is left out. */
+const models = Effect.map(ModelList.list, ({ models, silent: unreachable }) => ({
+  models: models.flatMap(({ model, ...more }) =>
+    Either.match(Catalog.parseModel(model), { onLeft: () => [], onRight: (ref) => [{ model: ref, ...more }] })
+  ),
+  unreachable
+})).pipe(
+  // The runtime has read the same settings at its start.
+  Effect.orDie
+)
+
 /** Serves until the scope closes, and takes up what dead processes left. */
 export const serve = Effect.fn("Command.serve.http")(function* (
   request: HttpRequest,
@@ -89,6 +102,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     asks,
     budget: (yield* Configuration.load).budget,
     search: yield* searchOf(filename),
+    models,
     machine: { shells, ...(filename === ":memory:" ? {} : { stats: statsOf(filename) }) },
     host,
     port,

@@ -1,5 +1,5 @@
 /** Renders models as lines. Pure. Spec: CL-130 in specs/cli.md. */
-import type { Catalog } from "@daybook/models"
+import type { Price } from "@daybook/log/domain/Values"
 import { columns, oneLine } from "./Plain.ts"
 
 /** One model, and the setting that it needs. */
@@ -8,7 +8,7 @@ export interface ListedModel {
   readonly name: string
   readonly contextTokens?: number
   readonly outputTokens?: number
-  readonly price?: Catalog.Entry["price"]
+  readonly price?: Price
   readonly variants?: ReadonlyArray<string>
   readonly source: "catalogue" | "server" | "built in"
   /** The missing setting; absent if the model can be used now. */

@@ -6,11 +6,13 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Layer } from "effect"
 import { Api } from "@daybook/api"
+import type { OfferedModels } from "@daybook/api/group/ChoicesApi"
 import type { Budget } from "@daybook/log/domain/Values"
 import type { Search } from "@daybook/log/search/Search"
 import * as Asks from "../ask/Asks.ts"
 import type { AccessToken } from "../http/AccessToken.ts"
 import * as Authorization from "./Authorization.ts"
+import * as ChoicesHandlers from "./ChoicesHandlers.ts"
 import * as Clients from "./Clients.ts"
 import * as Drain from "./Drain.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
@@ -39,15 +41,19 @@ export interface Options {
   readonly budget?: Budget | undefined
   /** Searches the texts of sessions; without it, searches are refused. */
   readonly search?: typeof Search.Service | undefined
+  /** The models that sessions can be given; without it, requests for them are refused. */
+  readonly models?: Effect.Effect<OfferedModels> | undefined
   /** Figures of the database, and live shells; without them, requests for them are refused. */
   readonly machine?: Partial<MachineHandlers.Machine> | undefined
 }
 
 /** The API. It requires the facade and the log of a runtime. */
-export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) =>
-  HttpApiBuilder.api(Api).pipe(
+export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) => {
+  const roots = Roots.make(options.roots ?? [])
+  return HttpApiBuilder.api(Api).pipe(
     Layer.provide([
-      SessionsHandlers.layer(Roots.make(options.roots ?? []), options.budget),
+      SessionsHandlers.layer(roots, options.budget),
+      ChoicesHandlers.layer(roots, options.models),
       TranscriptHandlers.layer,
       WorkHandlers.layer,
       QuestionsHandlers.layer,
@@ -62,3 +68,4 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
     Layer.provideMerge(Drain.layer),
     Layer.merge(Misfit.layer)
   )
+}
