@@ -4,10 +4,11 @@ import { Effect } from "effect"
 import type { Browser } from "playwright-core"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
-import { Served } from "../server/http/support/ServedApi.ts"
+import { Served, serve, token } from "../server/http/support/ServedApi.ts"
 import { hasChromium, sharedBrowser, visit } from "../watch/support/Chromium.ts"
 import * as Cutter from "./support/Cutter.ts"
 import { bundled } from "./support/Follower.ts"
+import * as Rude from "./support/Rude.ts"
 import { layer as served } from "./support/ServedClient.ts"
 
 let browser: Browser
@@ -55,6 +56,38 @@ describe.runIf(hasChromium)("the client in a browser", () => {
           faults.filter((fault) => !/ERR_|Failed to load/.test(fault)),
           []
         )
+      })
+    )
+
+    it.scoped("HT-505: a page of a permitted other origin follows events, and changes the session", () =>
+      Effect.gen(function* () {
+        const [log, id] = [yield* EventLog, session()]
+        yield* begin(id, 3)
+        let script = ""
+        const site = yield* Rude.serve((_number, response, { url: path }) => {
+          const isScript = path?.endsWith(".js") === true
+          response.writeHead(200, { "content-type": isScript ? "text/javascript" : "text/html" })
+          response.end(isScript ? script : html)
+        })
+        const { url } = yield* serve({ origins: [site.url] })
+        script = yield* bundled(id, JSON.stringify(url), say)
+        const { page } = yield* visit(browser, `${site.url}/client.html`)
+        const shown = (count: number) =>
+          act(() => page.locator(`li:nth-of-type(${count})`).waitFor({ state: "attached" }))
+        yield* shown(3)
+        yield* log.append(id, [renamed("while it follows")])
+        yield* shown(4)
+        const status = yield* act(() =>
+          page.evaluate(
+            async ([at, authorization]) => {
+              const headers = { authorization, "content-type": "application/json" }
+              return (await fetch(at, { method: "PUT", headers, body: '{"title":"from elsewhere"}' })).status
+            },
+            [`${url}/sessions/${id}/title`, `Bearer ${token}`] as const
+          )
+        )
+        assert.strictEqual(status, 204)
+        yield* shown(5)
       })
     )
   })

@@ -1,7 +1,9 @@
+import type { OpenAPISpecOperation } from "@effect/platform/OpenApi"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Exit, Schema, Scope } from "effect"
+import { openApi } from "../../../packages/api/src/document/Document.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
-import { foreignPart } from "../../../packages/server/src/http/Site.ts"
+import { foreignPart, originOf } from "../../../packages/server/src/http/Site.ts"
 import { newSession, runtime, say } from "../../support/Harness.ts"
 import * as ScriptedModel from "../../support/ScriptedModel.ts"
 import { get } from "./support/Raw.ts"
@@ -89,7 +91,12 @@ layer(ServedApi.layer())("a served API", (it) => {
 
 describe("a site", () => {
   it("HT-24: a server for other machines answers under its address, its names, and nothing else", () => {
-    const site = { host: "192.0.2.7", names: ["daybook.example", "lab.example:8443"], scheme: "https" } as const
+    const site = {
+      host: "192.0.2.7",
+      names: ["daybook.example", "lab.example:8443"],
+      scheme: "https",
+      origins: []
+    } as const
     const part = (host: string, origin?: string) => foreignPart(site, { host, origin })
     for (const host of ["192.0.2.7", "192.0.2.7:4310", "Daybook.Example:1", "lab.example:8443", "localhost"]) {
       assert.strictEqual(part(host, `https://${host}`), undefined, host)
@@ -97,10 +104,88 @@ describe("a site", () => {
     }
     for (const host of ["192.0.2.8", "lab.example", "lab.example:1", "x.daybook.example"])
       assert.strictEqual(part(host), "host")
-    const everywhere = { host: "0.0.0.0", names: [], scheme: "any" } as const
+    const everywhere = { host: "0.0.0.0", names: [], scheme: "any", origins: [] } as const
     assert.strictEqual(foreignPart(everywhere, { host: "192.0.2.9:1", origin: undefined }), undefined)
     assert.strictEqual(foreignPart(everywhere, { host: "rebound.example", origin: undefined }), "host")
   })
+})
+
+it("HT-505: an origin is read as browsers send it, and what is not one origin is refused", () => {
+  for (const [text, origin] of [
+    ["https://App.example", "https://app.example"],
+    ["https://app.example:443", "https://app.example"],
+    ["http://localhost:5173", "http://localhost:5173"],
+    ["chrome-extension://abcdef", "chrome-extension://abcdef"]
+  ] as const) {
+    assert.strictEqual(originOf(text), origin)
+  }
+  for (const text of ["*", "null", "", "app.example", "https://app.example/", "https://a b", "https://me@app.example"])
+    assert.strictEqual(originOf(text), undefined, text)
+})
+
+layer(ServedApi.layer({}, {}, { origins: ["https://app.example"] }))("a server with another origin", (it) => {
+  const origin = "https://app.example"
+  const ask = (path: string, more: Record<string, string>, method = "GET") =>
+    Effect.flatMap(Served, ({ url }) =>
+      Effect.promise(() => fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}`, ...more } }))
+    )
+
+  it.effect("HT-505: pages of the origin read responses, refusals and streams; others are refused as before", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      for (const [path, status] of [
+        ["/sessions", 200],
+        ["/openapi.json", 200],
+        ["/nothing", 404],
+        ["/sessions/nope", 400],
+        [`/sessions/${id}/events?follow=0`, 200]
+      ] as const) {
+        const response = yield* ask(path, { origin })
+        assert.strictEqual(response.status, status)
+        assert.strictEqual(response.headers.get("access-control-allow-origin"), origin, path)
+        assert.strictEqual(response.headers.get("vary"), "origin")
+        assert.isNull(response.headers.get("access-control-allow-credentials"))
+        yield* Effect.promise(() => response.text())
+      }
+      assert.strictEqual((yield* ask("/sessions", { origin, authorization: "Bearer wrong" })).status, 401)
+      for (const other of ["https://evil.example", "http://app.example", "https://app.example:1", "null"]) {
+        const response = yield* ask("/sessions", { origin: other })
+        assert.strictEqual(response.status, 403)
+        assert.isNull(response.headers.get("access-control-allow-origin"), other)
+      }
+      assert.isNull((yield* ask("/sessions", {})).headers.get("access-control-allow-origin"))
+    })
+  )
+
+  it.effect("HT-505: a preflight needs no token, and permits the methods and headers of the API", () =>
+    Effect.gen(function* () {
+      const preflight = { origin, authorization: "", "access-control-request-method": "PUT" }
+      const response = yield* ask("/sessions/ses_a/title", preflight, "OPTIONS")
+      assert.strictEqual(response.status, 204)
+      const permits = (name: string) => response.headers.get(`access-control-allow-${name}`)?.split(", ") ?? []
+      assert.deepEqual(permits("origin"), [origin])
+      const methods = new Set(Object.values(openApi().paths).flatMap((item) => Object.keys(item)))
+      assert.includeMembers(
+        permits("methods"),
+        [...methods].map((name) => name.toUpperCase())
+      )
+      const names = new Set(
+        Object.values(openApi().paths).flatMap((item) =>
+          Object.values(item).flatMap(({ parameters }: OpenAPISpecOperation) =>
+            parameters.flatMap((each) => (each.in === "header" ? [each.name] : []))
+          )
+        )
+      )
+      assert.includeMembers(permits("headers"), ["authorization", "content-type", "b3", "traceparent", ...names])
+      assert.deepEqual(permits("private-network"), [])
+      const local = { ...preflight, "access-control-request-private-network": "true" }
+      const fromAfar = yield* ask("/sessions", local, "OPTIONS")
+      assert.strictEqual(fromAfar.headers.get("access-control-allow-private-network"), "true")
+      const refused = yield* ask("/sessions", { ...preflight, origin: "https://evil.example" }, "OPTIONS")
+      assert.strictEqual(refused.status, 403)
+      assert.isNull(refused.headers.get("access-control-allow-origin"))
+    })
+  )
 })
 
 /** A server whose scope the test closes. */

@@ -4,6 +4,7 @@ import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import { isName, nameRule } from "@daybook/log/domain/Address"
+import { originOf } from "@daybook/server/http/Site"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import type { Verb } from "../arguments/Verb.ts"
@@ -53,6 +54,17 @@ const httpName = Flags.repeated<string>(
   "answer under this host name too; may be repeated",
   (text) => (/^[A-Za-z0-9._-]+(?::\d{1,5})?$/.test(text) ? Effect.succeed(text) : Effect.fail("a host name"))
 )
+const httpOrigin = Flags.repeated<string>(
+  "http-origin",
+  "ORIGIN",
+  "let pages of this other origin use the server, such as https://app.example; may be repeated",
+  (text) => {
+    const origin = originOf(text)
+    return origin === undefined
+      ? Effect.fail("an origin, such as https://app.example:8443: no path, and no `*`")
+      : Effect.succeed(origin)
+  }
+)
 const httpRoot = Flags.repeated<string>(
   "http-root",
   "DIR",
@@ -79,6 +91,7 @@ const logLevel = Flags.choice(
 const httpOf = (given: {
   readonly http: Option.Option<{ readonly host: string; readonly port: number }>
   readonly httpName: ReadonlyArray<string>
+  readonly httpOrigin: ReadonlyArray<string>
   readonly httpRoot: ReadonlyArray<string>
   readonly httpRate: Option.Option<number>
   readonly tlsCert: Option.Option<string>
@@ -87,23 +100,24 @@ const httpOf = (given: {
   readonly showToken: boolean
 }): Effect.Effect<HttpRequest | undefined, UsageError> => {
   const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
-  const { behindProxy, httpName: names, httpRoot, showToken } = given
+  const { behindProxy, httpName: names, httpOrigin: origins, httpRoot, showToken } = given
   const rate = Option.getOrUndefined(given.httpRate)
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
   if (Option.isNone(given.http)) {
-    return cert !== undefined || rate !== undefined || behindProxy || showToken || names.length + httpRoot.length > 0
+    const isGiven = cert !== undefined || rate !== undefined || behindProxy || showToken
+    return isGiven || names.length + origins.length + httpRoot.length > 0
       ? new UsageError({
           message:
-            "--http-name, --http-root, --http-rate, --tls-cert, --tls-key, --behind-proxy and --show-token need " +
-            "--http HOST:PORT"
+            "--http-name, --http-origin, --http-root, --http-rate, --tls-cert, --tls-key, --behind-proxy and --show-token " +
+            "need --http HOST:PORT"
         })
       : Effect.succeed(undefined)
   }
   const tls = cert === undefined || key === undefined ? undefined : { cert, key }
   const roots = httpRoot.map((root) => resolve(root))
-  return Effect.succeed({ ...given.http.value, names, roots, rate, tls, behindProxy })
+  return Effect.succeed({ ...given.http.value, names, origins, roots, rate, tls, behindProxy })
 }
 
 export const serve = {
@@ -134,6 +148,7 @@ export const serve = {
     model,
     http,
     httpName,
+    httpOrigin,
     httpRoot,
     httpRate,
     tlsCert,
@@ -166,6 +181,7 @@ export const serve = {
       model: model.options,
       http: http.options,
       httpName: httpName.options,
+      httpOrigin: httpOrigin.options,
       httpRoot: httpRoot.options,
       httpRate: httpRate.options,
       tlsCert: tlsCert.options,

@@ -29,6 +29,8 @@ export interface HttpRequest {
   readonly host: string
   readonly port: number
   readonly names: ReadonlyArray<string>
+  /** Origins of other sites whose pages may use the server. */
+  readonly origins: ReadonlyArray<string>
   /** The files of the certificate with its chain, and of its key. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly behindProxy: boolean
@@ -93,7 +95,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
   filename: string,
   asks: Asks.Asks
 ) {
-  const { behindProxy, host, names, port, rate, roots, tls } = request
+  const { behindProxy, host, names, origins, port, rate, roots, tls } = request
   const token = yield* HttpToken.ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
@@ -107,6 +109,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     host,
     port,
     names,
+    origins,
     roots,
     behindProxy,
     limits: rate === undefined ? {} : { rate },

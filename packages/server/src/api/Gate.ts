@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Access from "@daybook/api/wire/Access"
+import { permit } from "../http/CrossOrigin.ts"
 import { headers } from "../http/LocalGuard.ts"
 import { foreignPart, type Site } from "../http/Site.ts"
 import { pathOf, refuse } from "./Answers.ts"
@@ -78,6 +79,7 @@ export const make = ({ clients, ends, mostBody, pages, site }: GateOptions) => {
       refuse(response, new Access.SiteRefused({ part }))
       return true
     }
+    if (permit(site, request, response)) return true
     const path = pathOf(request)
     if (ends() && path !== "/health") {
       refuse(response, new Access.Stopping())

@@ -43,6 +43,8 @@ export interface ServeOptions extends HttpApp.Options {
   readonly behindProxy?: boolean | undefined
   /** Other names of the server in `Host`. */
   readonly names?: ReadonlyArray<string> | undefined
+  /** Origins of other sites whose pages may use the server. Default: none. */
+  readonly origins?: ReadonlyArray<string> | undefined
   /** What one client may hold, besides the defaults. */
   readonly limits?: Partial<Clients.Limits> | undefined
   /** How long a client may take to send a request, besides the defaults. */
@@ -79,7 +81,7 @@ const within =
 
 /** Serves until the scope closes. */
 export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOptions) {
-  const { behindProxy = false, certificate, host, names = [], port } = options
+  const { behindProxy = false, certificate, host, names = [], origins = [], port } = options
   if (!isLoopback(host) && certificate === undefined && !behindProxy) return yield* new BindingRefused({ host })
   const scheme = certificate === undefined ? "http" : "https"
   const limits = { ...Clients.defaultLimits, ...options.limits }
@@ -104,7 +106,7 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
   const running = Count.make()
   let ends = false
   const answered = Gate.make({
-    site: { host, names, scheme: behindProxy ? "any" : scheme },
+    site: { host, names, scheme: behindProxy ? "any" : scheme, origins },
     pages: new Map([...Documents.pages, ...(options.pages ?? [])]),
     ends: () => ends,
     clients,

@@ -11,7 +11,7 @@ import { type AccessToken, matches } from "./AccessToken.ts"
 import { foreignPart, type Site } from "./Site.ts"
 
 /** A tunnel may listen at another port. */
-const here: Site = { host: "127.0.0.1", names: [], scheme: "http" }
+const here: Site = { host: "127.0.0.1", names: [], scheme: "http", origins: [] }
 
 /** The parts of a request that decide. */
 export interface Asked {

@@ -13,6 +13,8 @@ export interface Site {
   readonly names: ReadonlyArray<string>
   /** How clients reach it; `any` behind a proxy. */
   readonly scheme: "http" | "https" | "any"
+  /** Origins of other sites whose pages it answers, as browsers send them. */
+  readonly origins: ReadonlyArray<string>
 }
 
 const loopback = /^(?:127(?:\.\d{1,3}){3}|localhost|::1)$/i
@@ -37,6 +39,19 @@ const isOwn = ({ host, names }: Site, given: string): boolean => {
 
 const schemes = { http: ["http"], https: ["https"], any: ["http", "https"] } as const
 
+/** A text as an origin of pages that browsers send: scheme, host, and a port that is not the scheme's own. */
+export const originOf = (text: string): string | undefined => {
+  const isOrigin = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/i.test(text)
+  if (!isOrigin || !URL.canParse(text)) return undefined
+  const { origin } = new URL(text)
+  // Pages of apps and extensions have schemes that are not special.
+  return origin === "null" ? text.toLowerCase() : origin
+}
+
+/** Whether the page that sent the request is of another site whose pages are answered. */
+export const isPermitted = ({ origins }: Site, origin: string | undefined): origin is string =>
+  origin !== undefined && origins.includes(origin)
+
 /** Why a request is not answered: it names another host, or a page of another origin sent it. */
 export const foreignPart = (
   site: Site,
@@ -45,5 +60,5 @@ export const foreignPart = (
   if (host === undefined || !isOwn(site, host)) return "host"
   if (origin === undefined) return undefined
   const own = schemes[site.scheme].map((scheme) => `${scheme}://${host.toLowerCase()}`)
-  return own.includes(origin.toLowerCase()) ? undefined : "origin"
+  return own.includes(origin.toLowerCase()) || isPermitted(site, origin) ? undefined : "origin"
 }
