@@ -49,4 +49,27 @@ describe("an installation from the registry", () => {
       }
     }
   )
+
+  it(
+    "PA-500: beside effect 4 the packed client with promises installs, and answers without a server",
+    { timeout: 300_000 },
+    async () => {
+      const folder = emptyFolder("daybook-effect-4-")
+      try {
+        writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", private: true }))
+        const [own = ""] = await pack(folder, ["promise"])
+        await run(folder, "npm", "install", "--no-audit", "--no-fund", `./${own}`, "effect@4")
+        writeFileSync(
+          join(folder, "program.js"),
+          `import { Effect } from "effect"
+        import { connect } from "@daybook/promise"
+        const failed = connect({ baseUrl: "http://127.0.0.1:1", token: "t" }).get("nope").catch(({ code }) => code)
+        console.log(await Effect.runPromise(Effect.promise(() => failed)))`
+        )
+        assert.strictEqual(await run(folder, process.execPath, "program.js"), "SessionNotFound\n")
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
+    }
+  )
 })

@@ -3,7 +3,7 @@ import { describe, it } from "@effect/vitest"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { packages, root } from "./support/Packages.ts"
-import { checkImports, checkManifest, checkTexts } from "./support/Tarball.ts"
+import { bundles, checkImports, checkManifest, checkTexts } from "./support/Tarball.ts"
 
 const folderOf = (name: string) => join(root, "packages", name)
 
@@ -14,8 +14,8 @@ describe.each(packages)("the package %s", (name) => {
     checkManifest(name, folderOf(name)))
 })
 
-// The modules of the command and of the inspector's page are in bundles.
-it.each(packages.filter((name) => name !== "cli"))(
+// The modules of the inspector's page are in a bundle.
+it.each(packages.filter((name) => !bundles.includes(name)))(
   "PA-6: the modules of %s import only its dependencies and peers",
   (name) => {
     const sources = readdirSync(join(folderOf(name), "src"), { recursive: true, encoding: "utf8" })

@@ -5,8 +5,10 @@ import { builtinModules } from "node:module"
 import { dirname, join } from "node:path"
 import { manifest, root } from "./Packages.ts"
 
-/** The command is bundled; the others are libraries. */
-const isLibrary = (name: string): boolean => name !== "cli"
+/** Packages that are bundled, with types of their own or none; the others are libraries. */
+export const bundles: ReadonlyArray<string> = ["cli", "promise"]
+
+const isLibrary = (name: string): boolean => !bundles.includes(name)
 
 /** It has the licence, and a README without links. */
 export const checkTexts = (name: string, folder: string): void => {

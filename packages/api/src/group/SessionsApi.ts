@@ -39,8 +39,8 @@ export const SessionLimits = Schema.Struct({
 }).annotations({ identifier: "SessionLimits" })
 export type SessionLimits = typeof SessionLimits.Type
 
-/** As JSON. A longer text could nest more deeply than its reader. */
-const house = Schema.optional(Schema.compose(Schema.String.pipe(Schema.maxLength(1_000)), Schema.parseJson(House)))
+/** As JSON. */
+const house = Schema.optional(Schema.parseJson(House))
 
 /** Sessions, their state, and changes of it. */
 export const SessionsApi = HttpApiGroup.make("sessions")
