@@ -1,68 +1,115 @@
-/** The black-box suite: Daybook's server keeps it, and a server that breaks a clause does not pass. */
+/** The black-box suite: Daybook's server keeps it, and none of many servers that break a clause passes. */
+import type { ServerResponse } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { laws, report, verify } from "../../packages/conformance/src/index.ts"
+import { run } from "../../packages/conformance/src/command.ts"
+import { type Law, laws, report, verify } from "../../packages/conformance/src/index.ts"
+import { issue } from "../../packages/server/src/api/Tokens.ts"
 import * as Rude from "../client/support/Rude.ts"
 import { layer as served, Served, token } from "../server/http/support/ServedApi.ts"
+import * as Broken from "./support/Broken.ts"
+import { faults } from "./support/Faults.ts"
 
-const hold = (baseUrl: string) => Effect.promise(() => verify(laws, { baseUrl, token }))
+const readToken = issue(token, { scope: "read" })
 
-/** Passes requests on to the server, and changes the text of the streams. */
-const changing = (url: string, change: (text: string) => string) =>
-  Rude.serve((_number, response, request) => {
-    const chunks: Array<Buffer> = []
-    request.on("data", (chunk: Buffer) => chunks.push(chunk))
-    request.on("end", () => {
-      const { authorization = "", accept = "", "last-event-id": last, "idempotency-key": key } = request.headers
-      void fetch(`${url}${request.url}`, {
-        method: request.method ?? "GET",
-        ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
-        headers: {
-          authorization,
-          accept,
-          "content-type": "application/json",
-          ...(typeof last === "string" ? { "last-event-id": last } : {}),
-          ...(typeof key === "string" ? { "idempotency-key": key } : {})
-        }
-      }).then(async (answer) => {
-        response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" })
-        const isFollowed = accept.includes("event-stream") && request.url?.includes("follow=0") === false
-        if (isFollowed) return response.end()
-        return response.end(change(await answer.text()))
-      })
+/** Without those that wait for the server's own times. */
+const quick: ReadonlyArray<Law> = laws.filter(({ slow }) => slow !== true)
+
+const brokenIn = (
+  tested: ReadonlyArray<Law>,
+  baseUrl: string,
+  options: Parameters<typeof verify>[2] = {}
+): Effect.Effect<{ readonly clauses: ReadonlyArray<string>; readonly text: string }> =>
+  Effect.map(
+    Effect.promise(() => verify(tested, { baseUrl, token, readToken }, options)),
+    (verdicts) => ({
+      clauses: verdicts.flatMap(({ law, problem }) => (problem === undefined ? [] : [law.clause])),
+      text: report(verdicts)
     })
+  )
+
+/** Runs the command, with what it printed. */
+const command = (...words: ReadonlyArray<string>) =>
+  Effect.promise(async () => {
+    const printed = { out: "", err: "" }
+    const code = await run(words, {
+      out: (text) => void (printed.out += text),
+      err: (text) => void (printed.err += text)
+    })
+    return { code, ...printed }
   })
 
-layer(served())("the conformance suite", (it) => {
-  it.effect("HT-68: Daybook's server keeps every clause of the suite, each time", () =>
+// The suite sends wrong tokens, and runs often here.
+layer(served({}, {}, { limits: { wrongTokens: 1_000_000 } }))("the conformance suite", (it) => {
+  it.scoped("HT-68: Daybook's server keeps every clause of the suite, again too, and a proxy changes nothing", () =>
     Effect.gen(function* () {
-      for (let run = 0; run < 2; run++) {
-        const verdicts = yield* hold((yield* Served).url)
-        assert.deepEqual(
-          verdicts.filter(({ problem }) => problem !== undefined),
-          [],
-          report(verdicts)
-        )
+      const { url } = yield* Served
+      for (const baseUrl of [url, (yield* Broken.serve(url, {})).url]) {
+        const { clauses, text } = yield* brokenIn(quick, baseUrl)
+        assert.deepEqual(clauses, [], text)
       }
     })
   )
 
-  it.scoped("HT-68: a server that breaks a clause is told so, and of the others that they hold", () =>
+  for (const { clause, hangs, name, ...fault } of faults(token, readToken)) {
+    it.scoped(`HT-506: a server that ${name} does not pass (${clause})`, () =>
+      Effect.gen(function* () {
+        const { url } = yield* Broken.serve((yield* Served).url, fault)
+        const found = yield* brokenIn(
+          quick.filter((law) => law.clause === clause),
+          url,
+          hangs === true ? { patience: 400 } : {}
+        )
+        assert.include(found.clauses, clause, found.text)
+      })
+    )
+  }
+
+  it.scoped("HT-507: a server that neither answers nor ends is broken, within the time that was given", () =>
+    Effect.gen(function* () {
+      for (const conduct of [
+        () => {},
+        (_number: number, response: ServerResponse) => Rude.streams(response),
+        (_number: number, response: ServerResponse) =>
+          void response.writeHead(200, { "content-length": "100" }).write("{")
+      ]) {
+        const { url } = yield* Rude.serve(conduct)
+        const found = yield* brokenIn(quick, url, { patience: 100, limit: 500 })
+        assert.lengthOf(found.clauses, quick.length, found.text)
+        assert.include(found.text, "the time for all laws is over")
+      }
+    })
+  )
+
+  it.effect("HT-507: the command prints lines, or JSON, and its exit code says whether the server passes", () =>
     Effect.gen(function* () {
       const { url } = yield* Served
-      const broken = [
-        ["HT-45", (text: string) => text.replaceAll("event: replay.complete", "event: seam")],
-        ["HT-40", (text: string) => text.replace(/event: event\n.*\n.*\n\n/, "")],
-        ["HT-10", (text: string) => text.replaceAll('"message"', '"text"')],
-        ["HT-54", (text: string) => text.replace(/("seq":)0\b/, "$11")]
-      ] as const
-      for (const [clause, change] of broken) {
-        const server = yield* changing(url, change)
-        const verdicts = yield* hold(server.url)
-        const failed = verdicts.flatMap(({ law, problem }) => (problem === undefined ? [] : [law.clause]))
-        assert.include(failed, clause, report(verdicts))
-        assert.isBelow(failed.length, laws.length)
+      const help = yield* command("--help")
+      assert.deepInclude(help, { code: 0, err: "" })
+      for (const word of ["--json", "--timeout", "--read-token", "exit code"]) assert.include(help.out, word)
+      for (const words of [
+        [],
+        [url],
+        ["nonsense", "t"],
+        [url, "t", "more"],
+        [url, "t", "--no"],
+        [url, "t", "--timeout", "x"]
+      ]) {
+        const wrong = yield* command(...words)
+        assert.deepInclude(wrong, { code: 2, out: "" })
+        assert.match(wrong.err, /^conformance: .+\nusage: conformance URL TOKEN/)
       }
+      const away = yield* command("http://127.0.0.1:1", "t")
+      assert.strictEqual(away.code, 2)
+      assert.match(away.err, /nothing answers at/)
+      const wrong = yield* command(url, "wrong", "--json")
+      assert.strictEqual(wrong.code, 1)
+      const verdicts = wrong.out
+        .trimEnd()
+        .split("\n")
+        .map((line): unknown => JSON.parse(line))
+      assert.lengthOf(verdicts, laws.length)
+      for (const verdict of verdicts) assert.containsAllKeys(verdict, ["clause", "says", "result", "milliseconds"])
     })
   )
 })

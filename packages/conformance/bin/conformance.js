@@ -1,12 +1,10 @@
 #!/usr/bin/env node
-/** Usage: npx @daybook/conformance URL TOKEN. The exit code is 0 if the server keeps every clause. */
-import { laws, report, verify } from "@daybook/conformance"
+/** Usage: npx @daybook/conformance URL TOKEN; --help says more. */
+import { run } from "@daybook/conformance/command"
 
-const [baseUrl, token] = process.argv.slice(2)
-if (baseUrl === undefined || token === undefined) {
-  process.stderr.write("usage: conformance URL TOKEN\n")
-  process.exit(2)
-}
-const verdicts = await verify(laws, { baseUrl, token })
-process.stdout.write(report(verdicts))
-process.exit(verdicts.every(({ problem }) => problem === undefined) ? 0 : 1)
+const code = await run(process.argv.slice(2), {
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text)
+})
+// A request of a server that does not end keeps no process alive.
+process.exit(code)

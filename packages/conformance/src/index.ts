@@ -5,4 +5,4 @@
  */
 export { type Law, laws } from "./Laws.ts"
 export type { Target } from "./Target.ts"
-export { report, type Verdict, verify } from "./Verdict.ts"
+export { holds, json, line, type Options, report, summary, type Verdict, verify } from "./Verdict.ts"
