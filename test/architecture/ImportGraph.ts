@@ -1,5 +1,5 @@
 /** Reads which modules of the packages import which, type imports included. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseSync } from "oxc-parser"
@@ -49,13 +49,11 @@ export const readModule = (path: string, text: string): Module => {
   return { path, text, imports }
 }
 
-/** Every module under `packages/NAME/src`. A package that only bundles others has none. */
+/** Every module under `packages/NAME/src`. */
 export const readModules = (): ReadonlyArray<Module> =>
   readdirSync(packagesFolder).flatMap((name) =>
-    !existsSync(join(packagesFolder, name, "src"))
-      ? []
-      : readdirSync(join(packagesFolder, name, "src"), { recursive: true, encoding: "utf8" })
-          .filter((path) => /\.tsx?$/.test(path))
-          .map((path) => `${name}/src/${path}`)
-          .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
+    readdirSync(join(packagesFolder, name, "src"), { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.tsx?$/.test(path))
+      .map((path) => `${name}/src/${path}`)
+      .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
   )

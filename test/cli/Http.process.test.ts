@@ -128,6 +128,8 @@ describe("serve --http", () => {
         [["--http", "127.0.0.1:0", "--tls-cert", "x"], "--tls-cert and --tls-key come together"],
         [["--agent", "build", "--behind-proxy"], "need --http"],
         [["--agent", "build", "--show-token"], "need --http"],
+        [["--agent", "build", "--http-origin", "https://app.example"], "need --http"],
+        [["--http", "127.0.0.1:0", "--http-origin", "*"], "--http-origin: expected an origin"],
         [["--agent", "build", "--http-root", "."], "need --http"]
       ] as const) {
         const ended = yield* here.run(["serve", ...words], { env })

@@ -31,10 +31,7 @@ await mkdir(folder, { recursive: true })
 await Promise.all([
   writeFile(join(folder, "index.js"), contents),
   writeFile(join(folder, "wire.d.ts"), wireTypes(document)),
-  writeFile(
-    join(folder, "index.d.ts"),
-    documented(document, await readFile(join(root, "types", "index.d.ts"), "utf8"))
-  ),
+  writeFile(join(folder, "index.d.ts"), documented(document, await readFile(join(root, "src", "index.d.ts"), "utf8"))),
   writeFile(join(folder, "THIRD-PARTY-NOTICES.txt"), await notices(Object.keys(metafile.inputs)))
 ])
 console.log(`promise: ${Math.round(contents.length / 1024)} KiB of script`)
