@@ -4,7 +4,7 @@ import { type Frame, frames, framesUntil, type Target, texts } from "../Target.t
 
 const isEvent = ({ type }: Frame): boolean => type === "event"
 
-/** Follows until the event with this number has come, and says something at the seam. */
+/** Follows until the event with this number has come. */
 const until = (target: Target, id: string, last: number, query = "", headers: Record<string, string> = {}) =>
   framesUntil((frame) => isEvent(frame) && seqOf(frame) >= last, target, `/sessions/${id}/events?${query}`, headers)
 
@@ -71,14 +71,14 @@ export const followLaws: ReadonlyArray<Law> = [
           await say(target, id, text)
         }
       }
-      const [whole, ...rest] = await Promise.all([
+      const reading = Promise.all([
         until(target, id, 5),
         until(target, id, 5, after(cursor)),
         until(target, id, 5, "", { "last-event-id": cursor ?? "" }),
-        until(target, id, 5, "type=session.next.prompt.admitted"),
-        saying()
-      ]).then(([first, ...others]) => [first, ...others.slice(0, 3)].map((found) => events(found ?? [])))
-      if (whole === undefined) return
+        until(target, id, 5, "type=session.next.prompt.admitted")
+      ])
+      const [[first, ...others]] = await Promise.all([reading, saying()])
+      const [whole, rest] = [events(first), others.map(events)]
       counts(whole.map(seqOf))
       for (const frame of whole) same(eventOf(frame).sessionID, id, "session of an event")
       for (const found of rest) same(found, whole.slice(-found.length), "events of another reader")
@@ -97,7 +97,7 @@ export const followLaws: ReadonlyArray<Law> = [
       const id = await session(target, 1)
       let [isPastSeam, began] = [false, Date.now()]
       for await (const text of texts(target, `/sessions/${id}/events`)) {
-        if (isPastSeam && /^\s*(?::|$)/m.test(text)) break
+        if (isPastSeam && /^:/m.test(text)) break
         if (text.includes("replay.complete")) [isPastSeam, began] = [true, Date.now()]
       }
       const seconds = Math.round((Date.now() - began) / 1_000)

@@ -9,8 +9,8 @@ import type { Agent } from "@daybook/core/domain/Agent"
 import { type Template, Templates } from "@daybook/core/prompt/Templates"
 import type { Roots } from "./Roots.ts"
 
-/** Providers are asked anew after this time. */
-const fresh = "10 seconds"
+/** Requests that ask the providers at a time: the others wait. */
+const asking = 4
 
 const agentOf = ({ bash = "process", description, mode = "all", model, name }: Agent): OfferedAgent => ({
   name,
@@ -30,7 +30,7 @@ export const layer = ({ check }: Roots, models: Effect.Effect<OfferedModels> | u
   HttpApiBuilder.group(Api, "choices", (handlers) =>
     Effect.gen(function* () {
       const [agents, templates] = [yield* Agents, yield* Templates]
-      const offered = models && (yield* Effect.cachedWithTTL(models, fresh))
+      const offered = models && Effect.unsafeMakeSemaphore(asking).withPermits(1)(models)
       const at = (directory: string | undefined) =>
         directory === undefined ? Effect.succeed(undefined) : Effect.as(check(directory), { directory })
       return handlers
