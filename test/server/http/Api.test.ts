@@ -112,7 +112,7 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       yield* say(sessionID, "later", { resume: false })
       const seen = new Map<number, number>()
       for (const [path, { get }] of Object.entries(document.paths)) {
-        if (get === undefined || Object.hasOwn(get.responses[200]?.content ?? {}, "text/event-stream")) continue
+        if (get === undefined || !Object.hasOwn(get.responses[200]?.content ?? {}, "application/json")) continue
         const absent = path.includes("sessionID") ? ["ses_none", "nope"] : []
         for (const session of [sessionID, ...absent]) {
           const at = path

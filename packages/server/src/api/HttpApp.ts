@@ -4,7 +4,7 @@
  * @module @daybook/server/api/HttpApp
  */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
-import { Layer } from "effect"
+import { type Effect, Layer } from "effect"
 import { Api } from "@daybook/api"
 import type { OfferedModels } from "@daybook/api/group/ChoicesApi"
 import type { Budget } from "@daybook/log/domain/Values"
