@@ -3,10 +3,15 @@
  * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/inspector.md.
  */
 import { signal } from "@preact/signals"
+import type { EventsPage } from "@daybook/api/group/EventsApi"
 import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
 import type { Frame } from "@daybook/api/wire/EventFrames"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
+import type { Branched, Forked } from "@daybook/core/session/SessionOptions"
+import type { Undone } from "@daybook/core/session/UndoOptions"
 import type { Input, Session } from "@daybook/log/domain/Message"
+import type { TreePage } from "@daybook/log/domain/Tree"
+import type { PromptInput } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventFilter, filtersNothing, passes } from "../fold/EventLine.ts"
 import { Story, storyTypes } from "../fold/Story.ts"
@@ -34,6 +39,8 @@ export class OpenSession {
   readonly permissions = signal<ReadonlyArray<OpenPermission>>([])
   readonly state = signal<FollowState>("connecting")
   readonly error = signal<ApiError | undefined>(undefined)
+  /** A text for the prompt box: of a prompt that was taken back. */
+  readonly draft = signal<string | undefined>(undefined)
   /** The sequence number of the last event. */
   readonly head = signal(-1)
   readonly transcript: Transcript
@@ -151,6 +158,75 @@ export class OpenSession {
 
   prompt(text: string, delivery: "steer" | "queue", id: string): Promise<unknown> {
     return this.api.send("POST", `${this.path}/prompts`, { id, prompt: { text }, delivery })
+  }
+
+  rename(title: string): Promise<unknown> {
+    return this.api.send("PUT", `${this.path}/title`, { title })
+  }
+
+  switchAgent(agent: string): Promise<unknown> {
+    return this.api.send("PUT", `${this.path}/agent`, { agent })
+  }
+
+  switchModel(model: { readonly providerID: string; readonly id: string }): Promise<unknown> {
+    return this.api.send("PUT", `${this.path}/model`, model)
+  }
+
+  /** Takes the last prompt back; its text is the next draft. */
+  async undo(): Promise<void> {
+    this.#draft(await this.api.send<Undone>("POST", `${this.path}/undo`, {}))
+  }
+
+  redo(): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/redo`, {})
+  }
+
+  compact(): Promise<unknown> {
+    return this.api.send("POST", `${this.path}/compact`, {})
+  }
+
+  fork(): Promise<Forked | undefined> {
+    return this.api.send("POST", `${this.path}/fork`, {})
+  }
+
+  /** Continues after a message of any branch, or before a prompt, whose text is the next draft. */
+  async branch(messageID: string): Promise<void> {
+    this.#draft(await this.api.send<Branched>("POST", `${this.path}/branch`, { messageID }))
+  }
+
+  #draft(moved: { readonly prompt?: PromptInput } | undefined): void {
+    if (moved?.prompt !== undefined) this.draft.value = moved.prompt.text
+  }
+
+  /** Runs what a failed or cut-off activity left. It does not wait for its end. */
+  resume(): Promise<unknown> {
+    return this.api.send("POST", withQuery(`${this.path}/resume`, { id: crypto.randomUUID() }))
+  }
+
+  tree(cursor: number | undefined): Promise<TreePage> {
+    return this.api.get(`${this.path}/tree`, { limit: 500, cursor })
+  }
+
+  /** Saves all events as a file of JSON lines. */
+  async save(): Promise<void> {
+    const lines: Array<string> = []
+    let [after, hasMore]: [string | undefined, boolean] = [undefined, true]
+    while (hasMore) {
+      const page: EventsPage = await this.api.get(`${this.path}/history`, { after, limit: 500 })
+      for (const event of page.events) lines.push(JSON.stringify(event))
+      after = page.cursor
+      hasMore = page.hasMore
+    }
+    const link = document.createElement("a")
+    link.href = URL.createObjectURL(
+      new Blob(
+        lines.map((line) => `${line}\n`),
+        { type: "application/jsonl" }
+      )
+    )
+    link.download = `${this.id}.jsonl`
+    link.click()
+    URL.revokeObjectURL(link.href)
   }
 
   interrupt(): Promise<unknown> {

@@ -1,7 +1,7 @@
 /** Where the page is, in the part of the address that no server sees: `#/sessions/ID/TAB?at=SEQ`. Spec: IP-6 in specs/inspector.md. */
 import { signal } from "@preact/signals"
 
-export const tabs = ["transcript", "timeline", "requests", "spending", "context", "events"] as const
+export const tabs = ["transcript", "tree", "timeline", "requests", "spending", "context", "events"] as const
 export type Tab = (typeof tabs)[number]
 
 export interface Route {

@@ -3,6 +3,8 @@
  * specs/inspector.md.
  */
 import { signal } from "@preact/signals"
+import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
+import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SearchPage } from "@daybook/log/search/Search"
 import type { SessionPage } from "@daybook/log/store/Pages"
@@ -14,10 +16,15 @@ const pageSize = 50
 /** The most that the server sends at a time. */
 const largestPage = 500
 const refreshAfter = 250
+/** Running sessions that are asked for open questions. */
+const mostAsked = 20
 
 export class SessionList {
   readonly items = signal<ReadonlyArray<Session>>([])
   readonly active = signal<ReadonlySet<string>>(new Set())
+  /** Sessions whose work waits for a person: a permission or a question. */
+  readonly needy = signal<ReadonlySet<string>>(new Set())
+  readonly onlyNeedy = signal(false)
   readonly cursor = signal<string | undefined>(undefined)
   readonly search = signal("")
   readonly state = signal<FollowState>("connecting")
@@ -66,6 +73,10 @@ export class SessionList {
     this.#abort.abort()
   }
 
+  create(directory: string): Promise<Session | undefined> {
+    return this.#api.send("POST", "/sessions", { location: { directory } })
+  }
+
   find(text: string): void {
     this.search.value = text
     this.#shown = pageSize
@@ -104,6 +115,23 @@ export class SessionList {
     return page
   }
 
+  /** No event reports a permission that is asked for, so the page looks for them while sessions run. */
+  async lookForNeeds(): Promise<void> {
+    const running = [...this.active.value].slice(0, mostAsked)
+    try {
+      const [permissions, ...questions] = await Promise.all([
+        this.#api.get<ReadonlyArray<OpenPermission>>("/permissions"),
+        ...running.map((id) => this.#api.get<ReadonlyArray<PendingQuestion>>(`/sessions/${id}/questions`))
+      ])
+      this.needy.value = new Set([
+        ...permissions.map(({ sessionID }) => sessionID),
+        ...running.filter((_, index) => (questions[index] ?? []).length > 0)
+      ])
+    } catch {
+      // The feed reports a lost connection; a session that was removed meanwhile is left out the next time.
+    }
+  }
+
   async #load(): Promise<void> {
     const [search, shown] = [this.search.value, this.#shown]
     try {
@@ -117,7 +145,7 @@ export class SessionList {
       this.cursor.value = page.cursor
       this.active.value = new Set(active)
       this.error.value = undefined
-      await this.#searchTexts()
+      await Promise.all([this.#searchTexts(), this.lookForNeeds()])
     } catch (error) {
       this.#failed(error)
     }

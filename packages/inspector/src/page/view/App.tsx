@@ -76,6 +76,9 @@ const useKeys = (list: SessionList) =>
     return () => removeEventListener("keydown", pressed)
   }, [list])
 
+/** Milliseconds between two looks for sessions that wait for a person. */
+const needsEvery = 3_000
+
 const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: () => void }) => {
   const list = useMemo(() => new SessionList(api), [api])
   useEffect(() => {
@@ -91,6 +94,12 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
     void session?.open()
     return () => session?.close()
   }, [session])
+  const hasRunning = list.active.value.size > 0
+  useEffect(() => {
+    if (!hasRunning) return
+    const timer = setInterval(() => void list.lookForNeeds(), needsEvery)
+    return () => clearInterval(timer)
+  }, [list, hasRunning])
   const state = list.state.value
   useEffect(() => {
     if (state === "refused") onRefused()
@@ -131,6 +140,7 @@ const Inspector = ({ api, onRefused }: { readonly api: Api; readonly onRefused: 
             session={session}
             route={route.value}
             isActive={list.active.value.has(session.id)}
+            needs={list.needy.value.size}
           />
         )}
       </main>

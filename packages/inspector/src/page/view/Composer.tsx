@@ -1,5 +1,5 @@
 /** Prompts a session, shows what waits in its inbox, and answers its questions. Spec: IP-9 in specs/inspector.md. */
-import { useRef, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { useAction } from "./Action.ts"
@@ -100,6 +100,12 @@ export const Composer = ({ isRunning, session }: { readonly session: OpenSession
     id.current = freshID()
     setText(next)
   }
+  const draft = session.draft.value
+  useEffect(() => {
+    if (draft === undefined) return
+    change(draft)
+    session.draft.value = undefined
+  }, [draft])
   const send = async (delivery: "steer" | "queue") => {
     if (text.trim() === "") return
     const sent = id.current

@@ -8,6 +8,7 @@ import { useMemo } from "preact/hooks"
 import { type CodeNode, highlighted } from "../fold/Code.ts"
 import { proseOf } from "../fold/Prose.ts"
 import { visible } from "../fold/Visible.ts"
+import { Copy } from "./Parts.tsx"
 
 const decode = (text: string): string =>
   text
@@ -32,9 +33,12 @@ const codeNode = (node: CodeNode, key: number): ComponentChildren =>
 export const Code = ({ language, text }: { readonly language: string; readonly text: string }) => {
   const nodes = useMemo(() => highlighted(visible(text), language.toLowerCase()), [text, language])
   return (
-    <pre class="code" tabIndex={0} role="region" aria-label={language === "" ? "Code" : `Code, ${language}`}>
-      <code>{nodes.map(codeNode)}</code>
-    </pre>
+    <div class="copied">
+      <Copy text={text} what="code" />
+      <pre class="code" tabIndex={0} role="region" aria-label={language === "" ? "Code" : `Code, ${language}`}>
+        <code>{nodes.map(codeNode)}</code>
+      </pre>
+    </div>
   )
 }
 

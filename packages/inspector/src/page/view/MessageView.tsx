@@ -4,7 +4,7 @@ import type { AssistantMessage, Message, Part, ToolPart } from "@daybook/log/dom
 import { clockText, costText, countText, durationText, tokensText } from "../fold/Words.ts"
 import { hrefOf } from "../state/Route.ts"
 import { Code, Markdown } from "./Markdown.tsx"
-import { Badge, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
+import { Badge, Copy, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
 
 interface MessageProps {
   readonly message: Message
@@ -88,6 +88,10 @@ const answerFacts = ({ completedAt, cost, createdAt, model, tokens }: AssistantM
     ...(completedAt === undefined ? [] : [durationText(completedAt - createdAt)])
   ].join(" \u00b7 ")
 
+/** The answer's own words. */
+const wordsOf = ({ content }: AssistantMessage): string =>
+  content.flatMap((part) => (part.type === "text" && part.text !== undefined ? [part.text] : [])).join("\n\n")
+
 const Head = ({
   children,
   message,
@@ -107,7 +111,8 @@ const Head = ({
 const Answer = ({ growing, message, sessionID }: MessageProps & { readonly message: AssistantMessage }) => (
   <>
     <Head message={message} name="Assistant">
-      <bdi>{answerFacts(message)}</bdi> <a href={hrefOf(sessionID, "requests", message.seq)}>what it was shown</a>
+      <bdi>{answerFacts(message)}</bdi> <a href={hrefOf(sessionID, "requests", message.seq)}>what it was shown</a>{" "}
+      <Copy text={wordsOf(message)} what="answer" />
     </Head>
     {message.content.map((part) => (
       <PartView key={`${part.type} ${part.id}`} part={part} growing={growing.get(`${message.id} ${part.id}`)} />

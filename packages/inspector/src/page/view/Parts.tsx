@@ -55,9 +55,32 @@ export const Fold = ({
   )
 }
 
+/** Copies a text as it was written. */
+export const Copy = ({ text, what }: { readonly text: string; readonly what: string }) => {
+  const [state, set] = useState("Copy")
+  return (
+    <button
+      type="button"
+      class="copy"
+      aria-label={`${state} ${what}`}
+      onClick={() => {
+        navigator.clipboard.writeText(text).then(
+          () => set("Copied"),
+          () => set("Not copied")
+        )
+      }}
+    >
+      {state}
+    </button>
+  )
+}
+
 /** A text as it is, with its own scrolling. */
 export const Raw = ({ label, text }: { readonly label: string; readonly text: string }) => (
-  <pre class="raw" tabIndex={0} role="region" aria-label={label} dir="auto">
-    {visible(text)}
-  </pre>
+  <div class="copied">
+    <Copy text={text} what={label} />
+    <pre class="raw" tabIndex={0} role="region" aria-label={label} dir="auto">
+      {visible(text)}
+    </pre>
+  </div>
 )

@@ -64,16 +64,20 @@ export const Permission = ({
   const { error, isBusy, run } = useAction()
   const [message, setMessage] = useState("")
   const { always, ask, notes, resources, subject, timeLeftMs, title, tool } = permission
+  // A command's title and resource repeat the command, which is shown whole.
+  const isCommand = subject.type === "command"
   const decide = (decision: unknown) => () => void run(() => session.decide(ask, decision))
   return (
     <section class="question" aria-label={`Permission for ${tool}`}>
       <h3>
-        <Badge tone="warn">{permission.permission}</Badge> <Text>{title}</Text>
+        <Badge tone="warn">{permission.permission}</Badge> <Text>{isCommand ? "Run this command?" : title}</Text>
       </h3>
       <Subject subject={subject} />
-      <p class="soft">
-        <Text>{resources.join(", ")}</Text>
-      </p>
+      {isCommand ? undefined : (
+        <p class="soft">
+          <Text>{resources.join(", ")}</Text>
+        </p>
+      )}
       {notes.map((note) => (
         <p key={note}>
           <Text>{note}</Text>
@@ -82,38 +86,50 @@ export const Permission = ({
       {timeLeftMs === undefined ? undefined : (
         <p class="soft">Refused in {durationText(timeLeftMs)} without a decision.</p>
       )}
-      <div class="actions">
-        <button type="button" class="main" disabled={isBusy} onClick={decide({ decision: "once" })}>
-          Allow once
-        </button>
-        {always.length === 0 ? undefined : (
-          <>
-            <button type="button" disabled={isBusy} title={always.join(", ")} onClick={decide({ decision: "session" })}>
-              Allow in this session
-            </button>
-            <button type="button" disabled={isBusy} title={always.join(", ")} onClick={decide({ decision: "always" })}>
-              Always allow
-            </button>
-          </>
-        )}
-        <button type="button" disabled={isBusy} onClick={decide({ decision: "decline" })}>
-          Decline
-        </button>
-      </div>
-      <div class="actions">
-        <input
-          aria-label="What to do instead"
-          placeholder="What to do instead"
-          value={message}
-          onInput={({ currentTarget }) => setMessage(currentTarget.value)}
-        />
-        <button
-          type="button"
-          disabled={isBusy || message.trim() === ""}
-          onClick={decide({ decision: "correct", message })}
-        >
-          Correct
-        </button>
+      <div class="decide">
+        <div class="actions">
+          <button type="button" class="main" disabled={isBusy} onClick={decide({ decision: "once" })}>
+            Allow once
+          </button>
+          {always.length === 0 ? undefined : (
+            <>
+              <button
+                type="button"
+                disabled={isBusy}
+                title={always.join(", ")}
+                onClick={decide({ decision: "session" })}
+              >
+                Allow in this session
+              </button>
+              <button
+                type="button"
+                disabled={isBusy}
+                title={always.join(", ")}
+                onClick={decide({ decision: "always" })}
+              >
+                Always allow
+              </button>
+            </>
+          )}
+          <button type="button" disabled={isBusy} onClick={decide({ decision: "decline" })}>
+            Decline
+          </button>
+        </div>
+        <div class="actions">
+          <input
+            aria-label="What to do instead"
+            placeholder="What to do instead"
+            value={message}
+            onInput={({ currentTarget }) => setMessage(currentTarget.value)}
+          />
+          <button
+            type="button"
+            disabled={isBusy || message.trim() === ""}
+            onClick={decide({ decision: "correct", message })}
+          >
+            Correct
+          </button>
+        </div>
       </div>
       {error === undefined ? undefined : <p class="problem">{error}</p>}
     </section>

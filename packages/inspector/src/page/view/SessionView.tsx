@@ -1,19 +1,22 @@
 /** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/inspector.md. */
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import type { Session } from "@daybook/log/domain/Message"
-import { costText, tokensText } from "../fold/Words.ts"
+import { costText, countText, tokensText } from "../fold/Words.ts"
 import type { FollowState } from "../net/Follow.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf, type Route, type Tab, tabs } from "../state/Route.ts"
+import { useAction } from "./Action.ts"
 import { Composer } from "./Composer.tsx"
 import { ContextView } from "./ContextView.tsx"
 import { EventsView } from "./EventsView.tsx"
 import { Badge, Empty, Text, type Tone } from "./Parts.tsx"
 import { RequestsView } from "./RequestsView.tsx"
+import { SessionActions } from "./SessionActions.tsx"
 import { stateOf, titleOf } from "./Sidebar.tsx"
 import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
 import { TranscriptView } from "./TranscriptView.tsx"
+import { TreeView } from "./TreeView.tsx"
 
 /** Views of the folded history. */
 const folding: ReadonlySet<Tab> = new Set(["timeline", "requests", "spending", "context"])
@@ -23,6 +26,7 @@ const permissionsEvery = 1_500
 
 const names: Readonly<Record<Tab, string>> = {
   transcript: "Transcript",
+  tree: "Tree",
   timeline: "Timeline",
   requests: "Requests",
   spending: "Spending",
@@ -41,19 +45,24 @@ export const stateText: Readonly<Record<FollowState, string>> = {
   expired: "Older events were pruned: reload the page"
 }
 
-const tones: Readonly<Record<string, Tone>> = { running: "live", completed: "good", failed: "bad", "cut off": "warn" }
+const tones: Readonly<Record<string, Tone>> = {
+  running: "live",
+  "needs you": "warn",
+  completed: "good",
+  failed: "bad",
+  "cut off": "warn"
+}
 
 const Facts = ({
-  isActive,
   record,
-  state
+  state,
+  word
 }: {
   readonly record: Session
-  readonly isActive: boolean
+  readonly word: string
   readonly state: FollowState
 }) => {
   const { agent, cost, location, model, tokens } = record
-  const word = stateOf(record, isActive)
   return (
     <p class="facts">
       <Badge tone={tones[word] ?? "plain"}>{word}</Badge>
@@ -71,10 +80,45 @@ const Facts = ({
   )
 }
 
+/** Why the last activity ended without an answer, and the way on. */
+const Outcome = ({
+  isActive,
+  record,
+  session
+}: {
+  readonly record: Session | undefined
+  readonly isActive: boolean
+  readonly session: OpenSession
+}) => {
+  const { error, isBusy, run } = useAction()
+  const activity = record?.activity
+  if (activity === undefined || isActive || activity.state === "completed") return undefined
+  const why =
+    activity.error?.message ??
+    (activity.state === "running"
+      ? "its process ended"
+      : activity.state === "failed"
+        ? "no reason was stored"
+        : undefined)
+  if (why === undefined) return undefined
+  const what = { running: "was cut off", failed: "failed", interrupted: "was interrupted" }[activity.state]
+  return (
+    <p class="problem cut" role="alert">
+      <Text>{`The last run ${what}: ${why}`}</Text>{" "}
+      <button type="button" disabled={isBusy} onClick={() => void run(() => session.resume())}>
+        Resume
+      </button>
+      {error === undefined ? undefined : <Text>{` ${error}`}</Text>}
+    </p>
+  )
+}
+
 const View = ({ route: { at, tab }, session }: { readonly session: OpenSession; readonly route: Route }) => {
   switch (tab) {
     case "transcript":
       return <TranscriptView session={session} at={at} />
+    case "tree":
+      return <TreeView session={session} />
     case "timeline":
       return <TimelineView session={session} />
     case "requests":
@@ -90,19 +134,24 @@ const View = ({ route: { at, tab }, session }: { readonly session: OpenSession; 
 
 export const SessionView = ({
   isActive,
+  needs,
   route,
   session
 }: {
   readonly session: OpenSession
   readonly route: Route
   readonly isActive: boolean
+  /** Sessions that need a person. */
+  readonly needs: number
 }) => {
   const record = session.record.value
   const error = session.error.value
   const title = record === undefined ? session.id : titleOf(record)
+  const isNeedy = session.questions.value.length + session.permissions.value.length > 0
+  const word = record === undefined ? "" : stateOf(record, isActive, isNeedy)
   useEffect(() => {
-    document.title = `${title} · Daybook`
-  }, [title])
+    document.title = `${needs === 0 ? "" : `(${needs}) `}${title} · Daybook`
+  }, [title, needs])
   useEffect(() => {
     if (!isActive) return
     const timer = setInterval(() => void session.lookForPermissions(), permissionsEvery)
@@ -123,7 +172,8 @@ export const SessionView = ({
         <h2>
           <Text>{title}</Text>
         </h2>
-        {record === undefined ? undefined : <Facts record={record} isActive={isActive} state={session.state.value} />}
+        {record === undefined ? undefined : <Facts record={record} word={word} state={session.state.value} />}
+        {record === undefined ? undefined : <SessionActions record={record} session={session} />}
         <nav class="tabs" aria-label="Views" ref={views}>
           {tabs.map((tab) => (
             <a key={tab} href={hrefOf(session.id, tab)} aria-current={tab === route.tab ? "page" : undefined}>
@@ -137,12 +187,21 @@ export const SessionView = ({
           Older events were pruned: this view begins at the oldest one that is kept.
         </p>
       ) : undefined}
+      {folding.has(route.tab) && session.storyState.value !== "live" ? (
+        <p class="soft cut" role="status">
+          Reading the history: {countText(session.story.count, "event")} so far. The figures grow until all is read.
+        </p>
+      ) : undefined}
+      <Outcome session={session} record={record} isActive={isActive} />
+      {route.tab === "transcript" && record?.path !== undefined ? (
+        <p class="soft cut" role="note">
+          This session has branches, and shows one of them. <a href={hrefOf(session.id, "tree")}>The tree</a> shows all.
+        </p>
+      ) : undefined}
       <div class="view">
         <View session={session} route={route} />
       </div>
-      {route.tab === "transcript" || session.questions.value.length + session.permissions.value.length > 0 ? (
-        <Composer session={session} isRunning={isActive} />
-      ) : undefined}
+      {route.tab === "transcript" || isNeedy ? <Composer session={session} isRunning={isActive} /> : undefined}
     </>
   )
 }

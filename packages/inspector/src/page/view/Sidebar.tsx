@@ -5,10 +5,12 @@ import { visible } from "../fold/Visible.ts"
 import { agoText, costText, folderText } from "../fold/Words.ts"
 import { hrefOf } from "../state/Route.ts"
 import type { SessionList } from "../state/SessionList.ts"
+import { NewSession } from "./NewSession.tsx"
 import { Text, useNow } from "./Parts.tsx"
 
 /** A session's state as a word. `cut off`: it says that it runs, but no process runs it. */
-export const stateOf = ({ activity }: Session, isActive: boolean): string => {
+export const stateOf = ({ activity }: Session, isActive: boolean, isNeedy: boolean): string => {
+  if (isNeedy) return "needs you"
   if (isActive) return "running"
   if (activity === undefined) return "idle"
   return activity.state === "running" ? "cut off" : activity.state
@@ -19,15 +21,17 @@ export const titleOf = ({ id, title }: Session): string => (title === undefined 
 const Row = ({
   isActive,
   isCurrent,
+  isNeedy,
   now,
   session
 }: {
   readonly session: Session
   readonly isActive: boolean
   readonly isCurrent: boolean
+  readonly isNeedy: boolean
   readonly now: number
 }) => {
-  const state = stateOf(session, isActive)
+  const state = stateOf(session, isActive, isNeedy)
   return (
     <li>
       <a class="session" href={hrefOf(session.id, "transcript")} aria-current={isCurrent ? "page" : undefined}>
@@ -83,8 +87,9 @@ const Found = ({ page: { items, truncated } }: { readonly page: SearchPage }) =>
 
 export const Sidebar = ({ current, list }: { readonly list: SessionList; readonly current: string | undefined }) => {
   const now = useNow(5_000)
-  const items = list.items.value
   const active = list.active.value
+  const needy = list.needy.value
+  const items = list.items.value.filter(({ id }) => !list.onlyNeedy.value || needy.has(id))
   return (
     <nav class="sidebar" aria-label="Sessions">
       <label class="search">
@@ -98,6 +103,17 @@ export const Sidebar = ({ current, list }: { readonly list: SessionList; readonl
           onInput={({ currentTarget }) => list.find(currentTarget.value)}
         />
       </label>
+      <NewSession list={list} />
+      {needy.size === 0 && !list.onlyNeedy.value ? undefined : (
+        <label class="group">
+          <input
+            type="checkbox"
+            checked={list.onlyNeedy.value}
+            onChange={({ currentTarget }) => (list.onlyNeedy.value = currentTarget.checked)}
+          />{" "}
+          Only sessions that need you ({needy.size})
+        </label>
+      )}
       <ul class="sessions">
         {items.map((session) => (
           <Row
@@ -105,6 +121,7 @@ export const Sidebar = ({ current, list }: { readonly list: SessionList; readonl
             session={session}
             isActive={active.has(session.id)}
             isCurrent={session.id === current}
+            isNeedy={needy.has(session.id)}
             now={now}
           />
         ))}
