@@ -45,18 +45,18 @@ describe.runIf(hasChromium)("a quick person", () => {
         `#/sessions/${second}/transcript`,
         `#/sessions/${third}/transcript`,
         `#/sessions/${third}/transcript`,
+        `#/sessions/${third}/tree`,
         `#/sessions/${third}/timeline`,
-        `#/sessions/${third}/requests`,
-        `#/sessions/${third}/timeline`,
-        `#/sessions/${second}/timeline`,
-        `#/sessions/${first}/timeline`,
-        `#/sessions/${first}/timeline`
+        `#/sessions/${third}/tree`,
+        `#/sessions/${second}/tree`,
+        `#/sessions/${first}/tree`,
+        `#/sessions/${first}/tree`
       ])
-      yield* act(() => page.locator('.tabs [aria-current="page"]', { hasText: "Timeline" }).waitFor())
+      yield* act(() => page.locator('.tabs [aria-current="page"]', { hasText: "Tree" }).waitFor())
       yield* act(() => page.keyboard.press("Alt+ArrowDown"))
-      yield* act(() => page.waitForURL((url) => url.hash === `#/sessions/${second}/timeline`))
+      yield* act(() => page.waitForURL((url) => url.hash === `#/sessions/${second}/tree`))
       yield* act(() => page.keyboard.press("Alt+ArrowUp"))
-      yield* act(() => page.waitForURL((url) => url.hash === `#/sessions/${first}/timeline`))
+      yield* act(() => page.waitForURL((url) => url.hash === `#/sessions/${first}/tree`))
     }).pipe(Effect.provide(ServedInspector.layer()))
   )
 
