@@ -173,7 +173,7 @@ const fillCaches = async () => {
     warm("main.js", "search", "hello")
     warm("main.js", "shell", "list")
     warm("ctx.js", "history", "build")
-    await warmServer("serve", "--http", "127.0.0.1:0")
+    await warmServer("serve", "--http", "127.0.0.1:0", "--log-level", "warning")
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -360,7 +360,7 @@ export const innocent: ReadonlyArray<string> = [
   "SECRET_NAME=foo",
   "  SECRET: ${{ secrets.SECRET }}",
   "  TOKEN: {{ .Values.token }}",
-  "https://registry.npmjs.org/@types/node/-/node-20.1.0.tgz",
+  "https://packages.example.org/@types/node/-/node-20.1.0.tgz",
   "http://localhost:3000/@vite/client",
   "http://host:8080/x?e=a@b.c",
   "git@github.com:a/b.git",
