@@ -21,7 +21,7 @@ it.scopedLive(
       const here = yield* place
       const preload = join(here.root, "collecting.cjs")
       writeFileSync(preload, collecting)
-      const words = ["serve", "--json", "--http", "127.0.0.1:0"]
+      const words = ["serve", "--json", "--http", "127.0.0.1:0", "--show-token", "--log-level", "warning"]
       const server = yield* here.startAlone(words, { env: { NODE_OPTIONS: `--require=${preload}` } })
       const line = yield* server.until("stdout", (text) => text.includes("\n"))
       const { http } = yield* Schema.decodeUnknown(Ready)(line)

@@ -96,10 +96,10 @@ describe("the log of serve by default", () => {
       })
       const shown = yield* server.until("stdout", (text) => text.endsWith("ready\n"))
       const url = /HTTP listens at (\S+)/.exec(shown)?.[1] ?? ""
-      const response = yield* Effect.promise((signal) => fetch(`${url}/health?key=private`, { signal }))
-      assert.strictEqual(response.status, 200)
+      const response = yield* Effect.promise((signal) => fetch(`${url}/sessions?search=private`, { signal }))
+      assert.strictEqual(response.status, 401)
       yield* Effect.promise(() => response.text())
-      yield* server.until("stderr", (text) => text.includes("GET /health 200"))
+      yield* server.until("stderr", (text) => text.includes("GET /sessions 401"))
       yield* server.signal("SIGTERM")
       const { code, stderr } = yield* server.ended
       assert.strictEqual(code, 0)
@@ -116,7 +116,7 @@ describe("the log of serve by default", () => {
         `agent build listens at ${join(here.root, "ctx", "agent", "build.sock")}`,
         `HTTP listens at ${url}`,
         "ready",
-        "GET /health 200",
+        "GET /sessions 401",
         "stopping: SIGTERM",
         "stopped"
       ])

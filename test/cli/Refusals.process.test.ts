@@ -72,7 +72,7 @@ describe("refusals", () => {
       yield* here.run(["prompt", "--session", "fix", "--no-run", "hi"])
       yield* here.run(["remove", "fix", "--yes"])
       refused(yield* here.run(["prompt", "hi", "--agent", "nobody"]), 3, /there is no agent "nobody"/)
-      refused(yield* here.run(["sessions", "--cwd", "/not/there"]), 2, /--cwd/)
+      refused(yield* here.run(["prompt", "hi", "--cwd", "/not/there"]), 2, /--cwd/)
       const listed = yield* here.run(["sessions", "--json"])
       assert.deepStrictEqual([listed.code, listed.stdout], [0, ""])
     })
@@ -118,7 +118,11 @@ describe("refusals", () => {
       // With a key nothing is said of the offline model.
       const env = { ANTHROPIC_API_KEY: "x".repeat(20) }
       for (const root of ["/proc/daybook", "/proc/daybook/deep/er"]) {
-        refused(yield* here.run(["serve", "--agent", "build", "--root", root], { env }), 6, /\/proc\/daybook.*ENOENT/)
+        refused(
+          yield* here.run(["serve", "--agent", "build", "--root", root, "--log-level", "warning"], { env }),
+          6,
+          /\/proc\/daybook.*ENOENT/
+        )
         refused(yield* here.run(["files", "export", "--root", root]), 6, /\/proc\/daybook.*ENOENT/)
       }
     })
