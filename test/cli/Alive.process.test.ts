@@ -35,9 +35,11 @@ it.scopedLive(
           return response.status
         })
       const id = (n: number) => `ses_alive${n % 20}`
+      const promptOf = (n: number) => ({ id: `msg_alive${n}`, prompt: { text: `${n}` } })
       const requests: ReadonlyArray<readonly [number, (n: number) => ReturnType<typeof ask>]> = [
         [201, (n) => ask("POST", "/sessions", { id: id(n), location: { directory: here.cwd } })],
-        [200, (n) => ask("POST", `/sessions/${id(n)}/prompts`, { id: `msg_alive${n}`, prompt: { text: `${n}` } })],
+        // Every fourth is a new prompt, the others repeat it.
+        [200, (n) => ask("POST", `/sessions/${id(n)}/prompts`, promptOf(n - (Math.floor(n / 20) % 4) * 20))],
         [200, (n) => ask("GET", `/sessions/${id(n)}/messages?limit=20`)],
         [200, (n) => ask("GET", `/sessions/${id(n)}/history?limit=20`)],
         [200, (n) => ask("GET", `/sessions?limit=${(n % 20) + 1}`)],

@@ -136,7 +136,9 @@ describe("a hostile session", () => {
         yield* printed(["show", id], { DAYBOOK_DEBUG: "1" })
         const evil = { DAYBOOK_BASE_URL: yield* evilProvider }
         assert.include(yield* printed(["models"], evil), "m␛]52")
-        assert.include(yield* printed(["prompt", "x"], { ...evil, DAYBOOK_DEBUG: "1" }), "error ␛]52")
+        const failed = yield* printed(["prompt", "x"], { ...evil, DAYBOOK_DEBUG: "1" })
+        // The sentence is broken at words.
+        assert.include(failed.replaceAll(/\s+/g, " "), "error ␛]52")
         yield* printed(["doctor", "--mcp"], evil)
         yield* printed(["doctor", "--mcp", "--json"], evil)
         const shown = yield* printed(["show", id])

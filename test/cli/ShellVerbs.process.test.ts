@@ -189,7 +189,7 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
       assert.match(made.stdout, /^[0-9a-f]{40}\n$/)
       yield* here.shell(["exec", id, "echo two >a; echo new >c; rm b"])
       const { stdout } = yield* here.shell(["checkpoints", id])
-      assert.match(stdout, new RegExp(`^${made.stdout.slice(0, 12)}  [0-9-]{10} [0-9:]{8}  asked  before\n$`))
+      assert.match(stdout, new RegExp(`^${made.stdout.slice(0, 12)}  [0-9-]{10} [0-9:]{8}Z  asked  before\n$`))
       const restored = yield* here.shell(["restore", id, made.stdout.slice(0, 12)])
       assert.match(
         restored.stdout,
