@@ -306,6 +306,8 @@ it.scopedLive("CW-4: a folder that is swapped for a link while its prompt waits 
     yield* Deferred.succeed(gate, undefined)
     const frames = yield* client.until(({ type, id }) => type === "error" && id === "m2")
     assert.deepInclude(frames.at(-1), { code: "EACCES" })
+    // A run is done when the files have its end.
+    yield* watched.untilType("done")
     assert.strictEqual(fileOf(served, "cwd"), "/\n")
   })
 )

@@ -1,5 +1,5 @@
 /** Tells the activities that run from those whose process died, at one look. Spec: EX-404. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { Session } from "../domain/Message.ts"
 import type { StoredError } from "../domain/Values.ts"
@@ -53,3 +53,13 @@ export const find = (
       )
     })
   })
+
+/** `find` where this process has the database; none elsewhere. */
+export const findHere = (sessions: ReadonlyArray<Session>) =>
+  Effect.flatMap(
+    Effect.serviceOption(ReadSql),
+    Option.match({
+      onNone: () => Effect.succeedNone,
+      onSome: (sql) => Effect.asSome(Effect.provideService(find(sessions), ReadSql, sql))
+    })
+  )
