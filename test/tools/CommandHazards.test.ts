@@ -296,7 +296,7 @@ describe("programs that run or write by their arguments", () => {
     ["m4 <<< 'syscmd(rm x)'", "ask"],
     ["gnuplot -e 'system \"rm x\"'", "ask"],
     ["psql -c '\\! /bin/rm x'", "ask"],
-    ["at now <<E\nrm x\nE", "ask"],
+    ["at now <<E\nrm x\nE", "deny"],
     ["concurrently 'cat y && rm x'", "ask"],
     [`caffeinate ${"-i ".repeat(80)}rm x`, "ask"],
     ["docker ps --rm x", "allow"],
