@@ -50,10 +50,7 @@ it.scopedLive(
           Effect.gen(function* () {
             const { code, stderr, stdout } = yield* here.shell(["exec", id, "V=kept; echo ran"])
             assert.deepStrictEqual([code, stdout], [0, "ran\n"])
-            assert.match(
-              stderr,
-              /^the command ran, and is not recorded: .*busy/m
-            )
+            assert.match(stderr, /^the command ran, and is not recorded: .*busy/m)
           }),
         (other) => Effect.sync(() => other.close())
       )
