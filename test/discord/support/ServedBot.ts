@@ -153,6 +153,8 @@ export const threadIn = (at: Place, author: User) =>
     yield* model.answer(says("Hello."))
     const thread = yield* threadOf(at, People.say(world, author, general, `<@${world.bot.id}> Hi`))
     yield* settled(at, thread)
+    // The reaction can come before the answer's text.
+    yield* at.discord.when("the first answer", () => texts(thread).includes("Hello."))
     yield* model.request
     return thread ?? (yield* Effect.dieMessage("there is no thread"))
   })
