@@ -5,6 +5,7 @@ import { join } from "node:path"
 import * as Book from "../../../packages/discord/src/book/Book.ts"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
 import { sessionOf } from "../../../packages/discord/src/domain/Names.ts"
+import { waiting } from "../../../packages/discord/src/post/PostFold.ts"
 import type { ChannelSettings } from "../../../packages/discord/src/trust/Settings.ts"
 import type * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as Asks from "../../../packages/server/src/ask/Asks.ts"
@@ -132,14 +133,15 @@ export const shows = ({ discord }: Place, channel: Channel | undefined, expected
   )
 
 /**
- * Waits until the run of a thread has ended, which marks its prompt as done, and until the thread has a message. Reactions
- * and messages are sent beside each other.
+ * Waits until the run of a thread has ended, which marks its prompt as done, and until the thread shows its text. Reactions
+ * and messages are sent beside each other, so a reaction can come while the thread still shows that it waits.
  */
 export const settled = ({ discord }: Place, thread: Channel | undefined) =>
   discord.when(
     "a prompt that is done",
     ({ channels }) =>
-      (thread?.messages.length ?? 0) > 0 &&
+      texts(thread).length > 0 &&
+      !texts(thread).includes(waiting.content ?? "") &&
       [...channels.values()].some(({ messages }) =>
         messages.some(({ id, reactions }) => id === thread?.id && (reactions.get("✅")?.size ?? 0) > 0)
       )
@@ -153,8 +155,6 @@ export const threadIn = (at: Place, author: User) =>
     yield* model.answer(says("Hello."))
     const thread = yield* threadOf(at, People.say(world, author, general, `<@${world.bot.id}> Hi`))
     yield* settled(at, thread)
-    // The reaction can come before the answer's text.
-    yield* at.discord.when("the first answer", () => texts(thread).includes("Hello."))
     yield* model.request
     return thread ?? (yield* Effect.dieMessage("there is no thread"))
   })
