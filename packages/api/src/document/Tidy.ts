@@ -55,7 +55,7 @@ interface Parameter {
   explode?: boolean
 }
 
-/** Says of a parameter what it is, not that it is written as text. */
+/** Gives a parameter the type of its value instead of text. */
 const mendParameter = (parameter: Parameter, types: ReadonlyArray<unknown>): void => {
   if (parameter.in !== "query") return
   const { schema } = parameter
@@ -69,7 +69,7 @@ const mendParameter = (parameter: Parameter, types: ReadonlyArray<unknown>): voi
   }
 }
 
-/** What a response is. Its errors say what they mean themselves. */
+/** Describes a response. Errors carry their own descriptions. */
 const answers: Readonly<Record<string, string>> = {
   200: "The result.",
   201: "The result, which is new.",

@@ -33,7 +33,7 @@ export const OfferedModels = Schema.Struct({
 })
 export type OfferedModels = typeof OfferedModels.Type
 
-/** An agent, without what it tells the model. */
+/** An agent, without its prompt. */
 export const OfferedAgent = Schema.Struct({
   name: Schema.String,
   description: optional(Schema.String),

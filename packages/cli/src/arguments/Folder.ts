@@ -53,7 +53,7 @@ const realOrGone = async (path: string): Promise<string> => {
   }
 }
 
-/** The folder by which an option selects what is stored. It need not exist any more (CL-561). */
+/** The folder of an option that filters stored sessions or prompts. The folder may have been deleted (CL-561). */
 export const selected = (path: string) => Effect.promise(() => realOrGone(resolve(path)))
 
 const ofSession: Advice = { ...ofAny, ENOENT: "; create it to go on with the session" }

@@ -3,7 +3,7 @@ import { accessSync, constants, statSync } from "node:fs"
 
 const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
-/** What is wrong with a working folder; undefined if a program can start in it. */
+/** Why no program can start in a working folder; undefined if one can. */
 const folderProblem = (folder: string): string | undefined => {
   try {
     if (!statSync(folder).isDirectory()) return "is not a folder"

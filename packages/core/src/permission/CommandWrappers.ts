@@ -39,7 +39,7 @@ interface Form {
   readonly skip?: number
   /** Assignments may precede the command. */
   readonly assigns?: true
-  /** Options may follow other words, and those are no command. */
+  /** Options may follow other words. Such words are not a command. */
   readonly permutes?: true
   /** The words of the command are a script, joined with spaces. */
   readonly joins?: true

@@ -130,7 +130,7 @@ const unanswered = ({ always, request, resources, untrusted }: Asked): string =>
     : `${needs}: ${untrusted}, so rules and approvals that allow it do not count.`
 }
 
-/** Why a call that was asked about is refused when nobody answered in time. */
+/** Why a call is refused whose question got no answer in time. */
 const expired = ({ request: { permission }, resources }: Asked, waited: number): string =>
   `${named({ permission, resources })} needs a person's approval. It was asked for, and nobody answered within ` +
   `${Duration.format(Duration.millis(waited))}, so nothing was done. The same call asks again.`

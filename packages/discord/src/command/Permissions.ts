@@ -27,7 +27,7 @@ const look = (secrets: ReadonlyArray<string>) =>
     const [book, outbox] = [yield* Book, yield* Outbox]
     const shown = yield* outbox.askings
     if (shown.length === 0 && !(yield* outbox.isCalling)) return
-    // Before the request, so that what expired is never taken for what was decided.
+    // Read before the request, so that an expired permission never counts as decided.
     const now = yield* Clock.currentTimeMillis
     const open = yield* book.permissions
     for (const permission of open) {
