@@ -46,6 +46,12 @@ export const connect = (
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no listeners
       client.onerror = (error) => void faults.push(error)
       await client.connect(transport)
+      // The SDK handles a notification a microtask after it was read, but a response at once. Where one read brings both, it
+      // takes the progress of a call for that of an unknown one. Responses wait for the notifications before them.
+      const { onmessage } = transport
+      // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the transport has no listeners
+      transport.onmessage = (message) =>
+        "method" in message ? onmessage?.(message) : queueMicrotask(() => onmessage?.(message))
       const call: McpClient["call"] = (name, args, { onMessage, signal } = {}) =>
         Effect.tryPromise({
           try: () =>
