@@ -176,7 +176,7 @@ export const measure = async (cache: string, directory: string, rounds: number, 
   const bare = await start(cache, "bare", freshFile(directory))
   const ours = await start(cache, "ours", freshFile(directory))
   try {
-    await createSessions(ours, 80_000)
+    await createSessions(ours, 800_000)
     const found = { oneBare: times(), oneOurs: times(), manyBare: times(), manyOurs: times() }
     const prompts = (prompt: number) => `/sessions/${sessionOf(prompt)}/prompts`
     for (let round = 0; round <= rounds; round++) {
