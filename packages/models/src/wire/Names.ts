@@ -23,13 +23,11 @@ export const freeName = (base: string, length: number, taken: (name: string) => 
 
 /**
  * Builds the mapping for one request.
- *
  * @param tools what the request offers; provider-defined tools keep their names
- * @param shadowed names that the provider's library confuses with its own tools
  */
-export const wireNames = (tools: ReadonlyArray<Tool.Any>, shadowed: ReadonlySet<string>): WireNames => {
+export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
   const plain = (name: string): string =>
-    shadowed.has(name) ? `local_${name}` : name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxLength) || "tool"
+    name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxLength) || "tool"
   const taken = new Set(tools.map(({ name }) => name))
   const aliases = new Map<string, string>()
   const originals = new Map<string, string>()
