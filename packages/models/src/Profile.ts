@@ -41,17 +41,14 @@ export interface Profile {
   }
   /** How a level of effort is asked for. */
   readonly effort:
-    | "reasoning_effort"
-    | "reasoning.effort"
-    | "thinking.type"
-    | "enable_thinking"
-    | "chat_template_kwargs"
-    | "none"
+    "reasoning_effort" | "reasoning.effort" | "thinking.type" | "enable_thinking" | "chat_template_kwargs" | "none"
   /** Media that its servers take, unless the catalogue knows the model. */
   readonly media: ReadonlyArray<Medium>
   /** Most pictures of one request. */
   readonly pictures: number
   readonly maxTokens: "max_tokens" | "max_completion_tokens" | "none"
+  /** How the key is sent. `bearer`: `authorization: Bearer`; `own`: the protocol's own header. */
+  readonly keyHeader: "own" | "bearer"
   /** Whether Anthropic's cache marks are sent. */
   readonly cacheMarks: boolean
   /** Whether the usage is asked for with `stream_options`. */

@@ -20,6 +20,7 @@ const anthropic: Profile = {
   media: ["image", "pdf"],
   pictures: 100,
   maxTokens: "max_tokens",
+  keyHeader: "own",
   cacheMarks: true,
   streamOptions: false,
   toolChoice: true,
@@ -103,7 +104,10 @@ export const profiles: Readonly<Record<string, Profile>> = {
 /** Rules of a model's chat template, on whatever server it runs. */
 const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/deepseek/i, { thinking: { field: "reasoning_content", back: "calls", required: true } }],
-  [/mistral|ministral|mixtral|devstral|magistral|codestral/i, { callIds: { set: "word", length: 9, exact: true }, answersResults: true }]
+  [
+    /mistral|ministral|mixtral|devstral|magistral|codestral/i,
+    { callIds: { set: "word", length: 9, exact: true }, answersResults: true }
+  ]
 ]
 
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
@@ -125,7 +129,9 @@ export const profileOf = (asked: {
     name !== undefined && Object.hasOwn(profiles, name) ? [profiles[name]] : []
   )
   const found =
-    Object.values(profiles).find(({ api, hosts }) => api === asked.api && hosts.some((one) => host === one || host.endsWith(`.${one}`))) ??
+    Object.values(profiles).find(
+      ({ api, hosts }) => api === asked.api && hosts.some((one) => host === one || host.endsWith(`.${one}`))
+    ) ??
     named.find((profile) => profile?.api === asked.api) ??
     defaults[asked.api]
   const family = asked.api === "openai-compatible" ? families.filter(([pattern]) => pattern.test(asked.model)) : []

@@ -26,7 +26,9 @@ const write = (request: WireRequest): Json => {
     stop: settings.stop,
     ...effortOf(settings.effort, profile),
     response_format:
-      format === undefined ? undefined : { type: "json_schema", json_schema: { name: format.name, schema: format.schema } },
+      format === undefined
+        ? undefined
+        : { type: "json_schema", json_schema: { name: format.name, schema: format.schema } },
     ...(tools.length === 0 ? {} : { tools: tools.flatMap(toolOf), tool_choice: choiceOf(request) })
   })
 }
@@ -54,7 +56,12 @@ const effortOf = (effort: string | undefined, { effort: form }: Profile): Json =
 const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
   tool._tag === "Hosted"
     ? []
-    : [{ type: "function", function: defined({ name: tool.name, description: tool.description, parameters: tool.schema }) }]
+    : [
+        {
+          type: "function",
+          function: defined({ name: tool.name, description: tool.description, parameters: tool.schema })
+        }
+      ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
   if (toolChoice === "auto" || toolChoice === "none") return toolChoice
@@ -134,14 +141,18 @@ const read = (answer: Answer): Reader => {
   let identified = false
   let current: string | undefined
   let nth = 0
+  let block = 0
+  let speaking: "thoughts" | "words" | "calls" | undefined
   /** Details of thinking that belong to the whole answer, sent with its calls. */
   const details: Array<Json> = []
 
   const thoughts = (delta: Json): void => {
     const field = ["reasoning_content", "reasoning", "thinking"].find((name) => text(delta[name]) !== undefined)
     if (field !== undefined) {
+      if (speaking !== "thoughts") block += 1
+      speaking = "thoughts"
       answer.closeAll("text")
-      answer.extend("reasoning", "thoughts", text(delta[field]) ?? "", { chat: { field } })
+      answer.extend("reasoning", `${block}`, text(delta[field]) ?? "", { chat: { field } })
     }
     for (const detail of list(delta["reasoning_details"])) {
       const { index: _, ...rest } = record(detail)
@@ -151,15 +162,21 @@ const read = (answer: Answer): Reader => {
 
   const says = (words: string | undefined): void => {
     if (words === undefined) return
+    if (speaking !== "words") block += 1
+    speaking = "words"
     answer.closeAll("reasoning")
-    answer.extend("text", "words", words)
+    answer.extend("text", `${block}`, words)
   }
 
   /** Content in parts, as Mistral sends it. */
   const part = (value: unknown): void => {
     const { text: words, thinking, type } = record(value)
     if (type === "thinking") {
-      const inner = Predicate.isString(thinking) ? thinking : list(thinking).map((one) => text(record(one)["text"]) ?? "").join("")
+      const inner = Predicate.isString(thinking)
+        ? thinking
+        : list(thinking)
+            .map((one) => text(record(one)["text"]) ?? "")
+            .join("")
       thoughts({ reasoning_content: inner })
     } else says(text(words))
   }
@@ -169,7 +186,10 @@ const read = (answer: Answer): Reader => {
     const id = text(piece["id"])
     const at = piece["index"]
     const known = Predicate.isNumber(at) ? `at ${at}` : undefined
-    const begins = current === undefined || (id !== undefined && id !== ids.get(current)) || (known === undefined && id === undefined && name !== undefined && answer.isWhole(current))
+    const begins =
+      current === undefined ||
+      (id !== undefined && id !== ids.get(current)) ||
+      (known === undefined && id === undefined && name !== undefined && answer.isWhole(current))
     if (known !== undefined) {
       const open = keys.get(known)
       if (open !== undefined && (id === undefined || ids.get(open) === undefined || ids.get(open) === id)) return open
@@ -192,6 +212,7 @@ const read = (answer: Answer): Reader => {
       for (const open of answer.openCalls) if (answer.isWhole(open)) answer.complete(open)
     }
     current = key
+    speaking = "calls"
     if (!ids.has(key) || ids.get(key) === undefined) ids.set(key, text(piece["id"]))
     answer.call(key, {
       id: text(piece["id"]),
@@ -216,14 +237,21 @@ const read = (answer: Answer): Reader => {
   let refused = false
 
   const finish = (reason: string, choice: Json): void => {
-    if (reason === "error") return answer.fail({ code: "server_error", message: "the server ended the answer with an error", ...record(choice["error"]) })
+    if (reason === "error")
+      return answer.fail({
+        code: "server_error",
+        message: "the server ended the answer with an error",
+        ...record(choice["error"])
+      })
     const known = reasons[reason] ?? "unknown"
     if (details.length > 0) {
       const [first] = answer.openCalls
-      if (first === undefined) answer.extend("reasoning", "thoughts", "", { chat: { reasoning_details: details } })
+      if (first === undefined)
+        answer.extend("reasoning", `${speaking === "thoughts" ? block : block + 1}`, "", {
+          chat: { reasoning_details: details }
+        })
       else answer.call(first, { metadata: { chat: { reasoning_details: details } } })
     }
-    answer.closeAll()
     if (known !== "length") for (const open of answer.openCalls) answer.complete(open)
     answer.finish(refused ? "content-filter" : known, refused ? { daybook: { refusal: true } } : undefined)
   }
@@ -237,7 +265,8 @@ const read = (answer: Answer): Reader => {
     answer.usage(usageOf(record(chunk["usage"] ?? choice["usage"] ?? record(chunk["x_groq"])["usage"])))
     delta(record(choice["delta"] ?? choice["message"]))
     const reason = text(choice["finish_reason"])
-    if (reason !== undefined && !answer.finishing) finish(reason.toLowerCase(), choice)
+    // Some servers send an empty reason, or the word, with every chunk.
+    if (reason !== undefined && reason !== "null" && !answer.finishing) finish(reason.toLowerCase(), choice)
   }
   return {
     event,
