@@ -21,8 +21,8 @@ interface Item {
   at: number | undefined
   /** Whether nothing more of it is awaited. */
   done: boolean
-  /** The characters received of each block, or of a call's input under `input`. */
-  readonly received: Map<string, number>
+  /** The text received of each block, or of a call's input under `input`. */
+  readonly received: Map<string, string>
   /** What its announcement holds: used if no later event does. */
   announced: Json
 }
@@ -219,19 +219,19 @@ export class ResponsesReader implements Reader {
 
   #settleMessage(item: Item, value: Json): void {
     const content = list(value["content"]).length > 0 ? value["content"] : item.announced["content"]
-    for (const [index, part] of list(content).map(record).entries()) {
-      if (part["type"] === "refusal") this.#refused = true
-      this.#grow(item, "text", `${item.key} ${index}`, text(part["refusal"] ?? part["text"]) ?? "", true)
+    if (list(content).some((part) => record(part)["type"] === "refusal")) this.#refused = true
+    for (const [index, words] of textsIn(content).entries()) {
+      this.#grow(item, "text", `${item.key} ${index}`, words, true)
     }
     for (const key of item.received.keys()) this.#answer.close("text", key, "", itemMetadata(item))
   }
 
   /** More of a block, or its whole text, of which the rest is sent. */
   #grow(item: Item, kind: "text" | "reasoning", key: string, words: string, whole: boolean): void {
-    const received = item.received.get(key) ?? 0
-    const more = whole ? words.slice(received) : words
+    const received = item.received.get(key) ?? ""
+    const more = whole ? restOf(words, received) : words
     if (more === "") return
-    item.received.set(key, received + more.length)
+    item.received.set(key, received + more)
     this.#answer.extend(kind, key, more)
   }
 
@@ -248,10 +248,9 @@ export class ResponsesReader implements Reader {
   /** The encrypted content comes last, and belongs to all parts. A summary says what the text says. */
   #settleReasoning(item: Item, value: Json): void {
     const from = isSaid(value["summary"]) || isSaid(value["content"]) ? value : item.announced
-    const groups = { s: list(from["summary"]), c: list(from["content"]) }
-    const group = groups.s.length > 0 ? "s" : "c"
-    for (const [index, part] of groups[group].entries()) {
-      this.#grow(item, "reasoning", `${item.key} ${group}${index}`, text(record(part)["text"]) ?? "", true)
+    const group = list(from["summary"]).length > 0 ? "s" : "c"
+    for (const [index, words] of textsIn(from[group === "s" ? "summary" : "content"]).entries()) {
+      this.#grow(item, "reasoning", `${item.key} ${group}${index}`, words, true)
     }
     const encryptedContent = text(value["encrypted_content"]) ?? text(item.announced["encrypted_content"])
     const facts = defined({ itemId: item.id, encryptedContent })
@@ -267,8 +266,14 @@ export class ResponsesReader implements Reader {
     const item = this.#itemOf("call", markOf(event))
     const { delta } = event
     if (item.done || !isSaid(delta)) return
-    item.received.set("input", (item.received.get("input") ?? 0) + (Predicate.isString(delta) ? delta.length : 1))
-    this.#answer.call(item.key, { input: delta })
+    this.#more(item, delta)
+  }
+
+  /** A piece of an input: text, or a JSON value. */
+  #more(item: Item, input: unknown): void {
+    const piece = inputText(input)
+    item.received.set("input", (item.received.get("input") ?? "") + piece)
+    this.#answer.call(item.key, { input: piece })
   }
 
   /** The end of a call's input ends the call, if it is known which one it is; else its item does. */
@@ -283,12 +288,10 @@ export class ResponsesReader implements Reader {
 
   /** Sends what the whole input has and the pieces did not. */
   #rest(item: Item, whole: unknown): void {
+    const received = item.received.get("input") ?? ""
     if (!isSaid(whole) || this.#answer.isWhole(item.key)) return
-    const received = item.received.get("input") ?? 0
-    const rest = Predicate.isString(whole) ? whole.slice(received) : received === 0 ? whole : undefined
-    if (!isSaid(rest)) return
-    item.received.set("input", received + (Predicate.isString(rest) ? rest.length : 1))
-    this.#answer.call(item.key, { input: rest })
+    const rest = restOf(inputText(whole), received)
+    if (rest !== "") this.#more(item, rest)
   }
 
   #settleCall(item: Item, value: Json): void {
@@ -347,29 +350,49 @@ export class ResponsesReader implements Reader {
     this.#answer.end(true)
   }
 
-  /** Takes from the whole output what was not streamed: an item of another id is the next one of its kind that is not known by id. */
+  /** Takes from the whole output what was not streamed. */
   #settleAll(output: ReadonlyArray<Json>): void {
-    const items = output.map((value) => {
+    const named = output.map((value) => {
       const kind = kindOf(value)
-      return { value, kind, item: kind === undefined ? undefined : this.#known(kind, text(value["id"])) }
+      return kind === undefined ? undefined : this.#known(kind, text(value["id"]))
     })
-    const taken = new Set(items.map(({ item }) => item))
-    for (const { item: known, kind, value } of items) {
+    const taken = new Set(named)
+    for (const [index, value] of output.entries()) {
+      const kind = kindOf(value)
       if (kind === undefined) continue
-      const callID = text(value["call_id"])
       const free = this.#items.filter((one) => one.kind === kind && !taken.has(one))
-      const item =
-        known ??
-        free.find((one) => callID !== undefined && one.callID === callID) ??
-        free.find((one) => agree(one.callID, callID)) ??
-        this.#newItem(kind)
+      const item = named[index] ?? streamed(free, value) ?? this.#newItem(kind)
       taken.add(item)
       item.id ??= text(value["id"])
-      item.callID ??= callID
+      item.callID ??= text(value["call_id"])
       this.#settle(item, value)
     }
   }
 }
+
+/** The rest of a whole text after what was received of it; nothing if it is another text. */
+const restOf = (whole: string, received: string): string =>
+  whole.startsWith(received) ? whole.slice(received.length) : ""
+
+const inputText = (input: unknown): string => (Predicate.isString(input) ? input : JSON.stringify(input ?? null))
+
+/** The item whose end this is, under another id or none: the one with its call's id, else the one with most of its text. */
+const streamed = (items: ReadonlyArray<Item>, value: Json): Item | undefined => {
+  const callID = text(value["call_id"])
+  const called = callID === undefined ? undefined : items.find((item) => item.callID === callID)
+  if (called !== undefined) return called
+  const wholes = ["content", "summary"].map((field) => textsIn(value[field]).join(""))
+  const whole = [...wholes, inputText(value["arguments"])]
+  const fitting = items.filter(
+    (item) => agree(item.callID, callID) && whole.some((one) => one.startsWith(receivedOf(item)))
+  )
+  return fitting.toSorted((a, b) => receivedOf(b).length - receivedOf(a).length)[0]
+}
+
+const receivedOf = (item: Item): string => [...item.received.values()].join("")
+
+const textsIn = (parts: unknown): ReadonlyArray<string> =>
+  list(parts).map((part) => text(record(part)["refusal"]) ?? text(record(part)["text"]) ?? "")
 
 const itemMetadata = ({ id }: Item) => (id === undefined ? undefined : { openai: { itemId: id } })
 
