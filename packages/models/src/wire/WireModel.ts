@@ -289,7 +289,7 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   }
 }
 
-/** Takes a body that is no event stream: an answer in one object, or its events in a list, as Gemini's protocol sends them. */
+/** Takes a whole body: an answer in one object, or the events of one in a list. */
 const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
   const body = parse(source)
   const events = (Array.isArray(body) ? body : [body]).filter(Predicate.isRecord)
