@@ -48,7 +48,15 @@ const sent = (
     return server.received[0]
   })
 
-const facts = (all: ReadonlyArray<Part>) => ({
+/** What the runtime gets of an answer. */
+interface Facts {
+  readonly text: string
+  readonly thoughts: string
+  readonly calls: ReadonlyArray<unknown>
+  readonly reason: ReadonlyArray<string>
+}
+
+const facts = (all: ReadonlyArray<Part>): Facts => ({
   text: textOf(all),
   thoughts: all.map((part) => (part.type === "reasoning-delta" ? part.delta : "")).join(""),
   calls: only(all, "tool-call").map(({ name, params }): unknown => [name, params]),
@@ -324,7 +332,7 @@ describe("Gemini", () => {
 
   const plain = { text: "Hello", thoughts: "", calls: [], reason: ["stop"] }
   const called = { ...plain, text: "", calls: [["read", { path: "a" }]], reason: ["tool-calls"] }
-  const streams: ReadonlyArray<readonly [string, Reply, ReturnType<typeof facts>]> = [
+  const streams: ReadonlyArray<readonly [string, Reply, Facts]> = [
     [
       "thinking before the text",
       chunks(parts({ text: "Hm.", thought: true }), end("STOP", { text: "Hello" })),
