@@ -400,6 +400,18 @@ describe("Gemini", () => {
     )
   }
 
+  it.scopedLive("MD-113: a text after a signature is another text", () =>
+    Effect.gen(function* () {
+      const said = parts({ text: "One.", ...signed("S1") }, { text: "Two.", ...signed("S2") })
+      const { model } = yield* connect("gemini", flash, chunks(said, end()))
+      const all = yield* answer(model, { prompt: "go" })
+      assert.deepStrictEqual(
+        only(all, "text-end").map((part): unknown => part.metadata),
+        [{ google: { thoughtSignature: "S1" } }, { google: { thoughtSignature: "S2" } }]
+      )
+    })
+  )
+
   it.scopedLive("MD-115: usage counts tool prompts as input and thinking as output", () =>
     Effect.gen(function* () {
       const usageMetadata = {
