@@ -3,6 +3,7 @@
  * are loaded on a model's first use. `layer` reads the environment; `make` takes the providers from the host. Spec:
  * MD-7..MD-9, MD-36..MD-39.
  */
+import type * as LanguageModel from "@effect/ai/LanguageModel"
 import { Cache, type ConfigError, Data, Duration, Effect, Layer } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"
@@ -18,12 +19,14 @@ import {
   VariantUnavailable
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
-import { environment } from "./internal/Environment.ts"
-import { importWith } from "./internal/OptionalPackage.ts"
-import type { Configurable } from "./internal/Settings.ts"
+import { environment } from "./Environment.ts"
+import { importWith } from "./OptionalPackage.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
-import type { Options, Provider, ProviderBase, Ref } from "./Providers.ts"
+import type { Api, Profile } from "./Profile.ts"
+import * as Profiles from "./Profiles.ts"
+import type { Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
+import type { Protocol } from "./wire/Protocol.ts"
 
 export type { ModelSettings, Options, Provider } from "./Providers.ts"
 
@@ -76,6 +79,9 @@ export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.
   Effect.flatMap(environment, make)
 )
 
+/** Makes the model with request settings; all share one client and its connections. */
+type Configurable = (settings: RequestSettings) => Effect.Effect<LanguageModel.Service>
+
 /** The cached part of a model: one client for all request settings. */
 interface Client {
   readonly resolved: ResolvedModel
@@ -102,7 +108,12 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
   const info: ModelInfo = {
     ...entry,
-    systemMessages: provider.api === "openai" ? "anywhere" : "leading",
+    ...(provider.api === "language-model"
+      ? {}
+      : {
+          systemMessages:
+            profileOf(provider, { ref }).system === "anywhere" ? ("anywhere" as const) : ("leading" as const)
+        }),
     ...facts,
     ref
   }
@@ -124,13 +135,9 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
 /** Without the vocabulary the runtime estimates. */
 const openAiTokens = (id: string) =>
   importWith("gpt-tokenizer", async () => {
-    const { countTokensOf } = await import("./internal/Tokenizer.ts")
+    const { countTokensOf } = await import("./Tokenizer.ts")
     return countTokensOf(id)
   }).pipe(Effect.catchTag("NotInstalled", () => Effect.succeed(undefined)))
-
-/** Loads the client of a provider whose package is optional (MD-63). */
-const clientOf = <A>({ providerID }: Ref, name: string, load: () => Promise<A>) =>
-  Effect.mapError(importWith(name, load), () => new ProviderNotFound({ providerID, hint: `install ${name}` }))
 
 const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
   if (ref.id !== OfflineModel.ref.id) {
@@ -145,15 +152,12 @@ const missing = (options: Options, providerID: string): ProviderNotFound => {
   return new ProviderNotFound({ providerID, hint: hint ?? `there is no such provider; known: ${known.join(", ")}` })
 }
 
-/** Anthropic's API requires a limit, even if the catalogue has none. */
-const leastMaxTokens = 8192
-
 /** The provider's model with its effort: the variant, else the settings' effort if the model knows it (MD-47). */
 const configurable = (
   provider: Provider,
   info: ModelInfo,
   variants: ReadonlyArray<string>
-): Effect.Effect<Configurable, ProviderNotFound | UnsupportedApi> => {
+): Effect.Effect<Configurable, ModelResolutionError> => {
   // The catalogue does not know efforts of compatible servers: without variants from the host, they are sent unchecked.
   const takes = (effort: string) =>
     variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
@@ -163,62 +167,71 @@ const configurable = (
   })
 }
 
+const protocols: Readonly<Record<Api, () => Promise<Protocol>>> = {
+  anthropic: async () => (await import("./wire/Messages.ts")).messages,
+  openai: async () => (await import("./wire/Responses.ts")).responses,
+  "openai-compatible": async () => (await import("./wire/Chat.ts")).chat,
+  gemini: async () => (await import("./wire/Gemini.ts")).gemini
+}
+
 const client = (
   provider: Provider,
   info: ModelInfo,
-  reasons: boolean
-): Effect.Effect<Configurable, ProviderNotFound | UnsupportedApi> => {
-  const { id: model } = info.ref
-  switch (provider.api) {
-    case "anthropic":
-      return Effect.gen(function* () {
-        const { make } = yield* clientOf(
-          info.ref,
-          "@effect/ai-anthropic",
-          () => import("./internal/AnthropicProvider.ts")
-        )
-        const { apiKey, baseUrl } = provider
-        const maxTokens = info.outputTokens === 0 ? leastMaxTokens : info.outputTokens
-        return yield* make({ model, apiKey, baseUrl, maxTokens, fetch: yield* fetchOf(provider) })
-      })
-    case "openai":
-      return Effect.gen(function* () {
-        const { make } = yield* clientOf(info.ref, "@effect/ai-openai", () => import("./internal/OpenAiProvider.ts"))
-        const { apiKey, baseUrl } = provider
-        return yield* make({ model, apiKey, baseUrl, reasons, fetch: yield* fetchOf(provider) })
-      })
-    case "openai-compatible":
-      return Effect.gen(function* () {
-        const { make } = yield* Effect.promise(() => import("./internal/CompatibleProvider.ts"))
-        const { apiKey, baseUrl, headers } = provider
-        const maxTokens = info.outputTokens === 0 ? undefined : info.outputTokens
-        const systemAnywhere = info.systemMessages === "anywhere"
-        return make({ model, apiKey, baseUrl, headers, maxTokens, systemAnywhere, fetch: yield* fetchOf(provider) })
-      })
-    case "ai-sdk":
-      return Effect.gen(function* () {
-        const AiSdk = yield* Effect.promise(() => import("./AiSdkLanguageModel.ts"))
-        const { callSettings } = yield* Effect.promise(() => import("./internal/AiSdkSettings.ts"))
-        const { secretsOf } = yield* Effect.promise(() => import("./internal/Settings.ts"))
-        const sdk = yield* Effect.promise(async () => provider.model(model))
-        const systemAnywhere = info.systemMessages === "anywhere"
-        return (settings) => {
-          const secrets = [...(provider.secrets ?? []), ...secretsOf(settings)]
-          return AiSdk.make({ model: sdk, secrets, systemAnywhere, settings: callSettings(settings) })
-        }
-      })
-    case "language-model":
-      return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
-    default: {
-      // Options may come from a file, unchecked by the compiler.
-      const unknown: { readonly api?: unknown } = provider
-      return new UnsupportedApi({ providerID: info.ref.providerID, api: String(unknown.api) })
-    }
+  thinks: boolean
+): Effect.Effect<Configurable, ModelResolutionError> => {
+  const { id: model, providerID } = info.ref
+  if (provider.api === "language-model") {
+    return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
   }
+  // Options may come from a file, unchecked by the compiler.
+  if (!Object.hasOwn(protocols, provider.api)) return new UnsupportedApi({ providerID, api: String(provider.api) })
+  const profile = profileOf(provider, info)
+  const baseUrl = provider.baseUrl ?? profile.baseUrl
+  if (baseUrl === undefined) {
+    return new ProviderNotFound({ providerID, hint: "give the address of its server (baseUrl)" })
+  }
+  return Effect.gen(function* () {
+    const { make } = yield* Effect.promise(() => import("./wire/WireModel.ts"))
+    const protocol = yield* Effect.promise(protocols[provider.api])
+    const fetch = yield* fetchOf(provider)
+    return (settings) =>
+      make({
+        protocol,
+        profile,
+        provider: providerID,
+        model,
+        baseUrl: addressOf(provider.api, baseUrl),
+        apiKey: provider.apiKey,
+        headers: provider.headers ?? {},
+        outputTokens: info.outputTokens,
+        thinks,
+        fetch,
+        settings
+      })
+  })
 }
+
+/** The server's rules, with the host's word on system messages. */
+const profileOf = (
+  provider: WireProvider,
+  { ref, systemMessages }: Pick<ModelInfo, "ref" | "systemMessages">
+): Profile => {
+  const profile = Profiles.profileOf({
+    ...provider,
+    providerID: ref.providerID,
+    model: ref.id,
+    fields: provider.profile
+  })
+  if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
+  return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
+}
+
+/** Anthropic's address is usually given without the version. */
+const addressOf = (api: Api, baseUrl: string): string =>
+  api === "anthropic" ? `${baseUrl.replace(/\/(?:v1\/?)?$/, "")}/v1` : baseUrl
 
 const fetchOf = (provider: ProviderBase): Effect.Effect<typeof globalThis.fetch> =>
   Effect.promise(async () => {
-    const { boundedAnswers, patientFetch } = await import("./internal/WireFetch.ts")
-    return boundedAnswers(sameOrigin(provider.fetch ?? (await patientFetch())))
+    const { patientFetch } = await import("./wire/Fetch.ts")
+    return sameOrigin(provider.fetch ?? patientFetch())
   })

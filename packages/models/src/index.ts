@@ -1,11 +1,12 @@
 /**
- * The public exports of `@daybook/models`: the catalogue, the resolver, the offline model, and the bridge to the AI
- * SDK.
+ * The public exports of `@daybook/models`: the catalogue, the resolver, the profiles of servers, and the offline
+ * model.
  *
  * @module @daybook/models
  */
-export * as AiSdkLanguageModel from "./AiSdkLanguageModel.ts"
 export * as Catalog from "./Catalog.ts"
 export * as Models from "./Models.ts"
 export * as OfflineModel from "./OfflineModel.ts"
 export * as Policy from "./Policy.ts"
+export * as Profiles from "./Profiles.ts"
+export type { Profile } from "./Profile.ts"

@@ -41,16 +41,17 @@ const decoderOf = (toolkit: Toolkit.WithHandler<Tools>, tools: ReadonlyArray<Too
   return decode
 }
 
-const decodeNoTools = makeDecode({ tools: {}, handle: () => Effect.dieMessage("there are no tools") })
+const noTools: Toolkit.WithHandler<Tools> = { tools: {}, handle: () => Effect.dieMessage("there are no tools") }
+const decodeNoTools = makeDecode(noTools)
 
 /** A request whose calls the caller settles, for tools that are at hand. */
 export interface PlainRequest extends LanguageModel.GenerateTextOptions<Tools> {
-  readonly toolkit: Toolkit.WithHandler<Tools>
+  readonly toolkit?: Toolkit.WithHandler<Tools>
   readonly disableToolCallResolution: true
 }
 
 const isPlain = (request: LanguageModel.GenerateTextOptions<Tools>): request is PlainRequest =>
-  request.disableToolCallResolution === true && request.toolkit !== undefined && !Effect.isEffect(request.toolkit)
+  request.disableToolCallResolution === true && !Effect.isEffect(request.toolkit)
 
 /** The next parts of an answer; fails with nothing at its end. */
 export type Pull = Effect.Effect<Parts, Option.Option<AiError.AiError>>
@@ -65,10 +66,14 @@ export const pull = (service: LanguageModel.Service, request: PlainRequest): Eff
 const malformed = (error: ParseResult.ParseError): AiError.AiError =>
   AiError.MalformedOutput.fromParseError({ module: "LanguageModel", method: "streamText", error })
 
+/** The functions of a provider. */
+export interface Provider extends LanguageModel.ConstructorParams {
+  /** Opens an answer whose parts are decoded, for requests whose calls the caller settles: no schema reads them again. */
+  readonly openText?: (request: LanguageModel.ProviderOptions) => Effect.Effect<Pull, AiError.AiError, Scope.Scope>
+}
+
 /** Creates the service from the provider's functions. */
-export const make = Effect.fnUntraced(function* (
-  provider: LanguageModel.ConstructorParams
-): Effect.fn.Return<LanguageModel.Service> {
+export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.Return<LanguageModel.Service> {
   const service = yield* LanguageModel.make(provider)
   const outerTransformer = yield* Effect.serviceOption(CurrentSpanTransformer)
   const identifiers = Option.getOrElse(
@@ -77,7 +82,20 @@ export const make = Effect.fnUntraced(function* (
   )
   const identified = Effect.provideService(IdGenerator.IdGenerator, identifiers)
 
-  const open = Effect.fnUntraced(function* ({ concurrency, prompt, toolChoice = "auto", toolkit }: PlainRequest) {
+  /** Opens an answer of the library's encoded parts. */
+  const decoding = (request: LanguageModel.ProviderOptions, decode: Decode): Effect.Effect<Pull, never, Scope.Scope> =>
+    Effect.map(identified(Stream.toPull(provider.streamText(request))), (encoded) =>
+      Effect.flatMap(identified(encoded), (parts): Pull =>
+        Effect.mapError(decode(parts), (error) => Option.some(malformed(error)))
+      )
+    )
+
+  const open = Effect.fnUntraced(function* ({
+    concurrency,
+    prompt,
+    toolChoice = "auto",
+    toolkit = noTools
+  }: PlainRequest) {
     const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", {
       captureStackTrace: false,
       attributes: { concurrency, toolChoice }
@@ -94,13 +112,9 @@ export const make = Effect.fnUntraced(function* (
       responseFormat: { type: "text" },
       span
     }
-    const decode = decoderOf(toolkit, all)
-    const decoded = (parts: Chunk.Chunk<Response.StreamPartEncoded>): Pull =>
-      Effect.mapError(decode(parts), (error) => Option.some(malformed(error)))
-    const next: Pull = Effect.flatMap(
-      identified(yield* identified(Stream.toPull(provider.streamText(request)))),
-      decoded
-    )
+    const next = yield* provider.openText === undefined
+      ? decoding(request, decoderOf(toolkit, all))
+      : Effect.catchAll(provider.openText(request), (error) => Effect.succeed(Effect.fail(Option.some(error))))
     const transformer = Option.orElse(yield* Effect.serviceOption(CurrentSpanTransformer), () => outerTransformer)
     if (Option.isNone(transformer)) return next
     const response: Array<Response.StreamPart<Tools>> = []

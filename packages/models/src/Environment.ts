@@ -1,9 +1,9 @@
 /** Reads the providers and the default model from environment variables. Spec: MD-36..MD-39, MD-64, MD-70. */
 import { Config, ConfigError, type Duration, Effect, Either, Option, Redacted } from "effect"
-import * as Catalog from "../Catalog.ts"
-import * as OfflineModel from "../OfflineModel.ts"
-import type { PolicySettings } from "../Policy.ts"
-import type { Options, Provider } from "../Providers.ts"
+import * as Catalog from "./Catalog.ts"
+import * as OfflineModel from "./OfflineModel.ts"
+import type { PolicySettings } from "./Policy.ts"
+import type { Options, Provider } from "./Providers.ts"
 
 /** An empty variable counts as absent: shells make it easy to set one by accident. */
 const optional = <A>(config: Config.Config<A>, isEmpty: (value: A) => boolean): Config.Config<Option.Option<A>> =>

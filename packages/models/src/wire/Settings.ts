@@ -3,22 +3,21 @@
  * a request, nor its credentials.
  * Spec: MD-47..MD-51.
  */
-import type * as LanguageModel from "@effect/ai/LanguageModel"
-import { type Effect, Redacted } from "effect"
+import { Redacted } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
-import type { Json } from "./WireFetch.ts"
-
-/** Makes the model with request settings; all share one client and its connections. */
-export type Configurable = (settings: RequestSettings) => Effect.Effect<LanguageModel.Service>
+import type { Json } from "./Json.ts"
 
 /** Fields that only the runtime sets. */
 const decided: ReadonlySet<string> = new Set([
+  "contents",
   "input",
   "instructions",
   "messages",
   "model",
   "stream",
   "system",
+  "systemInstruction",
+  "toolConfig",
   "tool_choice",
   "tools"
 ])
@@ -45,17 +44,31 @@ const fixed: ReadonlySet<string> = new Set([
   "x-goog-api-key"
 ])
 
-/** The headers that the settings may set; `own` are the provider's, which stay (MD-66). */
-export const headersOf = (settings: RequestSettings, own: ReadonlyArray<string> = []): Record<string, string> => {
-  const kept = new Set(own.map((name) => name.toLowerCase()))
-  const laid = Object.entries(settings.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value] as const)
-  return Object.fromEntries(laid.filter(([name]) => !fixed.has(name) && !kept.has(name)))
+/** A list header: values are appended, not replaced. */
+const listed = "anthropic-beta"
+
+/** The headers of a request: the protocol's and the host's, and over them those that the settings may set (MD-66). */
+export const headersOf = (
+  settings: RequestSettings,
+  own: Readonly<Record<string, string>>,
+  kept: ReadonlyArray<string>
+): Record<string, string> => {
+  const headers = new Headers(own)
+  const hosts = new Set(kept.map((name) => name.toLowerCase()))
+  for (const [given, value] of Object.entries(settings.headers ?? {})) {
+    const name = given.toLowerCase()
+    if (fixed.has(name) || hosts.has(name)) continue
+    try {
+      const under = name === listed ? headers.get(name) : null
+      headers.set(name, under === null ? value : `${under},${value}`)
+    } catch {
+      // The platform's message would quote the value, which may be a key.
+      throw new Error(`the header "${name}" of the request settings has characters that HTTP does not allow`)
+    }
+  }
+  return Object.fromEntries(headers)
 }
 
 /** Any header value may be a key (MD-51). */
 export const secretsOf = (settings: RequestSettings): ReadonlyArray<Redacted.Redacted> =>
   Object.values(settings.headers ?? {}).flatMap((value) => [Redacted.make(value), Redacted.make(value.trim())])
-
-/** Drops undefined fields. */
-export const defined = (fields: Json): Json =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

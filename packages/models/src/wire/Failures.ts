@@ -1,0 +1,139 @@
+/**
+ * Failures of a request as errors that `classifyError` reads, without keys and addresses' secrets; and the errors that servers
+ * report with a success status. Pure. Spec: MD-16, MD-17, MD-19, MD-93 in specs/models.md.
+ */
+import * as AiError from "@effect/ai/AiError"
+import { Option, Predicate, Redacted } from "effect"
+import { refusalIn } from "@daybook/core/http/HttpRefused"
+import { redactSecrets } from "@daybook/log/support/Redaction"
+import { count, type Json, parse, record, text } from "./Json.ts"
+
+/** Whose errors these are, and the values that they must not show. */
+export interface Owner {
+  /** Used in errors: `anthropic`. */
+  readonly provider: string
+  readonly secrets: ReadonlyArray<Redacted.Redacted>
+}
+
+const redact = (owner: Owner, source: string): string =>
+  redactSecrets(
+    source,
+    owner.secrets.map((secret) => Redacted.value(secret))
+  )
+
+const maxCauseChars = 2000
+const maxDepth = 5
+
+/** A thrown value as plain data: redacted texts and codes, without a reference to the request. */
+const cleanCause = (owner: Owner, cause: unknown, depth = 0): unknown => {
+  if (!Predicate.isObject(cause)) return Predicate.isString(cause) ? redact(owner, cause) : undefined
+  const { cause: inner, code, message }: Json = { code: undefined, ...record(cause), ...errorFields(cause) }
+  return {
+    message: redact(owner, String(message ?? "").slice(0, maxCauseChars)),
+    ...(Predicate.isString(code) ? { code } : {}),
+    ...(depth < maxDepth && inner !== undefined ? { cause: cleanCause(owner, inner, depth + 1) } : {})
+  }
+}
+
+/** An error's own fields are not enumerable. */
+const errorFields = (cause: object): Json =>
+  cause instanceof Error ? { message: cause.message, cause: cause.cause } : {}
+
+/** The address without query and user: they may contain the key. */
+const requestOf = (owner: Owner, url: string) => {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  return {
+    method: "POST" as const,
+    url: parsed === undefined ? redact(owner, url) : `${parsed.origin}${parsed.pathname}`,
+    urlParams: [],
+    hash: Option.none(),
+    headers: {}
+  }
+}
+
+const method = "streamText"
+
+/** A request without an answer, or a connection that broke. */
+export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiError => {
+  const refused = refusalIn(cause)
+  if (refused !== undefined) return unknown(owner, refused.message, { code: refused.code, message: refused.message })
+  const clean = record(cleanCause(owner, cause))
+  return new AiError.HttpRequestError(
+    {
+      module: owner.provider,
+      method,
+      reason: "Transport",
+      request: requestOf(owner, url),
+      description: text(record(clean["cause"])["message"]) ?? text(clean["message"]) ?? "the connection failed",
+      cause: clean
+    },
+    { disableValidation: true }
+  )
+}
+
+/** Google wraps an error in a list: `[{"error": ...}]`. */
+const unlisted = (body: string): string => {
+  const json = body.startsWith("[") ? parse(body) : undefined
+  return Array.isArray(json) && Predicate.isRecord(json[0]) ? JSON.stringify(json[0]) : body
+}
+
+/** An answer with an error status. */
+export const rejected = (owner: Owner, url: string, { headers, status }: Response, body: string): AiError.AiError =>
+  new AiError.HttpResponseError(
+    {
+      module: owner.provider,
+      method,
+      reason: "StatusCode",
+      request: requestOf(owner, url),
+      response: {
+        status,
+        headers: Object.fromEntries([...headers].map(([name, value]) => [name, redact(owner, value)]))
+      },
+      body: redact(owner, unlisted(body))
+    },
+    { disableValidation: true }
+  )
+
+/** Any other failure, with a cause that `classifyError` reads. */
+export const unknown = (owner: Owner, description: string, cause: unknown): AiError.AiError =>
+  new AiError.UnknownError({
+    module: owner.provider,
+    method,
+    description: redact(owner, description),
+    cause: cleanUnknown(owner, cause)
+  })
+
+/** The value of an error part, without secrets. */
+export const cleanUnknown = (owner: Owner, error: unknown): unknown =>
+  error instanceof Error ? cleanCause(owner, error) : (parse(redact(owner, JSON.stringify(error ?? null))) ?? null)
+
+/**
+ * The error that an event, or a whole body with a success status, reports: `{error}`, OpenAI's and Anthropic's `error` events,
+ * vLLM's `{object: "error"}`, z.ai's `{code, msg}`, MiniMax's `{base_resp}`. Undefined if it is none.
+ */
+export const errorIn = (event: Json): unknown => {
+  const { base_resp, code, detail, error, message, msg, object, success, type } = event
+  if (Predicate.isRecord(error)) return error
+  if (text(error) !== undefined) return { message: error }
+  if (type === "error" || object === "error")
+    return { ...event, message: text(message) ?? "the server reported an error" }
+  const base = record(base_resp)
+  if ((count(base["status_code"]) ?? 0) > 0)
+    return { code: `status ${String(base["status_code"])}`, message: base["status_msg"] }
+  const words = text(msg) ?? text(message) ?? text(detail)
+  if (words === undefined || Array.isArray(event["choices"]) || type !== undefined) return undefined
+  return success === false || detail !== undefined || (count(code) ?? 0) > 0
+    ? { code: String(code ?? ""), message: words }
+    : undefined
+}
+
+/** What stands in a body that is neither an event stream nor JSON. */
+export const notAnAnswer = (body: string): { readonly code: string; readonly message: string } => {
+  const title = /<title[^>]*>([^<]{1,200})/i.exec(body.slice(0, 10_000))?.[1]?.trim()
+  const what = /^\s*</.test(body)
+    ? `an HTML page${title === undefined ? "" : ` (${title})`}`
+    : body.trim() === ""
+      ? "an empty body"
+      : "text that is not JSON"
+  return { code: "not_an_answer", message: `the server sent ${what} instead of an answer: check its address` }
+}

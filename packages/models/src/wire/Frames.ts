@@ -1,0 +1,128 @@
+/**
+ * Splits the body of an answer into events, as tolerantly as servers are careless: any line ends, a byte order mark, comments,
+ * fields without data, frames glued together or without an empty line between them, JSON without `data:`. A body that is not an event
+ * stream is returned whole. Bounded. Pure, but for its state. Spec: MD-23, MD-92, LM-10 in specs/models.md and limits.md.
+ */
+import { HttpRefused } from "@daybook/core/http/HttpRefused"
+import * as Limits from "@daybook/core/support/Limits"
+import { type Json, objectsIn, parse } from "./Json.ts"
+
+export type Frame =
+  | { readonly _tag: "Event"; readonly name: string; readonly event: Json }
+  /** The protocol's end mark of chat completions. */
+  | { readonly _tag: "Done" }
+  /** Data that is not JSON: its text looks like JSON that was cut, or not. */
+  | { readonly _tag: "Unreadable"; readonly isJson: boolean }
+  /** A body that is not an event stream. */
+  | { readonly _tag: "Whole"; readonly body: string }
+
+const tooLarge = (message: string) => new HttpRefused("answer_too_large", message)
+
+/** Lines that begin an event stream. */
+const field = /^(?:data|event|id|retry)\s*:|^:|^\s*$/
+
+export class Framer {
+  readonly #decoder = new TextDecoder()
+  /** The pieces of a line without its end: each is searched once. */
+  #pieces: Array<string> = []
+  #length = 0
+  #total = 0
+  #data: Array<string> = []
+  #name = ""
+  #endedInReturn = false
+  /** The lines so far of a body that is not an event stream; undefined once it is known to be one. */
+  #whole: Array<string> | undefined
+  #decided = false
+
+  /** The frames that these bytes complete. Throws `HttpRefused` beyond the limits. */
+  feed(bytes: Uint8Array): ReadonlyArray<Frame> {
+    this.#total += bytes.length
+    if (this.#total > Limits.maxStreamBytes) {
+      throw tooLarge(`the answer has more than ${Limits.maxStreamBytes} bytes, which is the limit`)
+    }
+    return this.#lines(this.#decoder.decode(bytes, { stream: true }))
+  }
+
+  /** The frames that the end of the body completes. */
+  end(): ReadonlyArray<Frame> {
+    const frames = [...this.#lines(this.#decoder.decode())]
+    const last = this.#pieces.join("")
+    this.#pieces = []
+    if (last !== "") frames.push(...this.#line(last))
+    if (this.#whole !== undefined) return [...frames, { _tag: "Whole", body: this.#whole.join("\n") }]
+    return [...frames, ...this.#dispatch()]
+  }
+
+  #lines(text: string): ReadonlyArray<Frame> {
+    const frames: Array<Frame> = []
+    let begin = this.#endedInReturn && text.startsWith("\n") ? 1 : 0
+    if (text !== "") this.#endedInReturn = text.endsWith("\r")
+    for (let at = begin; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code !== 10 && code !== 13) continue
+      const line = this.#pieces.length === 0 ? text.slice(begin, at) : this.#pieces.join("") + text.slice(begin, at)
+      this.#pieces = []
+      if (code === 13 && text.charCodeAt(at + 1) === 10) at++
+      begin = at + 1
+      this.#count(line.length)
+      frames.push(...this.#line(line))
+    }
+    if (begin < text.length) {
+      this.#count(text.length - begin)
+      this.#pieces.push(text.slice(begin))
+    }
+    return frames
+  }
+
+  #count(length: number): void {
+    this.#length += length
+    const limit = this.#whole === undefined ? Limits.maxEventBytes.provider : Limits.maxBodyBytes.provider
+    if (this.#length > limit) throw tooLarge(`a message has more than ${limit} bytes, which is the limit`)
+  }
+
+  #line(text: string): ReadonlyArray<Frame> {
+    const line = this.#decided ? text : text.replace(/^\ufeff/, "")
+    if (!this.#decided && line.trim() !== "") {
+      this.#decided = true
+      if (!field.test(line)) this.#whole = []
+    }
+    if (this.#whole !== undefined) {
+      this.#whole.push(line)
+      return []
+    }
+    if (line === "") {
+      this.#length = 0
+      return this.#dispatch()
+    }
+    if (line.startsWith("data:")) this.#data.push(line.slice(line[5] === " " ? 6 : 5))
+    else if (line.startsWith("event:")) {
+      // A name begins a new event, also where the empty line before it is missing.
+      const before = this.#data.length > 0 ? this.#dispatch() : []
+      this.#name = line.slice(6).trim()
+      return before
+    } else if (line.startsWith("{")) this.#data.push(line)
+    else if (!field.test(line)) return [{ _tag: "Unreadable", isJson: false }]
+    return []
+  }
+
+  #dispatch(): ReadonlyArray<Frame> {
+    const data = this.#data
+    const name = this.#name
+    this.#data = []
+    this.#name = ""
+    if (data.length === 0) return []
+    if (data.length > 1 && parse(data.join("\n")) === undefined) return data.flatMap((line) => framesOf(line, name))
+    return framesOf(data.join("\n"), name)
+  }
+}
+
+const framesOf = (data: string, name: string): ReadonlyArray<Frame> => {
+  const trimmed = data.trim()
+  if (trimmed === "") return []
+  if (trimmed === "[DONE]") return [{ _tag: "Done" }]
+  const { objects, rest } = objectsIn(trimmed)
+  const events = objects.map((event): Frame => ({ _tag: "Event", name, event }))
+  if (rest === "") return events
+  if (rest === "[DONE]") return [...events, { _tag: "Done" }]
+  return [...events, { _tag: "Unreadable", isJson: /^[{[]/.test(rest) }]
+}

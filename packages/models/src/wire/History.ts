@@ -1,0 +1,227 @@
+/**
+ * Makes any conversation valid for a server, by its profile: attachments in a form that it reads; call ids in its alphabet and
+ * length, each used once; tool names as offered; results of foreign hosted tools as text; system messages, neighbours of one role
+ * and tool results where its chat template wants them. A message's form depends on earlier messages only, so that these keep their
+ * bytes. Pure. Spec: MD-11, MD-12, MD-24, MD-54, MD-58, MD-59, MD-61, MD-81..MD-84 in specs/models.md.
+ */
+import { createHash } from "node:crypto"
+import * as Prompt from "@effect/ai/Prompt"
+import { Predicate } from "effect"
+import { mediaMime } from "@daybook/core/prompt/MediaKind"
+import type { Profile } from "../Profile.ts"
+import { freeName, type WireNames } from "./Names.ts"
+
+type Message = Prompt.Message
+type Content = Prompt.AssistantMessage["content"]
+
+/** What a protocol itself decides about an answer's parts. */
+export interface Answers {
+  /** Whether the server takes back this call of a hosted tool, with its result. */
+  readonly takesHosted: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
+  /** The answer's parts as the protocol takes them back: reasoning that it does not accept is left out. Called in order. */
+  readonly makeLower: (profile: Profile) => (content: Content) => Content
+}
+
+/** The conversation for a server. */
+export const conversation = (
+  prompt: Prompt.Prompt,
+  profile: Profile,
+  names: WireNames,
+  { makeLower, takesHosted }: Answers
+): ReadonlyArray<Message> => {
+  const lower = makeLower(profile)
+  const calls = withWireCalls(
+    prompt.content.map((message) => withPlainFiles(message, profile)),
+    profile.callIds,
+    names
+  )
+  const answers = calls.flatMap((message): ReadonlyArray<Message> => {
+    if (message.role !== "assistant") return [message]
+    const content = lower(hostedAsText(message.content, takesHosted))
+    return content.length === 0 ? [] : [{ ...message, content }]
+  })
+  return arranged(answers, profile)
+}
+
+// --- attachments
+
+const withPlainFiles = (message: Message, profile: Profile): Message =>
+  message.role === "user"
+    ? Prompt.userMessage({ content: message.content.map((part) => plainPart(part, profile)), options: message.options })
+    : message
+
+const plainPart = (part: Prompt.UserMessagePart, { media }: Profile): Prompt.UserMessagePart => {
+  if (part.type !== "file") return part
+  const data = bytesOf(part.data)
+  const name = part.fileName ?? "attachment"
+  if (data instanceof Uint8Array && isText(part.mediaType)) {
+    return Prompt.textPart({ text: `<file name="${name}">\n${new TextDecoder().decode(data)}\n</file>` })
+  }
+  const mediaType = shownMedia(part.mediaType, data)
+  if (mediaType !== undefined && media.includes(mediaType === "application/pdf" ? "pdf" : "image")) {
+    return Prompt.filePart({
+      mediaType,
+      data,
+      options: part.options,
+      ...(part.fileName === undefined ? {} : { fileName: part.fileName })
+    })
+  }
+  return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
+}
+
+/** The media type to send: detected from the bytes, because providers reject a picture with the wrong type. */
+const shownMedia = (mediaType: string, data: Uint8Array | URL): string | undefined =>
+  data instanceof Uint8Array ? mediaMime(data) : /^image\/|^application\/pdf$/.test(mediaType) ? mediaType : undefined
+
+const isText = (mediaType: string): boolean =>
+  /^text\/|^application\/(?:json|xml|x-sh|javascript|typescript|yaml|x-yaml|toml)|\+(?:json|xml)(?:$|;)/.test(mediaType)
+
+const bytesOf = (data: string | Uint8Array | URL): Uint8Array | URL => {
+  if (data instanceof Uint8Array) return data
+  const text = data instanceof URL ? data.href : data
+  const inline = /^data:[^,]*?(;base64)?,/i.exec(text)
+  if (inline !== null) {
+    const payload = text.slice(inline[0].length)
+    return inline[1] === undefined
+      ? new TextEncoder().encode(decodeURIComponent(payload))
+      : new Uint8Array(Buffer.from(payload, "base64"))
+  }
+  if (data instanceof URL) return data
+  return /^https?:\/\//.test(data) && URL.canParse(data) ? new URL(data) : new Uint8Array(Buffer.from(data, "base64"))
+}
+
+/** A file's bytes as a data URL; an address as it is. */
+export const urlOf = ({ data, mediaType }: Prompt.FilePart): string =>
+  data instanceof URL
+    ? data.href
+    : Predicate.isString(data)
+      ? data
+      : `data:${mediaType};base64,${Buffer.from(data).toString("base64")}`
+
+/** A file's bytes in base64; undefined for an address. */
+export const base64Of = ({ data }: Prompt.FilePart): string | undefined =>
+  data instanceof Uint8Array ? Buffer.from(data).toString("base64") : undefined
+
+// --- calls
+
+type CallIds = Profile["callIds"]
+
+/** A call or a result, in either role. */
+type CallPart = Prompt.ToolCallPart | Prompt.ToolResultPart
+
+const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
+  part.type === "tool-call" || part.type === "tool-result"
+
+const refused = { word: /[^a-zA-Z0-9_-]/g, printable: /[^\x21-\x7e]/g } as const
+
+/** The digest of an id, with exactly this length. */
+const digest = (id: string, length: number): string =>
+  BigInt(`0x${createHash("sha256").update(id).digest("hex")}`)
+    .toString(36)
+    .slice(-length)
+
+/** Assigns ids to calls in order; a result takes the id assigned to its call. */
+const makeIds = ({ exact, length, set }: CallIds) => {
+  const used = new Set<string>()
+  /** The next number to try per id, so that many calls with one id take linear time. */
+  const next = new Map<string, number>()
+  const waiting = new Map<string, Array<string>>()
+  const fits = (id: string): boolean => id.length === length && /^[a-zA-Z0-9]+$/.test(id)
+  const plain = (id: string): string =>
+    exact ? (fits(id) ? id : digest(id, length)) : id.replaceAll(refused[set], "_").slice(0, length) || "call"
+  const free = (base: string): string => {
+    const from = next.get(base) ?? 2
+    if (!used.has(base)) return base
+    next.set(base, from + 1)
+    const id = exact ? digest(`${base} ${from}`, length) : freeName(base, length, (name) => used.has(name), from)
+    return used.has(id) ? free(base) : id
+  }
+  return (part: CallPart): string => {
+    if (part.type === "tool-result") return waiting.get(part.id)?.shift() ?? plain(part.id)
+    const id = free(plain(part.id))
+    used.add(id)
+    waiting.set(part.id, [...(waiting.get(part.id) ?? []), id])
+    return id
+  }
+}
+
+/** Rewrites calls and results with wire ids and names. */
+const withWireCalls = (messages: ReadonlyArray<Message>, ids: CallIds, names: WireNames): ReadonlyArray<Message> => {
+  const idOf = makeIds(ids)
+  const renamed = <P extends CallPart>(part: P): P => ({
+    ...part,
+    id: idOf(part),
+    name: part.providerExecuted ? part.name : names.toWire(part.name)
+  })
+  return messages.map((message) => {
+    if (message.role === "tool") return { ...message, content: message.content.map(renamed) }
+    if (message.role !== "assistant") return message
+    return { ...message, content: message.content.map((part) => (isCallPart(part) ? renamed(part) : part)) }
+  })
+}
+
+const resultChars = 2_000
+
+/** A hosted result as text. */
+export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
+  const json = Predicate.isNullable(result) ? "no result" : (JSON.stringify(result) ?? "no result")
+  return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
+}
+
+/** Converts results of hosted tools to text if the server does not accept them back. */
+const hostedAsText = (content: Content, takes: Answers["takesHosted"]): Content => {
+  if (!content.some((part) => isCallPart(part) && part.providerExecuted)) return content
+  const results = content.filter((part): part is Prompt.ToolResultPart => part.type === "tool-result")
+  const kept = new Set<unknown>()
+  for (const part of content) {
+    if (part.type !== "tool-call" || !part.providerExecuted) continue
+    const result = results.find(({ id }) => id === part.id)
+    if (result !== undefined && takes(part, result)) kept.add(part).add(result)
+  }
+  return content.flatMap((part) => {
+    if (kept.has(part)) return [part]
+    if (part.type === "tool-result") return [resultInWords(part)]
+    return part.type === "tool-call" && part.providerExecuted ? [] : [part]
+  })
+}
+
+/** The text of a tool's result for the model. */
+export const resultText = ({ result }: Prompt.ToolResultPart): string =>
+  Predicate.isString(result) ? result : JSON.stringify(result ?? null)
+
+// --- roles
+
+const updated = (text: string): Message =>
+  Prompt.userMessage({ content: [Prompt.textPart({ text: `<system-update>\n${text}\n</system-update>` })] })
+
+/** The answer between a tool's result and a user message, for templates that want one. */
+const gap = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "I have read the result." })] })
+
+/** Arranges roles as the server's chat template wants them. */
+const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyArray<Message> => {
+  const head = messages.findIndex(({ role }) => role !== "system")
+  const all: Array<Message> = []
+  for (const [index, given] of messages.entries()) {
+    const isLate = given.role === "system" && head >= 0 && index > head && profile.system !== "anywhere"
+    const message = isLate ? updated(given.content) : given
+    const last = all.at(-1)
+    if (last?.role === "tool" && message.role === "user" && profile.answersResults) all.push(gap)
+    const joined = last === undefined ? undefined : join(last, message, profile)
+    if (joined === undefined) all.push(message)
+    else all.splice(-1, 1, joined)
+  }
+  return all
+}
+
+/** Two neighbours of one role as one message, where the server wants it. */
+const join = (a: Message, b: Message, { alternates, system }: Profile): Message | undefined => {
+  if (a.role === "system" && b.role === "system") {
+    return system === "one"
+      ? Prompt.systemMessage({ content: `${a.content}\n\n${b.content}`, options: a.options })
+      : undefined
+  }
+  if (!alternates) return undefined
+  if (a.role === "user" && b.role === "user") return { ...a, content: [...a.content, ...b.content] }
+  if (a.role === "assistant" && b.role === "assistant") return { ...a, content: [...a.content, ...b.content] }
+  return undefined
+}

@@ -1,0 +1,72 @@
+/** Reads JSON from outside: each function returns a plain value, or its absence, for anything. Pure. */
+import { Predicate } from "effect"
+
+/** A JSON object of a wire protocol; fields are checked where they are used. */
+export type Json = Readonly<Record<string, unknown>>
+
+export const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
+
+export const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
+/** A text that is not empty. */
+export const text = (value: unknown): string | undefined =>
+  Predicate.isString(value) && value !== "" ? value : undefined
+
+/** A count, also one written as a string; negative and infinite ones are absent. */
+export const count = (value: unknown): number | undefined => {
+  const number = Predicate.isString(value) && /^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value
+  return Predicate.isNumber(number) && Number.isFinite(number) && number >= 0 ? Math.floor(number) : undefined
+}
+
+/** Drops undefined fields. */
+export const defined = (fields: Json): Json =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+
+/** A JSON value; undefined for text that is none. */
+export const parse = (source: string): unknown => {
+  try {
+    const value: unknown = JSON.parse(source)
+    return value
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The objects of one event's data. Servers glue frames together and leave out the empty line between them, so text that is not one
+ * object is read object by object. `rest` is what no object holds.
+ */
+export const objectsIn = (data: string): { readonly objects: ReadonlyArray<Json>; readonly rest: string } => {
+  const whole = parse(data)
+  if (Predicate.isRecord(whole)) return { objects: [whole], rest: "" }
+  if (Array.isArray(whole)) return { objects: whole.filter(Predicate.isRecord), rest: "" }
+  const objects: Array<Json> = []
+  let rest = ""
+  let at = 0
+  while (at < data.length) {
+    const begin = data.indexOf("{", at)
+    const end = begin < 0 ? -1 : endOf(data, begin)
+    const value = end < 0 ? undefined : parse(data.slice(begin, end))
+    if (!Predicate.isRecord(value)) break
+    rest += data.slice(at, begin)
+    objects.push(value)
+    at = end
+  }
+  return { objects, rest: (rest + data.slice(at)).replaceAll("data:", " ").trim() }
+}
+
+/** The index after the object that begins at `begin`; -1 if it does not end. */
+const endOf = (data: string, begin: number): number => {
+  let depth = 0
+  let quoted = false
+  for (let at = begin; at < data.length; at++) {
+    const character = data[at]
+    if (quoted) {
+      if (character === "\\") at++
+      else if (character === '"') quoted = false
+    } else if (character === '"') quoted = true
+    else if (character === "{") depth++
+    else if (character === "}" && --depth === 0) return at + 1
+  }
+  return -1
+}

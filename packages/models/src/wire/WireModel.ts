@@ -1,0 +1,359 @@
+/**
+ * A language model over a protocol: writes the request, sends it once, and reads the answer as it arrives. The runtime gets parts
+ * without a schema's detour; other callers get them through the library's. Spec: MD-10..MD-19, MD-90..MD-96 in specs/models.md.
+ *
+ *   prompt -> History -> Protocol.write -> fetch -> Framer -> Protocol.read -> Answer -> parts
+ */
+import type * as AiError from "@effect/ai/AiError"
+import type * as LanguageModel from "@effect/ai/LanguageModel"
+import * as Response from "@effect/ai/Response"
+import * as Tool from "@effect/ai/Tool"
+import { Chunk, Effect, Option, Predicate, type Redacted, Redacted as Secret, type Scope, Stream } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
+import * as ProviderModel from "@daybook/core/model/ProviderModel"
+import * as Limits from "@daybook/core/support/Limits"
+import type { Profile } from "../Profile.ts"
+import { Answer, type Part } from "./Answer.ts"
+import * as Failures from "./Failures.ts"
+import { type Frame, Framer } from "./Frames.ts"
+import { conversation } from "./History.ts"
+import { parse, record } from "./Json.ts"
+import { type WireNames, wireNames } from "./Names.ts"
+import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+import { headersOf, lay, secretsOf } from "./Settings.ts"
+
+export interface Options {
+  readonly protocol: Protocol
+  readonly profile: Profile
+  /** Used in errors: the provider's name in the configuration. */
+  readonly provider: string
+  readonly model: string
+  readonly baseUrl: string
+  readonly apiKey: Redacted.Redacted | undefined
+  /** The host's own headers for this provider. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly outputTokens: number
+  readonly thinks: boolean
+  readonly fetch: typeof globalThis.fetch
+  readonly settings: RequestSettings
+}
+
+type Tools = Record<string, Tool.Any>
+type Pull = Effect.Effect<ReadonlyArray<Part>, Option.Option<AiError.AiError>>
+
+/** After the reason of the end, the usage and the end mark may follow: so long they are awaited. */
+const grace = "2 seconds"
+
+export const make = (options: Options): Effect.Effect<LanguageModel.Service> => {
+  const parts = (request: LanguageModel.ProviderOptions): Stream.Stream<Part, AiError.AiError> =>
+    Stream.unwrapScoped(
+      Effect.map(open(options, request), (pull) =>
+        Stream.fromPull(Effect.succeed(Effect.map(pull, Chunk.unsafeFromArray)))
+      )
+    )
+  return ProviderModel.make({
+    streamText: parts,
+    generateText: (request) =>
+      Effect.flatMap(Stream.runCollect(parts(request)), (all) => {
+        const error = Chunk.findFirst(all, (part) => part.type === "error")
+        return Option.isSome(error) && error.value.type === "error"
+          ? Effect.fail(Failures.unknown(ownerOf(options), "the server reported an error", error.value.error))
+          : Effect.succeed(content(all))
+      }),
+    openText: (request) =>
+      Effect.map(
+        open(options, request),
+        Effect.map((all) => Chunk.unsafeFromArray(all.map(decoded)))
+      )
+  })
+}
+
+const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
+  provider,
+  secrets: [
+    ...(apiKey === undefined ? [] : [apiKey]),
+    ...Object.values(headers).map((value) => Secret.make(value)),
+    ...secretsOf(settings)
+  ]
+})
+
+/** The request of the port in the wire's form, and the names of its tools. */
+const requestOf = (
+  { model, outputTokens, profile, protocol, settings, thinks }: Options,
+  { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
+): readonly [WireRequest, WireNames] => {
+  const names = wireNames(tools)
+  const choice = toolChoice
+  const offered =
+    Predicate.isString(choice) || "tool" in choice ? tools : tools.filter(({ name }) => choice.oneOf.includes(name))
+  const request: WireRequest = {
+    model,
+    profile,
+    outputTokens,
+    thinks,
+    settings,
+    messages: conversation(prompt, profile, names, protocol),
+    tools: offered.map((tool) => wireToolOf(tool, names)),
+    toolChoice: Predicate.isString(choice)
+      ? choice
+      : "tool" in choice
+        ? { tool: names.toWire(choice.tool) }
+        : choice.mode === "required"
+          ? "required"
+          : "auto",
+    format:
+      responseFormat.type === "json"
+        ? {
+            name: responseFormat.objectName,
+            schema: record(Tool.getJsonSchemaFromSchemaAst(responseFormat.schema.ast))
+          }
+        : undefined
+  }
+  return [request, names]
+}
+
+const schemas = new WeakMap<Tool.Any, WireTool>()
+
+/** The schema of a tool is built once. */
+const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
+  const name = names.toWire(tool.name)
+  const known = schemas.get(tool)
+  if (known !== undefined && (known._tag === "Hosted" || known.name === name)) return known
+  const made: WireTool = Tool.isProviderDefined(tool)
+    ? { _tag: "Hosted", id: tool.id, name: tool.providerName, args: record(tool.args) }
+    : {
+        _tag: "Local",
+        name,
+        description: tool.description,
+        schema: record(Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast))
+      }
+  schemas.set(tool, made)
+  return made
+}
+
+/** Sends the request; its answer ends with the scope. */
+const open = (
+  options: Options,
+  asked: LanguageModel.ProviderOptions
+): Effect.Effect<Pull, AiError.AiError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const owner = ownerOf(options)
+    const { protocol } = options
+    const [request, names] = yield* Effect.try({
+      try: () => requestOf(options, asked),
+      catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
+    })
+    const url = `${options.baseUrl.replace(/\/+$/, "")}/${protocol.path(request)}`
+    const controller = new AbortController()
+    yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
+    const response = yield* Effect.tryPromise({
+      try: () => options.fetch(url, { method: "POST", signal: controller.signal, ...written(options, request) }),
+      catch: (cause) => Failures.unsent(owner, url, cause)
+    })
+    if (!response.ok) {
+      const body = yield* Effect.tryPromise({
+        try: () => startOf(response),
+        catch: (cause) => Failures.unsent(owner, url, cause)
+      })
+      return yield* Failures.rejected(owner, url, response, body)
+    }
+    const answer = new Answer(names.fromWire)
+    return pulling({ owner, url, answer, reader: protocol.read(answer, request), response })
+  })
+
+/** The headers and the body as they are sent. */
+const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
+  const laid = lay(protocol.write(request), settings)
+  const body = protocol.finish?.(laid, settings) ?? laid
+  const key = apiKey === undefined ? undefined : Secret.value(apiKey)
+  const own = { ...protocol.headers(key, body, request), ...headers }
+  return {
+    headers: {
+      "content-type": "application/json",
+      accept: "text/event-stream",
+      ...headersOf(settings, own, Object.keys(headers))
+    },
+    body: wellFormed(JSON.stringify(body))
+  }
+}
+
+/**
+ * Replaces lone surrogates, which truncated text may contain and providers reject. In such JSON every backslash starts
+ * an escape, and `JSON.stringify` escapes only lone surrogates.
+ */
+const wellFormed = (json: string): string =>
+  json.includes("\\ud")
+    ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
+    : json
+
+/** The start of a rejected request's body (LM-11). */
+const startOf = async (response: globalThis.Response): Promise<string> => {
+  const decoder = new TextDecoder()
+  let text = ""
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    const left = Limits.maxErrorBytes - bytes
+    text += decoder.decode(chunk.subarray(0, left), { stream: true })
+    bytes += chunk.length
+    if (bytes >= Limits.maxErrorBytes) break
+  }
+  return text + decoder.decode()
+}
+
+interface Receiving {
+  readonly owner: Failures.Owner
+  readonly url: string
+  readonly answer: Answer
+  readonly reader: Reader
+  readonly response: globalThis.Response
+}
+
+/** The parts of the answer, as they arrive. */
+const pulling = (receiving: Receiving): Pull => {
+  const { answer, owner, response, url } = receiving
+  const framer = new Framer()
+  const body = response.body?.getReader()
+  let unreadable = false
+  const take = (frames: ReadonlyArray<Frame>) => {
+    for (const frame of frames) unreadable = takeFrame(receiving, frame) || unreadable
+  }
+  const read = Effect.tryPromise({
+    try: async () => body?.read() ?? { done: true as const, value: undefined },
+    catch: (cause) => cause
+  })
+  /** Reads once more; true at the end of the body. */
+  const readOnce = Effect.flatMap(read, ({ done, value }) =>
+    Effect.try({
+      try: () => {
+        take(done ? framer.end() : framer.feed(value))
+        return done
+      },
+      catch: (cause) => cause
+    })
+  )
+  const ended = (marked: boolean) => {
+    if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
+    answer.end(marked)
+  }
+  const next: Pull = Effect.suspend(() => {
+    const parts = answer.take()
+    if (parts.length > 0) return Effect.succeed(clean(owner, parts))
+    if (answer.broken !== undefined) {
+      return Effect.fail(Option.some(Failures.unknown(owner, answer.broken.message, answer.broken)))
+    }
+    if (answer.over) return Effect.fail(Option.none())
+    const once = answer.finishing
+      ? Effect.timeoutTo(readOnce, { duration: grace, onSuccess: (done) => done, onTimeout: () => true })
+      : readOnce
+    return Effect.matchEffect(once, {
+      onSuccess: (done) => {
+        if (done) ended(false)
+        return next
+      },
+      onFailure: (cause) => {
+        // What breaks after the reason of the end breaks nothing of the answer.
+        if (!answer.finishing) return Effect.fail(Option.some(Failures.unsent(owner, url, cause)))
+        ended(true)
+        return next
+      }
+    })
+  })
+  return next
+}
+
+const unreadableAnswer = {
+  code: "incomplete_response",
+  message: "the server sent a part of its answer that is not JSON"
+}
+
+/** Takes one frame. Returns whether it was unreadable. */
+const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
+  if (answer.over) return false
+  switch (frame._tag) {
+    case "Done":
+      answer.end(true)
+      return false
+    case "Unreadable":
+      // A text that may have been part of the answer is lost; a stray line is not.
+      if (frame.isJson && !answer.finishing) answer.breakOff(unreadableAnswer)
+      return true
+    case "Whole":
+      takeWhole(answer, reader, frame.body)
+      return false
+    case "Event": {
+      const error = answer.finishing ? undefined : Failures.errorIn(frame.event)
+      if (error === undefined) reader.event(frame.event, frame.name)
+      else answer.fail(error)
+      return false
+    }
+  }
+}
+
+/** Takes a whole body: an answer in one object, or the events of one in a list. */
+const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
+  const body = parse(source)
+  const events = (Array.isArray(body) ? body : [body]).filter(Predicate.isRecord)
+  if (events.length === 0) answer.breakOff(Failures.notAnAnswer(source))
+  for (const [index, event] of events.entries()) {
+    const error = Failures.errorIn(event)
+    if (error !== undefined) return answer.fail(error)
+    if (index < events.length - 1) reader.event(event, "")
+    else reader.whole(event)
+  }
+}
+
+const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
+  parts.map((part) => (part.type === "error" ? { ...part, error: Failures.cleanUnknown(owner, part.error) } : part))
+
+/** A part as the library's schema would decode it. */
+const decoded = (part: Part): Response.StreamPart<Tools> => {
+  switch (part.type) {
+    case "response-metadata":
+      return Response.responseMetadataPart({
+        id: Option.fromNullable(part.id),
+        modelId: Option.fromNullable(part.modelId),
+        timestamp: Option.none()
+      })
+    case "finish":
+      return Response.finishPart({ ...part, usage: new Response.Usage(part.usage) })
+    case "tool-result":
+      return Response.makePart(part.type, {
+        ...part,
+        encodedResult: part.result
+      } as never) as Response.StreamPart<Tools>
+    default:
+      // The other parts are the same in both forms, but for the mark and the metadata that `makePart` adds. The types of calls and
+      // results know only the tools of one toolkit.
+      return Response.makePart(part.type, part as never) as Response.StreamPart<Tools>
+  }
+}
+
+/** The content of a complete answer, from its parts. */
+const content = (parts: Chunk.Chunk<Part>): Array<Response.PartEncoded> => {
+  const all: Array<Response.PartEncoded> = []
+  const texts = new Map<string, string>()
+  for (const part of parts) {
+    switch (part.type) {
+      case "text-delta":
+      case "reasoning-delta":
+        texts.set(part.id, (texts.get(part.id) ?? "") + part.delta)
+        break
+      case "text-end":
+      case "reasoning-end": {
+        const type = part.type === "text-end" ? "text" : "reasoning"
+        all.push({
+          type,
+          text: texts.get(part.id) ?? "",
+          ...(part.metadata === undefined ? {} : { metadata: part.metadata })
+        })
+        break
+      }
+      case "tool-call":
+      case "tool-result":
+      case "response-metadata":
+      case "finish":
+        all.push(part)
+    }
+  }
+  return all
+}
