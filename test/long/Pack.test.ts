@@ -23,7 +23,7 @@ import {
 import { checkFiles, checkImports, checkManifest, checkTexts } from "../packages/support/Tarball.ts"
 
 /** Packages that an application may leave out (PA-4). */
-const optional = ["@effect/ai-anthropic", "@effect/ai-openai", "@effect/opentelemetry", "gpt-tokenizer", "sharp"]
+const optional = ["@effect/opentelemetry", "gpt-tokenizer", "sharp"]
 
 const folder = emptyFolder("daybook-pack-")
 let tarballs: ReadonlyArray<string> = []
@@ -109,18 +109,15 @@ describe("the packed packages", () => {
       await typeCheck(app)
       assert.match(await run(app, process.execPath, "example.js"), /^on disk as event 1\n[\s\S]*activity\.settled\n$/)
       writeFileSync(
-        join(app, "missing.mjs"),
+        join(app, "resolved.mjs"),
         `import { ModelResolver } from "@daybook/core"
         import { Models } from "@daybook/models"
         import { Effect, Redacted } from "effect"
-        const providers = { acme: { api: "anthropic", apiKey: Redacted.make("key"), models: { m1: {} } } }
+        const providers = { acme: { api: "openai", baseUrl: "http://localhost:1", apiKey: Redacted.make("key"), models: { m1: {} } } }
         const resolved = Effect.flatMap(Models.make({ providers }), ({ resolve }) => resolve({ providerID: "acme", id: "m1" }))
-        console.log((await Effect.runPromise(Effect.flip(resolved))).message)`
+        console.log((await Effect.runPromise(resolved)).countTokens)`
       )
-      assert.strictEqual(
-        await run(app, process.execPath, "missing.mjs"),
-        'provider "acme" is not available: install @effect/ai-anthropic\n'
-      )
+      assert.strictEqual(await run(app, process.execPath, "resolved.mjs"), "undefined\n")
     }
   )
 })
