@@ -236,6 +236,8 @@ const added = (name: string, text: string): Lowered => ({
   message: { type: "synthetic", id: MessageID.make(`msg_added.${name}`), seq: -1, createdAt: 0, text },
   shown: [userMessage([textPart(text)])]
 })
+/** The reasons with which an answer ends before it is done. */
+const unfinished: ReadonlySet<string | undefined> = new Set(["length", "pause"])
 const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), added("on", goOn)]
 
 /**
@@ -249,7 +251,7 @@ export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): Re
   let last: AssistantMessage | "user" | undefined
   const bridge = () => {
     if (last === "user") return
-    all.push(last === undefined ? unasked : last.error === undefined && last.finish !== "length" ? on : cut)
+    all.push(last === undefined ? unasked : last.error !== undefined || unfinished.has(last.finish) ? cut : on)
     last = "user"
   }
   for (const message of messages) {
