@@ -40,7 +40,10 @@ export const problemOf = ({ called, finish, spoken, tokens }: EndedAnswer): Answ
     case "length":
       return { type: "answer.cut", message: cut(tokens) }
     case "content-filter":
-      return { type: "answer.filtered", message: `The provider's filter withheld the ${spoken ? "rest of the " : ""}answer.` }
+      return {
+        type: "answer.filtered",
+        message: `The provider's filter withheld the ${spoken ? "rest of the " : ""}answer.`
+      }
     case refusal:
       return { type: "answer.refused", message: "The model refused to answer." }
   }

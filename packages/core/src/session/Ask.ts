@@ -137,7 +137,8 @@ const answerOf = Effect.fnUntraced(function* ({ store }: Services, input: Input,
     activityID,
     text: message === undefined ? "" : textOf(message),
     ...(output === undefined ? {} : { output }),
-    ...(message === undefined ? {} : { message })
+    ...(message === undefined ? {} : { message }),
+    ...(error === undefined ? {} : { error })
   } satisfies Answer
 })
 

@@ -33,7 +33,7 @@ const finishOf = ({ metadata, reason }: FinishPart): string =>
   isRecord(metadata["daybook"]) && metadata["daybook"]["refusal"] === true ? refusal : reason
 
 const finish = (state: State, part: FinishPart): Result => {
-  if (part.reason === "error") return failed(state, "the provider ended the answer with an error")
+  if (part.reason === "error") return failed(state, "the answer ended with an error")
   const cut = part.reason === "length" ? cutCalls(state) : { state, drafts: [] }
   const { inputEstimate, received } = state
   const counted = toTokens(part.usage, part.metadata)
@@ -51,7 +51,8 @@ const finish = (state: State, part: FinishPart): Result => {
   return step({ ...cut.state, open: new Map(), ended: "finished", end }, drafts)
 }
 
-const failed = (state: State, providerError: unknown): Result => step({ ...state, ended: "failed" }, [], { providerError })
+const failed = (state: State, providerError: unknown): Result =>
+  step({ ...state, ended: "failed" }, [], { providerError })
 
 /** Takes one part. Parts after an error part are ignored (TO-7); a part after the finish is a fault. */
 export const record = (state: State, part: StreamPart): Result => {
