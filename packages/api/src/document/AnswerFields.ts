@@ -46,7 +46,7 @@ export const answerFields: Readonly<Record<string, string>> = {
   "cache.write": "Tokens written to the cache.",
   "activity.state": "`running`, or how it ended: `completed`, `failed` or `interrupted`.",
   "activity.id": "The id of the activity.",
-  "activity.error": "Why it failed.",
+  "activity.error": "Why it failed or was interrupted, or what its answer lacks.",
 
   "Input.id": "The id of the message that the prompt becomes.",
   "Input.prompt": "The prompt as it was admitted.",

@@ -12,7 +12,7 @@ import { type ModelRef, type ProviderMetadata, sameModel } from "@daybook/log/do
 import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
 import { unprivileged } from "../prompt/Privileged.ts"
 import { expandedParts, givenParts } from "../prompt/PromptParts.ts"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
 

@@ -9,7 +9,7 @@ import type { OwnerToken } from "@daybook/log/log/EventLog"
 import { type Continued, nothingContinued } from "@daybook/log/store/ActivityRows"
 import type { Standing } from "@daybook/log/store/SessionStore"
 import type { Agent } from "../domain/Agent.ts"
-import { type AnswerProblem, problemOfMessage } from "../domain/AnswerProblem.ts"
+import { type AnswerProblem, problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import { noOutput, type OutputState } from "../request/StructuredOutput.ts"
 import type { Trigger } from "./Eligibility.ts"
 

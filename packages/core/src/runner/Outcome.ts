@@ -1,7 +1,7 @@
 /** Maps the end of an activity to its outcome in the log. Pure. Spec: EX-D8. */
 import { Cause, Exit, Option } from "effect"
 import type { StoredError } from "@daybook/log/domain/Values"
-import type { AnswerProblem } from "../domain/AnswerProblem.ts"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { ToolDeclined } from "../domain/ToolError.ts"
 import { described } from "../support/Defect.ts"
 

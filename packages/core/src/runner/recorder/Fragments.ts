@@ -3,7 +3,7 @@ import { Either } from "effect"
 import { fitting } from "@daybook/log/domain/LongText"
 import type { ProviderMetadata } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import { isBlank } from "../../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import {
   fault,
   type Fragment,

@@ -12,7 +12,7 @@ import { draft } from "@daybook/log/events/SessionEvents"
 import type { StreamPart } from "../../model/StreamPart.ts"
 import { toTokens, usedOf } from "../../model/Usage.ts"
 import { call, cutCalls, endInput, extendInput, hostedResult, startInput } from "./Calls.ts"
-import { type AnswerProblem, problemOf, refusal } from "../../domain/AnswerProblem.ts"
+import { type AnswerProblem, problemOf, refusal } from "@daybook/log/domain/AnswerProblem"
 import { closeFragments, endFragment, extendFragment, startFragment } from "./Fragments.ts"
 import { type CallState, fault, isRecord, type Result, type State, step, type Step } from "./RecorderState.ts"
 

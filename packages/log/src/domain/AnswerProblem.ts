@@ -2,9 +2,9 @@
  * Says what an answer lacks although its request succeeded: a type for programs and a sentence for people, the same ones
  * for every reader. Pure. Spec: EX-T40, EX-T41 in specs/execution.md.
  */
-import type { AssistantMessage } from "@daybook/log/domain/Message"
-import type { StoredError } from "@daybook/log/domain/Values"
 import { isBlank } from "../support/Text.ts"
+import type { AssistantMessage, Session } from "./Message.ts"
+import type { StoredError } from "./Values.ts"
 
 /** How an answer can end without being whole. */
 export type AnswerProblemType = "answer.cut" | "answer.filtered" | "answer.refused" | "answer.empty"
@@ -72,5 +72,12 @@ const types: ReadonlySet<string> = new Set<AnswerProblemType>([
   "answer.empty"
 ])
 
-/** Whether the error of an activity says what its answer lacks. */
-export const isAnswerProblem = (error: StoredError): error is AnswerProblem => types.has(error.type)
+export const isAnswerProblem = (error: StoredError | undefined): error is AnswerProblem =>
+  error !== undefined && types.has(error.type)
+
+/** What the last answer of a session's activity lacks. */
+export const problemOfActivity = ({ activity }: Pick<Session, "activity">): AnswerProblem | undefined =>
+  isAnswerProblem(activity?.error) ? activity.error : undefined
+
+/** The problem in two words, as a state. */
+export const problemWords = ({ type }: AnswerProblem): string => type.replace(".", " ")
