@@ -136,6 +136,7 @@ export const answerFields: Readonly<Record<string, string>> = {
   "ask.text": "The text of the answer.",
   "ask.output": "The structured answer, if the prompt asked for one.",
   "ask.message": "The message of the answer.",
+  "ask.error": "What the answer lacks, if it was cut, filtered, refused or is empty.",
   "undo.undone": "False: it was a dry run.",
   "redo.undone": "False: it was a dry run.",
   "undo.prompt": "The prompt that was taken back: edit it and send it again.",
