@@ -16,7 +16,7 @@ const answer = (reason: Response.FinishReason, ...parts: ReadonlyArray<Parts>): 
   Stream.fromIterable([...parts.flat(), finish(reason)])
 
 const thinking: Parts = [
-  { type: "reasoning-start", id: "r", metadata: { scripted: { signature: "s" } } },
+  { type: "reasoning-start", id: "r" },
   { type: "reasoning-delta", id: "r", delta: "Hm." },
   { type: "reasoning-end", id: "r" }
 ]

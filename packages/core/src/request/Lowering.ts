@@ -6,6 +6,7 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
+import { answersNothing } from "@daybook/log/domain/AnswerProblem"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import { type ModelRef, type ProviderMetadata, sameModel } from "@daybook/log/domain/Values"
@@ -109,8 +110,8 @@ const assistantMessages = (
 ): ReadonlyArray<Prompt.MessageEncoded> => {
   const native = nativeTo(message, model)
   const content = assistantParts(message, native)
-  // An empty answer is omitted (MS-3).
-  if (content.length === 0) return []
+  // An empty answer is omitted (MS-3), even if another model would read its thoughts as text (EX-T44).
+  if (content.length === 0 || answersNothing(message)) return []
   const local = message.content.filter(
     (part): part is ToolPart =>
       part.type === "tool" &&

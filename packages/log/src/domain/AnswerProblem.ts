@@ -54,16 +54,24 @@ export const problemOf = ({ called, finish, spoken, tokens }: EndedAnswer): Answ
     : undefined
 }
 
+const hasText = ({ content }: AssistantMessage): boolean =>
+  content.some((part) => part.type === "text" && !isBlank(part.text ?? ""))
+
 /** What a message of the log lacks. */
-export const problemOfMessage = ({ content, error, estimated, finish, tokens }: AssistantMessage) =>
-  finish === undefined || error !== undefined
-    ? undefined
-    : problemOf({
-        finish,
-        spoken: content.some((part) => part.type === "text" && !isBlank(part.text ?? "")),
-        called: content.some((part) => part.type === "tool" && part.input !== undefined),
-        tokens: estimated === true ? 0 : (tokens?.output ?? 0)
-      })
+export const problemOfMessage = (message: AssistantMessage): AnswerProblem | undefined => {
+  const { content, error, estimated, finish, tokens } = message
+  if (finish === undefined || error !== undefined) return undefined
+  return problemOf({
+    finish,
+    spoken: hasText(message),
+    called: content.some((part) => part.type === "tool" && part.input !== undefined),
+    tokens: estimated === true ? 0 : (tokens?.output ?? 0)
+  })
+}
+
+/** Whether a message of the log has nothing that a later request could show. */
+export const answersNothing = (message: AssistantMessage): boolean =>
+  !hasText(message) && problemOfMessage(message)?.type === "answer.empty"
 
 const types: ReadonlySet<string> = new Set<AnswerProblemType>([
   "answer.cut",
