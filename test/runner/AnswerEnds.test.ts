@@ -125,6 +125,23 @@ it.scoped("EX-T43: after a pause the model goes on, from an answer that was not 
   }).pipe(Effect.provide(runtime()))
 )
 
+it.scoped("EX-T43: a hosted call that a pause leaves without a result is shown with one", () =>
+  Effect.gen(function* () {
+    yield* tool("web", () => Effect.dieMessage("the provider runs it"))
+    yield* answered(answer("pause", hosted.slice(0, 1)), says("found"))
+    const model = yield* ScriptedModel
+    yield* model.request
+    const { prompt } = yield* model.request
+    assert.deepStrictEqual(
+      prompt.content.flatMap((message) =>
+        message.role === "assistant" ? message.content.map(({ type }) => type) : []
+      ),
+      ["tool-call", "tool-result"]
+    )
+    assert.strictEqual(prompt.content.at(-1)?.role, "user")
+  }).pipe(Effect.provide(runtime()))
+)
+
 it.scoped("EX-T43: pauses are turns, and the limit of turns ends them", () =>
   Effect.gen(function* () {
     const id = yield* answered(answer("pause", some), answer("pause", some))
