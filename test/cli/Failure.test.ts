@@ -94,6 +94,16 @@ describe("Failure", () => {
     assert.deepStrictEqual(failureOf(new ProviderFailed(about)), { code, sentence })
   })
 
+  it.each([
+    ["answer.cut", 7],
+    ["answer.filtered", 8],
+    ["answer.refused", 9],
+    ["answer.empty", 10]
+  ])("CL-620: an activity that ended with %s has the exit code %i", (type, code) => {
+    const message = "The model did not answer."
+    assert.deepStrictEqual(failureOf(new ActivityFailed({ message, type })), { code, sentence: message })
+  })
+
   it("MD-70, MD-36: every variable that cannot be used is named", () => {
     const one = ConfigError.InvalidData(["DAYBOOK_BASE_URL"], "it is not an http or https address")
     const other = ConfigError.MissingData(["DAYBOOK", "X"], "it is missing")

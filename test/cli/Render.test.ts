@@ -4,9 +4,9 @@ import { budgetText } from "../../packages/cli/src/render/BudgetText.ts"
 import { eventJson, eventLine } from "../../packages/cli/src/render/EventLine.ts"
 import { messageLine, messageText } from "../../packages/cli/src/render/MessageText.ts"
 import { dateTime } from "../../packages/cli/src/render/Plain.ts"
-import { sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
+import { sessionHead, sessionTable } from "../../packages/cli/src/render/SessionLine.ts"
 import { sentences } from "../../packages/cli/src/render/Width.ts"
-import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
+import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { Message, Session } from "../../packages/log/src/domain/Message.ts"
 import { activitySettled, textEnded, toolCalled } from "./support/events.ts"
 
@@ -169,6 +169,34 @@ describe("renderers", () => {
     assert.strictEqual(stateOf(sessionTable([running])), "running")
     assert.strictEqual(stateOf(sessionTable([left])), "cut off")
     assert.strictEqual(stateOf(sessionTable([left], new Set([session.id]))), "waiting")
+  })
+
+  it("CL-621: a session whose answer is not whole has that as its state, and its head has the sentence", () => {
+    const error = { type: "answer.refused", message: "The model refused to answer." }
+    const activity = { id: ActivityID.make("act_a"), state: "completed", error } as const
+    assert.strictEqual(sessionTable([{ ...session, activity }]).split("  ")[1], "answer refused")
+    assert.match(sessionHead({ ...session, activity }), /^activity +answer refused: The model refused to answer\.$/m)
+  })
+
+  it("CL-621: a transcript ends an answer that is not whole with its sentence, and a whole one without", () => {
+    const answer = (finish: string, text: string) =>
+      ({
+        type: "assistant",
+        id: MessageID.make("msg_a"),
+        seq: 1,
+        createdAt: 0,
+        agent: "build",
+        model: { providerID: "p", id: "m" },
+        content: [{ type: "text", id: "t", text }],
+        finish,
+        tokens: { input: 1, output: 4_096, reasoning: 0, cache: { read: 0, write: 0 } }
+      }) satisfies Message
+    assert.include(
+      messageText(answer("length", "Half of it"), false),
+      "Half of it\n\n! The answer was cut off at the model's output limit, after 4,096 tokens.\n"
+    )
+    assert.include(messageText(answer("stop", ""), false), "\n! The model answered nothing.\n")
+    assert.notInclude(messageText(answer("stop", "All of it"), false), "!")
   })
 
   it("CL-15: a message is one line: its words, then its calls", () => {

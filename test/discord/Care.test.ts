@@ -69,6 +69,19 @@ describe("care", () => {
     })
   )
 
+  Served.law("DI-620: a run whose answer is not whole says so after the answer, and marks its prompt", () =>
+    Effect.gen(function* () {
+      const at = yield* setting
+      const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
+      yield* at.model.answer(streams(...textParts("t", "Half of it"), finish("length")))
+      const thread = yield* Served.threadOf(at, message)
+      const sentence = "⚠️ The answer was cut off at the model's output limit, after 5 tokens."
+      yield* at.discord.when("a notice", () => Served.texts(thread).includes(sentence))
+      yield* at.discord.when("a mark", () => (message.reactions.get("⚠️")?.size ?? 0) > 0)
+      assert.deepStrictEqual(Served.texts(thread), ["Half of it", sentence])
+    })
+  )
+
   Served.law("DI-61, DI-66: a channel that refuses holds no other up, /status says so, and it goes on later", () =>
     Effect.gen(function* () {
       const place = yield* Served.place

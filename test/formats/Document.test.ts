@@ -166,6 +166,13 @@ describe("documents", () => {
     )
   })
 
+  it("FM-620: Markdown and HTML end an answer that is not whole with its sentence", () => {
+    const messages = [answer([text("I would rather not.")], { finish: "refusal" })]
+    const sentence = "The model refused to answer."
+    assert.match(written(Document.markdown, messages), /I would rather not\.\n\n\*The model refused to answer\.\*\n/)
+    assert.deepStrictEqual(byClass(html(messages), "error").map(wordsOf), [sentence])
+  })
+
   it("FM-172: whatever a message holds, the next message of a Markdown document begins with its heading", () => {
     const parser = new MarkdownIt("commonmark")
     fc.assert(

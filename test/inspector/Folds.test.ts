@@ -1,12 +1,13 @@
 /** What the inspector makes of events, without a browser. */
 import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, FastCheck as fc } from "effect"
-import { EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { ActivityID, EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/fold/EventLine.ts"
 import { Epochs, longestText, mostChanges } from "../../packages/inspector/src/page/fold/Epochs.ts"
 import { proseOf } from "../../packages/inspector/src/page/fold/Prose.ts"
 import { type Block, changesOf } from "../../packages/inspector/src/page/fold/RequestBlocks.ts"
+import { endOf, stateOf } from "../../packages/inspector/src/page/fold/RunEnd.ts"
 import { Story, storyTypes } from "../../packages/inspector/src/page/fold/Story.ts"
 import { longestSpans, mostRows, Timeline } from "../../packages/inspector/src/page/fold/Timeline.ts"
 import {
@@ -45,6 +46,22 @@ const storyOf = (drafts: ReadonlyArray<Timed>): Story => {
   for (const event of eventsOf(drafts)) story.add(event)
   return story
 }
+
+describe("the end of a run", () => {
+  const activity = { id: ActivityID.make("act_a"), state: "completed" } as const
+  const error = { type: "answer.empty", message: "The model answered nothing." }
+
+  it("IP-620: a session whose answer is not whole has that as its state, and its sentence", () => {
+    assert.strictEqual(stateOf({ activity: { ...activity, error } }, false, false), "answer empty")
+    assert.strictEqual(endOf({ activity: { ...activity, error } }), "The model answered nothing.")
+  })
+
+  it("IP-620: a whole answer has no sentence, and a failed run has its reason", () => {
+    assert.deepEqual([stateOf({ activity }, false, false), endOf({ activity })], ["completed", undefined])
+    const failed = { ...activity, state: "failed", error: { type: "provider", message: "overloaded" } } as const
+    assert.strictEqual(endOf({ activity: failed }), "The last run failed: overloaded")
+  })
+})
 
 describe("the story of a session", () => {
   const story = storyOf(rich("a"))

@@ -31,6 +31,19 @@ it.scopedLive("FR-7: start, deltas, message and done, in this order, and the del
   })
 )
 
+it.scopedLive("FI-620: the message of a run whose answer is not whole has the sentence that says so", () =>
+  Effect.gen(function* () {
+    const served = yield* fresh()
+    yield* script(served, ({ answer }) => answer(streams(...textParts("t", "Half"), finish("length"))))
+    const client = yield* connect(served.path)
+    yield* client.ask({ op: "send", id: "m1", input: "hi" })
+    const frames = yield* client.untilType("done")
+    const message = frames.find(({ type }) => type === "message")
+    assert.strictEqual(message?.["problem"], "The answer was cut off at the model's output limit, after 5 tokens.")
+    assert.strictEqual(frames.at(-1)?.["status"], "ok")
+  })
+)
+
 it.scopedLive("SO-20: frames of a run carry the ids of their rows", () =>
   Effect.gen(function* () {
     const served = yield* fresh()

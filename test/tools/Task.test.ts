@@ -8,7 +8,7 @@ import type { Session } from "../../packages/log/src/domain/Message.ts"
 import { dataOf, eventsOf, transcript } from "../runner/support/Runs.ts"
 import { GatedModel } from "../session/support/GatedModel.ts"
 import { newSession, say, temporaryFolder } from "../support/Harness.ts"
-import { callParts, calls, failure, says, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, failure, finish, says, textParts } from "../support/ScriptedModel.ts"
 import { allowing, childrenOf, delegates, family, hands, play } from "./Family.ts"
 
 const only = (sessions: ReadonlyArray<Session>): Session => {
@@ -349,5 +349,32 @@ it.scoped("TO-120, TO-101: a task's words are taken as they are: what a model me
     const child = only(yield* childrenOf(yield* worked("parent", undefined, folder)))
     const [admitted] = yield* dataOf(child.id, "session.next.prompt.admitted")
     assert.deepStrictEqual(admitted?.prompt, { text: words })
+  }).pipe(Effect.provide(family()))
+)
+
+it.scoped("TO-620: a task whose answer was cut off gives its text back with a sentence that says so", () =>
+  Effect.gen(function* () {
+    yield* play((turn) =>
+      turn.told === "parent"
+        ? delegates(turn, "child")
+        : Stream.fromIterable([...textParts("t", "Half of it"), finish("length")])
+    )
+    const id = yield* worked("parent")
+    const [result] = yield* dataOf(id, "session.next.tool.success")
+    assert.deepInclude(result?.structured, { state: "completed", problem: "answer.cut" })
+    assert.deepStrictEqual(result?.content, [
+      { type: "text", text: "Half of it\n\nThe answer was cut off at the model's output limit, after 5 tokens." }
+    ])
+  }).pipe(Effect.provide(family()))
+)
+
+it.scoped("TO-620: a task whose answer is empty says so", () =>
+  Effect.gen(function* () {
+    yield* play((turn) => (turn.told === "parent" ? delegates(turn, "child") : says("")))
+    const id = yield* worked("parent")
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.tool.success")).map(({ content }) => content),
+      [[{ type: "text", text: "The model answered nothing." }]]
+    )
   }).pipe(Effect.provide(family()))
 )

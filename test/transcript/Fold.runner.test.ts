@@ -8,7 +8,7 @@ import type { EventRow } from "../../packages/transcript/src/row/Rows.ts"
 import { folded } from "../files/support/Logs.ts"
 import { eventsOf, gatedTool, tool } from "../runner/support/Runs.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, failure, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { callParts, calls, failure, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 
 const filesOf = (sessionID: SessionID) => Effect.map(eventsOf(sessionID), (events) => folded(events))
 
@@ -40,6 +40,23 @@ it.scoped("FR-7: a run of two steps with parallel calls: its rows, its order, it
     assert.strictEqual(latest, "I will look.\n\nAll is well.")
     assert.strictEqual(state.word, "done")
     assert.isTrue(Fold.isQuiet(state))
+  }).pipe(Effect.provide(runtime()))
+)
+
+it.scoped("FI-620: the message of a run whose answer is not whole has the sentence that says so", () =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const model = yield* ScriptedModel
+    const { id } = yield* newSession()
+    yield* model.answer(Stream.fromIterable([...textParts("t", "Half of it"), finish("content-filter")]))
+    yield* say(id, "go")
+    yield* sessions.wait(id)
+    const { events } = yield* filesOf(id)
+    assert.deepStrictEqual(told(events), ["start", "message", "done ok"])
+    assert.deepStrictEqual(
+      events.flatMap((row) => (row.type === "message" ? [row.problem] : [])),
+      ["The provider's filter withheld the rest of the answer."]
+    )
   }).pipe(Effect.provide(runtime()))
 )
 

@@ -16,7 +16,7 @@ export interface Exchange {
   readonly text: (delta: string) => Effect.Effect<void>
   readonly reasoning: (delta: string) => Effect.Effect<void>
   readonly toolCall: (id: string, name: string, input: unknown) => Effect.Effect<void>
-  readonly finish: (reason?: "stop" | "tool_calls") => Effect.Effect<void>
+  readonly finish: (reason?: "stop" | "tool_calls" | "length" | "content_filter") => Effect.Effect<void>
   /** Refuses the request; valid only before any other answer. */
   readonly refuse: (status: number, message: string) => Effect.Effect<void>
   /** Completes when the client has gone away. */

@@ -7,7 +7,7 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { issue } from "../../../packages/server/src/api/Tokens.ts"
 import { validatorOf } from "../../api/support/Validator.ts"
 import { newSession, say } from "../../support/Harness.ts"
-import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { finish, says, ScriptedModel, streams, textParts } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, request, token } from "./support/ServedApi.ts"
 
@@ -33,6 +33,21 @@ layer(ServedApi.layer())("the API over TCP", (it) => {
       yield* (yield* Sessions).rename(session.id, "over HTTP")
       const found = yield* answer(`/sessions/${session.id}`)
       assert.deepEqual(found, { status: 200, body: { ...(yield* (yield* Sessions).get(session.id)) } })
+    })
+  )
+
+  it.effect("HT-620: what an answer lacks is in the answers of ask, wait and the session", () =>
+    Effect.gen(function* () {
+      const { id } = yield* newSession()
+      yield* (yield* ScriptedModel).answer(streams(...textParts("t", "Half of it"), finish("length")))
+      const message = "The answer was cut off at the model's output limit, after 5 tokens."
+      const error = { type: "answer.cut", message }
+      const asked = yield* post(`/sessions/${id}/ask`, { id: "msg_cut", prompt: { text: "go" } })
+      assert.deepInclude(asked.body, { text: "Half of it", error })
+      const found = yield* answer(`/sessions/${id}`)
+      assert.deepNestedInclude(found.body, { "activity.state": "completed", "activity.error": error })
+      const waited = yield* answer(`/sessions/${id}/wait`)
+      assert.deepNestedInclude(waited.body, { settled: true, "session.activity.error": error })
     })
   )
 

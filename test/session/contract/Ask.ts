@@ -11,7 +11,7 @@ import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
-import { callParts, calls, ref, says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { callParts, calls, finish, ref, says, ScriptedModel, streams, textParts } from "../../support/ScriptedModel.ts"
 
 export const asking = ({ open, runtime }: Runtimes) => {
   const ask = (
@@ -34,6 +34,20 @@ export const asking = ({ open, runtime }: Runtimes) => {
       assert.strictEqual(answer.messageID as string, "msg_q")
       assert.deepStrictEqual(answer.message, yield* sessions.message(id, answer.message?.id ?? answer.messageID))
       assert.strictEqual((yield* sessions.get(id)).activity?.id, answer.activityID)
+    }).pipe(Effect.provide(runtime()))
+  )
+
+  it.scopedLive("IB-620: an answer that is not whole says what it lacks beside its text", () =>
+    Effect.gen(function* () {
+      const model = yield* ScriptedModel
+      const { id } = yield* newSession()
+      yield* model.answer(streams(...textParts("t", "forty-"), finish("length")))
+      const answer = yield* ask(id, { text: "What is it?" })
+      assert.strictEqual(answer.text, "forty-")
+      assert.deepStrictEqual(answer.error, {
+        type: "answer.cut",
+        message: "The answer was cut off at the model's output limit, after 5 tokens."
+      })
     }).pipe(Effect.provide(runtime()))
   )
 

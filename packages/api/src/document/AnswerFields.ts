@@ -46,7 +46,7 @@ export const answerFields: Readonly<Record<string, string>> = {
   "cache.write": "Tokens written to the cache.",
   "activity.state": "`running`, or how it ended: `completed`, `failed` or `interrupted`.",
   "activity.id": "The id of the activity.",
-  "activity.error": "Why it failed.",
+  "activity.error": "Why it failed or was interrupted, or what its answer lacks.",
 
   "Input.id": "The id of the message that the prompt becomes.",
   "Input.prompt": "The prompt as it was admitted.",
@@ -136,6 +136,7 @@ export const answerFields: Readonly<Record<string, string>> = {
   "ask.text": "The text of the answer.",
   "ask.output": "The structured answer, if the prompt asked for one.",
   "ask.message": "The message of the answer.",
+  "ask.error": "What the answer lacks, if it was cut, filtered, refused or is empty.",
   "undo.undone": "False: it was a dry run.",
   "redo.undone": "False: it was a dry run.",
   "undo.prompt": "The prompt that was taken back: edit it and send it again.",

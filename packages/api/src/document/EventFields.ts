@@ -41,7 +41,8 @@ export const eventFields: Readonly<Record<string, string>> = {
   "activity.settled.activityID": "The activity.",
   trigger: "What began it: a prompt, or `resume`.",
   outcome: "How it ended.",
-  "activity.settled.error": "Why it failed or was interrupted.",
+  "activity.settled.error":
+    "Why it failed or was interrupted. If it completed: what its answer lacks, as `answer.cut`, `answer.filtered`, `answer.refused` or `answer.empty`.",
   stoppedAt: "When it stopped, if that was earlier: its process died. In milliseconds since 1970.",
 
   hash: "The SHA-256 of the whole frame.",
@@ -74,7 +75,8 @@ export const eventFields: Readonly<Record<string, string>> = {
   "step.started.snapshot": "Names the state of the files before the step.",
   inputEstimate: "Estimated tokens of the request.",
   price: "The price of the model.",
-  finish: "Why the model stopped, in the words of its provider.",
+  finish:
+    "Why the model stopped: `stop`, `length`, `content-filter`, `refusal`, `tool-calls`, `pause`, or other words.",
   "step.ended.snapshot": "Names the state of the files after the step.",
   "step.ended.files": "Files that changed.",
   "tool.input.ended.text": "The input as the model wrote it.",

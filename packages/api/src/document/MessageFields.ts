@@ -20,7 +20,8 @@ export const messageFields: Readonly<Record<string, string>> = {
   "Message.output": "The form of the answer that a prompt asked for, or the output of a shell command.",
   "Message.content": "The parts of the answer, in order.",
   "Message.snapshot": "Names the state of the files.",
-  "Message.finish": "Why the model stopped, in the words of its provider.",
+  "Message.finish":
+    "Why the model stopped: `stop`, `length`, `content-filter`, `refusal`, `tool-calls`, `pause`, or other words.",
   "Message.cost": "What the answer cost, in US dollars.",
   "Message.tokens": "The tokens of the request.",
   "Message.estimated": "True: cost and tokens are estimates of the server, not counts of the provider.",

@@ -17,6 +17,10 @@ const exitCodes: ReadonlyArray<readonly [string, string]> = [
   ["4", "conflict: the id is taken, the inbox is full, another process holds the resource"],
   ["5", "no such model, or its provider failed"],
   ["6", "the database, or the root of files and sockets, cannot be used"],
+  ["7", "the answer was cut off at the model's output limit"],
+  ["8", "the provider's filter withheld the answer or its rest"],
+  ["9", "the model refused to answer"],
+  ["10", "the model answered nothing, or announced a tool call and made none"],
   ["74", "stdout or stderr cannot be written"],
   ["130", "interrupted"]
 ]

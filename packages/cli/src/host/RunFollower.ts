@@ -67,7 +67,7 @@ const isOutOfTurns = (error: unknown): error is { readonly message: string } =>
   Predicate.hasProperty(error, "message")
 
 /**
- * Follows until the prompt's activity has settled. Fails if it did not complete. If it used all its turns, the person at
+ * Follows until the prompt's activity has settled. Fails if it did not complete, or if its answer is not whole. If it used all its turns, the person at
  * the terminal is asked whether to continue; without a terminal the error names the command that does (CL-133).
  */
 export const follow = <E, E2, R>(
@@ -332,6 +332,11 @@ const conclude = (
   if (settled?.outcome === "failed") {
     const { message, type } = settled.error ?? { message: `the activity of ${sessionID} failed`, type: "unknown" }
     return Effect.fail(new ActivityFailed({ message, type }))
+  }
+  const problem = view.settled?.error
+  if (problem !== undefined) {
+    const goOn = problem.type === "answer.cut" ? ` Go on: daybook resume ${sessionID}` : ""
+    return Effect.fail(new ActivityFailed({ message: `${problem.message}${goOn}`, type: problem.type }))
   }
   if (promptID === undefined || view.settled?.outcome === "completed") return Effect.void
   return Effect.fail(

@@ -2,7 +2,8 @@
  * Renders a message as a transcript, as a line, and as JSON. Pure; with `terminal`, control characters are shown as signs.
  * Spec: CL-15, CL-16 in specs/cli.md.
  */
-import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
+import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Expansion } from "@daybook/log/domain/Values"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
@@ -24,7 +25,7 @@ const words = (message: Message): string => {
     case "assistant": {
       const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
       const tools = message.content.flatMap((part) => (part.type === "tool" ? [`[${part.name}]`] : []))
-      return [text, ...tools, message.error?.message ?? ""].filter((part) => part !== "").join(" ")
+      return [text, ...tools, trouble(message)?.message ?? ""].filter((part) => part !== "").join(" ")
     }
     case "shell":
       return `$ ${message.command}`
@@ -37,6 +38,9 @@ const words = (message: Message): string => {
       return message.summary
   }
 }
+
+/** Why the request failed, or what the answer lacks (CL-621). */
+const trouble = (message: AssistantMessage) => message.error ?? problemOfMessage(message)
 
 /** Lines of a tool result that a transcript shows; the events have all of them. */
 const resultLines = 12
@@ -57,7 +61,8 @@ export const messageText = (message: Message, terminal: boolean): string => {
         if (part.type === "reasoning") return indent((part.text ?? "…").trimEnd(), "  > ")
         return toolText(part)
       })
-      const error = message.error === undefined ? [] : [`! ${message.error.message}`]
+      const found = trouble(message)
+      const error = found === undefined ? [] : [`! ${found.message}`]
       return block(`assistant (${modelText(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
     }
     case "system":

@@ -1,4 +1,5 @@
 /** Renders a session as a line, as JSON, and as the head of its transcript. Pure. Spec: CL-14 in specs/cli.md. */
+import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
@@ -10,9 +11,13 @@ import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 /** One session as JSON, as the facade returns it. */
 export const sessionJson = (session: Session, terminal = false): string => jsonLine(session, terminal)
 
-/** The state of the last activity. */
-const stateOf = ({ activity }: Session): string =>
-  activity?.error?.type === "process.ended" ? "cut off" : (activity?.state ?? "new")
+/** The state of the last activity, or what its answer lacks (CL-621). */
+const stateOf = (session: Session): string => {
+  const { activity } = session
+  const problem = problemOfActivity(session)
+  if (problem !== undefined) return problemWords(problem)
+  return activity?.error?.type === "process.ended" ? "cut off" : (activity?.state ?? "new")
+}
 
 /** Sessions in columns: last use, state, id, title, directory. The state is `waiting` if prompts wait and nothing runs. */
 export const sessionTable = (sessions: ReadonlyArray<Session>, waiting: ReadonlySet<SessionID> = new Set()): string =>
@@ -45,6 +50,7 @@ export const metricsText = ({ cost, durationMs, tokens, toolCalls, turns }: Sess
 /** The facts of a session, a line each. */
 export const sessionHead = (session: Session, metrics?: SessionMetrics): string => {
   const { origin, prunedSeq: pruned, tokens } = session
+  const problem = problemOfActivity(session)
   const facts: ReadonlyArray<readonly [string, string | undefined]> = [
     ["session", session.id],
     ["title", session.title === undefined ? undefined : oneLine(session.title)],
@@ -58,7 +64,10 @@ export const sessionHead = (session: Session, metrics?: SessionMetrics): string 
       origin?.cronJobID === undefined ? origin?.source : `${origin.source ?? "cron"}, job ${origin.cronJobID}`
     ],
     ["instructions", session.instructions],
-    ["activity", session.activity === undefined ? undefined : stateOf(session)],
+    [
+      "activity",
+      session.activity === undefined ? undefined : [stateOf(session), problem?.message].filter(Boolean).join(": ")
+    ],
     ["work", metrics === undefined ? undefined : metricsText(metrics)],
     ["tokens", `${tokens.input} in, ${tokens.output} out`],
     [

@@ -63,7 +63,7 @@ export class ImportIncomplete extends Schema.TaggedError<ImportIncomplete>("@day
   { message: Schema.String }
 ) {}
 
-/** The prompt's activity did not complete. `type` is the error type recorded in the log. */
+/** The prompt's activity did not complete, or its answer is not whole. `type` is the error type recorded in the log. */
 export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook/cli/ActivityFailed")(
   "ActivityFailed",
   { message: Schema.String, type: Schema.optionalWith(Schema.String, { exact: true }) }

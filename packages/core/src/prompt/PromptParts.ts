@@ -6,7 +6,7 @@ import { Either } from "effect"
 import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
 import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/Values"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import { filePart, textPart, type UserPart } from "./FilePart.ts"
 import { unprivileged } from "./Privileged.ts"
 

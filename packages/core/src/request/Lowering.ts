@@ -6,13 +6,14 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
+import { answersNothing } from "@daybook/log/domain/AnswerProblem"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import { type ModelRef, type ProviderMetadata, sameModel } from "@daybook/log/domain/Values"
 import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
 import { unprivileged } from "../prompt/Privileged.ts"
 import { expandedParts, givenParts } from "../prompt/PromptParts.ts"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
 
@@ -110,8 +111,8 @@ const assistantMessages = (
 ): ReadonlyArray<Prompt.MessageEncoded> => {
   const native = nativeTo(message, model)
   const content = assistantParts(message, native)
-  // An empty answer is omitted (MS-3).
-  if (content.length === 0) return []
+  // An empty answer is omitted (MS-3), even if another model would read its thoughts as text (EX-T44).
+  if (content.length === 0 || answersNothing(message)) return []
   const local = message.content.filter(
     (part): part is ToolPart =>
       part.type === "tool" &&
@@ -237,6 +238,8 @@ const added = (name: string, text: string): Lowered => ({
   message: { type: "synthetic", id: MessageID.make(`msg_added.${name}`), seq: -1, createdAt: 0, text },
   shown: [userMessage([textPart(text)])]
 })
+/** The reasons with which an answer ends before it is done. */
+const unfinished: ReadonlySet<string | undefined> = new Set(["length", "pause"])
 const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), added("on", goOn)]
 
 /**
@@ -250,7 +253,7 @@ export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): Re
   let last: AssistantMessage | "user" | undefined
   const bridge = () => {
     if (last === "user") return
-    all.push(last === undefined ? unasked : last.error === undefined && last.finish !== "length" ? on : cut)
+    all.push(last === undefined ? unasked : last.error !== undefined || unfinished.has(last.finish) ? cut : on)
     last = "user"
   }
   for (const message of messages) {

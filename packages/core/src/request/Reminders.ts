@@ -1,5 +1,5 @@
 /**
- * The runtime's own messages to the model. The first three are durable messages (RQ-24). The others are derived from
+ * The runtime's own messages to the model. The first four are durable messages (RQ-24). The others are derived from
  * the log alone when a request is assembled (EX-R13, EX-R12): changing their text would change how earlier requests
  * look.
  */
@@ -16,6 +16,11 @@ export const steered = (count: number): string =>
 export const lastTurn =
   "<reminder>\nThis is the last answer before you are stopped: calls of tools will not be followed by another. Say what is " +
   "done, what is left, and how to go on.\n</reminder>"
+
+/** After an answer without a text or call that can be used. */
+export const answeredNothing =
+  "<reminder>\nYour last answer had no text, or announced a tool call that it did not make. Answer now, or make the call." +
+  "\n</reminder>"
 
 /** Around an agent's own text at a switch. */
 export const switched = (text: string): string => `<reminder>\n${text}\n</reminder>`

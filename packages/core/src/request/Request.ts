@@ -10,7 +10,7 @@ import { type JsonRecord, type ModelRef, sameModel } from "@daybook/log/domain/V
 import { baseInstructions } from "../agent/BaseInstructions.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import { conversation, type Lowered, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import type { FramedTool, RequestFrame } from "./RequestFrame.ts"

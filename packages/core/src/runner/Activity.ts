@@ -3,12 +3,13 @@
  * the safe boundary advance it.
  */
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
-import type { Input } from "@daybook/log/domain/Message"
+import type { Input, Message } from "@daybook/log/domain/Message"
 import { join, type Wishes } from "@daybook/log/domain/Wishes"
 import type { OwnerToken } from "@daybook/log/log/EventLog"
 import { type Continued, nothingContinued } from "@daybook/log/store/ActivityRows"
 import type { Standing } from "@daybook/log/store/SessionStore"
 import type { Agent } from "../domain/Agent.ts"
+import { type AnswerProblem, problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import { noOutput, type OutputState } from "../request/StructuredOutput.ts"
 import type { Trigger } from "./Eligibility.ts"
 
@@ -34,6 +35,8 @@ export interface Activity extends Continued {
   /** Completed turns. */
   readonly turns: number
   readonly turnLimit: number
+  /** What its last answer lacks, once it is done. */
+  readonly problem: AnswerProblem | undefined
   /** Progress of the structured answer; the tool that takes the answer changes it. */
   readonly output: OutputState
 }
@@ -47,6 +50,7 @@ export const begin = (id: ActivityID, trigger: Trigger): Activity => ({
   rest: undefined,
   turns: 0,
   turnLimit: defaultTurnLimit,
+  problem: undefined,
   ...nothingContinued,
   output: noOutput()
 })
@@ -75,6 +79,25 @@ export const withEnd = (activity: Activity, standing: Standing): Activity => ({
 
 /** Counts a completed turn. */
 export const withTurn = (activity: Activity): Activity => ({ ...activity, turns: activity.turns + 1 })
+
+/** Notes what the last answer lacks. */
+export const withProblem = (activity: Activity, problem: AnswerProblem | undefined): Activity => ({
+  ...activity,
+  problem
+})
+
+/**
+ * Whether an empty answer to these messages is asked again: once since the last prompt, by the log alone, and only if
+ * the limit allows another turn (EX-T44).
+ */
+export const mayAskAgain = ({ turnLimit, turns }: Activity, messages: ReadonlyArray<Message>): boolean => {
+  if (turns + 1 >= turnLimit) return false
+  for (const message of messages.toReversed()) {
+    if (message.type === "user") return true
+    if (message.type === "assistant" && problemOfMessage(message)?.type === "answer.empty") return false
+  }
+  return true
+}
 
 /** Whether the next turn is the last one that the limit allows. */
 export const isLastTurn = ({ turnLimit, turns }: Activity): boolean => turns > 0 && turns === turnLimit - 1

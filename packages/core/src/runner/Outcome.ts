@@ -1,6 +1,7 @@
 /** Maps the end of an activity to its outcome in the log. Pure. Spec: EX-D8. */
 import { Cause, Exit, Option } from "effect"
 import type { StoredError } from "@daybook/log/domain/Values"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { ToolDeclined } from "../domain/ToolError.ts"
 import { described } from "../support/Defect.ts"
 
@@ -15,11 +16,17 @@ type Outcome = { readonly outcome: "completed" | "failed" | "interrupted"; reado
 /** A tagged error, as the log stores it. */
 type Failure = { readonly _tag: string; readonly message: string }
 
+/** The outcome of an activity whose last answer lacks nothing, or this. */
+export const completed = (problem: AnswerProblem | undefined): Outcome => ({
+  outcome: "completed",
+  ...(problem === undefined ? {} : { error: problem })
+})
+
 /** The outcome of an activity that ended with this exit. */
-export const outcomeOf = (exit: Exit.Exit<ActivityResult, Failure>): Outcome => {
+export const outcomeOf = (exit: Exit.Exit<ActivityResult, Failure>, problem: AnswerProblem | undefined): Outcome => {
   if (Exit.isSuccess(exit)) {
     return exit.value._tag !== "Moved"
-      ? { outcome: "completed" }
+      ? completed(problem)
       : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
   }
   const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))

@@ -28,7 +28,7 @@ export interface PublicationInput {
   /** The answer before its first part. */
   readonly begun: Recorder.State
   /** Decides at the end of an answer that left nothing open whether the activity ends with it (EX-111). */
-  readonly ending: Effect.Effect<Ending | undefined>
+  readonly ending: (answer: Recorder.State) => Effect.Effect<Ending | undefined>
 }
 
 /** A turn that is being published. Only the functions below change its state. */
@@ -100,7 +100,7 @@ export const take = (
       const before = yield* Ref.get(publication.state)
       const { calls, fault, held, step } = TurnState.take(before, parts)
       const isLast = fault === undefined && Recorder.isComplete(step.state)
-      yield* commit(publication, step, isLast ? yield* publication.ending : undefined)
+      yield* commit(publication, step, isLast ? yield* publication.ending(step.state) : undefined)
       if (held.length > 0 || before.held.length > 0) {
         yield* Ref.update(publication.state, (state) => ({ ...state, held }))
       }

@@ -116,16 +116,16 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       Effect.sync(() => began(activityID)),
       turns({ sessionID, owner }, standing, activity)
     )
-    const result = yield* Effect.onExit(work, (exit) => {
-      const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit) })
-      return Ref.get(activity).pipe(
-        Effect.flatMap(({ ended: isLogged, started }) =>
+    const result = yield* Effect.onExit(work, (exit) =>
+      Ref.get(activity).pipe(
+        Effect.flatMap(({ ended: isLogged, problem, started }) => {
+          const settled = draft("session.next.activity.settled", { activityID, ...outcomeOf(exit, problem) })
           // A replaced owner must not write: its successor settles this activity.
-          started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
-        ),
+          return started && !isLogged ? Effect.ignoreLogged(log.append(sessionID, [settled], { owner })) : Effect.void
+        }),
         Effect.ensuring(ended(Exit.isSuccess(exit) && exit.value._tag === "Drained" ? "completed" : "stopped"))
       )
-    })
+    )
     return { result, rest: (yield* Ref.get(activity)).rest }
   })
 

@@ -9,6 +9,7 @@ import type { Location, StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { Agent } from "../domain/Agent.ts"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { ProviderFailed } from "../domain/RunFailure.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
@@ -49,8 +50,10 @@ export interface TurnInput<E> {
 }
 
 export interface TurnResult {
-  /** The model has tool results to read (TU-9). */
+  /** The model has tool results to read (TU-9), or paused (EX-T43). */
   readonly continue: boolean
+  /** What the answer lacks. */
+  readonly problem: AnswerProblem | undefined
 }
 
 /** A turn and the parts that run it. */
@@ -134,7 +137,8 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   yield* ToolFibers.awaitAll(fibers)
   if (fault !== undefined) return yield* fail(turn, fault.failure)
   // Computed before leftovers are failed: input that never became a call is not a reason to continue.
-  const result: TurnResult = { continue: Recorder.calledLocally((yield* Ref.get(publication.state)).answer) }
+  const { answer } = yield* Ref.get(publication.state)
+  const result: TurnResult = { continue: Recorder.goesOn(answer), problem: Recorder.problemIn(answer) }
   yield* Publication.wrapUp(publication, { local: interruptedTool, hosted: noResult })
   return result
 })

@@ -9,7 +9,9 @@ import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { TurnLimitExceeded } from "../domain/RunFailure.ts"
+import { answeredNothing } from "../request/Reminders.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
@@ -17,10 +19,12 @@ import * as Activity from "./Activity.ts"
 import type { Approach, Ready, Smaller } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
 import type { Eligibility, Trigger } from "./Eligibility.ts"
+import { completed } from "./Outcome.ts"
 import { reminder } from "./Promotion.ts"
+import * as Recorder from "./recorder/TurnRecorder.ts"
 import * as Repeats from "./Repeats.ts"
 import * as RequestFrames from "./RequestFrames.ts"
-import { ProviderFailed, runTurn, type TurnInput } from "./Turn.ts"
+import { ProviderFailed, runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
 
 export { TurnLimitExceeded } from "../domain/RunFailure.ts"
 
@@ -31,6 +35,9 @@ export interface TurnLoopParts {
 }
 
 type Ending = TurnInput<never>["ending"]
+
+/** Whether an answer that lacks this is asked again. */
+type AsksAgain = (problem: AnswerProblem | undefined) => boolean
 
 /**
  * `pruned`, `compacted`: assemble the turn again. `withdrawn`: select its inputs again. `nothing`: the input that would have
@@ -90,38 +97,48 @@ const makeSend = Effect.gen(function* () {
 })
 
 /** The end of an activity that completes with this answer: no steer waits, and no structured answer is due (EX-111). */
-const endingOf = (
-  store: SessionStore["Type"],
-  { sessionID }: Activity.Owned,
-  activity: Ref.Ref<Activity.Activity>,
-  { wishes }: Ready
-): Ending =>
-  wishes.output !== undefined
-    ? Effect.succeed(undefined)
-    : Effect.zipWith(store.standing(sessionID), Ref.get(activity), (standing, { id }) =>
-        standing.steers > 0
-          ? undefined
-          : {
-              drafts: [draft("session.next.activity.settled", { activityID: id, outcome: "completed" })],
-              stored: Ref.update(activity, (now) => Activity.withEnd(now, standing))
-            }
-      ).pipe(
-        // The check after the turn fails again, and with it the run.
-        Effect.orElseSucceed(() => undefined)
-      )
+const endingOf =
+  (
+    store: SessionStore["Type"],
+    { sessionID }: Activity.Owned,
+    activity: Ref.Ref<Activity.Activity>,
+    { wishes }: Ready,
+    asksAgain: AsksAgain
+  ): Ending =>
+  (answer) => {
+    const problem = Recorder.problemIn(answer)
+    if (wishes.output !== undefined || Recorder.goesOn(answer) || asksAgain(problem)) return Effect.succeed(undefined)
+    return Effect.zipWith(store.standing(sessionID), Ref.get(activity), (standing, { id }) =>
+      standing.steers > 0
+        ? undefined
+        : {
+            drafts: [draft("session.next.activity.settled", { activityID: id, ...completed(problem) })],
+            stored: Ref.update(activity, (now) => Activity.withEnd(now, standing))
+          }
+    ).pipe(
+      // The check after the turn fails again, and with it the run.
+      Effect.orElseSucceed(() => undefined)
+    )
+  }
 
 /** Decides from the state of the structured answer whether the activity continues after a turn. */
 const makeCheckOutput = Effect.gen(function* () {
   const log = yield* EventLog
   const identifiers = yield* Identifiers
 
-  return Effect.fnUntraced(function* ({ owner, sessionID }: Activity.Owned, output: OutputState, goesOn: boolean) {
+  return Effect.fnUntraced(function* (
+    { owner, sessionID }: Activity.Owned,
+    output: OutputState,
+    { continue: goesOn, problem }: TurnResult
+  ) {
     if (output.accepted) return false
     const wrong = output.wrong
     if (wrong || !goesOn) output.refused += 1
     output.wrong = false
     if (output.refused >= outputAttempts) {
-      const details = wrong ? "its answer was invalid twice" : "it did not call the tool that takes the answer"
+      const details = wrong
+        ? "its answer was invalid twice"
+        : (problem?.message ?? "it did not call the tool that takes the answer")
       return yield* new StructuredOutputFailed({ sessionID, details })
     }
     if (!goesOn) yield* log.append(sessionID, [yield* reminder(identifiers, correction)], { owner })
@@ -132,6 +149,8 @@ const makeCheckOutput = Effect.gen(function* () {
 export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility }: TurnLoopParts) {
   const compaction = yield* Compaction
   const store = yield* SessionStore
+  const log = yield* EventLog
+  const identifiers = yield* Identifiers
   const send = yield* makeSend
   const checkOutput = yield* makeCheckOutput
 
@@ -149,7 +168,9 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
   ) {
     const ready = yield* approach({ owned, activity, mode, again, standing })
     if (typeof ready === "string") return ready
-    const ending = endingOf(store, owned, activity, ready)
+    const mayAskAgain = Activity.mayAskAgain(yield* Ref.get(activity), ready.messages)
+    const asksAgain: AsksAgain = (problem) => mayAskAgain && problem?.type === "answer.empty"
+    const ending = endingOf(store, owned, activity, ready, asksAgain)
     const result = yield* Effect.catchIf(send(owned, ready, ending), isOverflow, (error) =>
       again === "compacted"
         ? error
@@ -157,9 +178,16 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     )
     if (result === undefined) return "compacted"
     if ((yield* Ref.get(activity)).ended) return "done"
-    const goesOn =
-      ready.wishes.output === undefined ? result.continue : yield* checkOutput(owned, ready.output, result.continue)
-    return goesOn || (yield* eligibility.waits(owned.sessionID, "steer")) ? "continue" : "done"
+    const isStructured = ready.wishes.output !== undefined
+    const goesOn = isStructured ? yield* checkOutput(owned, ready.output, result) : result.continue
+    if (goesOn || (yield* eligibility.waits(owned.sessionID, "steer"))) return "continue"
+    if (isStructured) return "done"
+    if (asksAgain(result.problem)) {
+      yield* log.append(owned.sessionID, [yield* reminder(identifiers, answeredNothing)], { owner: owned.owner })
+      return "continue"
+    }
+    yield* Ref.update(activity, (now) => Activity.withProblem(now, result.problem))
+    return "done"
   })
 
   /** `begun`: the session as it was when the activity began. */

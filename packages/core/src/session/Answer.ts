@@ -17,7 +17,9 @@ export const Answer = Schema.Struct({
   /** The structured answer, if one was requested. */
   output: optional(JsonRecord),
   /** The message with the text, or with the structured answer. */
-  message: optional(AssistantMessage)
+  message: optional(AssistantMessage),
+  /** What the answer lacks, if it is not whole: it was cut, filtered, refused or empty (IB-620). */
+  error: optional(StoredError)
 })
 export type Answer = typeof Answer.Type
 

@@ -15,7 +15,7 @@ import type { EventLog } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { outputTool, structuredOutput } from "../request/StructuredOutput.ts"
 import type { RunError } from "../runner/RunError.ts"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 import { type Answer, PromptUnanswered } from "./Answer.ts"
 import type { SessionExecution } from "./SessionExecution.ts"
 import type { AskOptions, PromptOptions } from "./SessionOptions.ts"
@@ -137,7 +137,8 @@ const answerOf = Effect.fnUntraced(function* ({ store }: Services, input: Input,
     activityID,
     text: message === undefined ? "" : textOf(message),
     ...(output === undefined ? {} : { output }),
-    ...(message === undefined ? {} : { message })
+    ...(message === undefined ? {} : { message }),
+    ...(error === undefined ? {} : { error })
   } satisfies Answer
 })
 

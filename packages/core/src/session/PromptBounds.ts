@@ -7,7 +7,7 @@ import { Either } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { PromptInput } from "@daybook/log/domain/Values"
 import { excessOf } from "../support/Excess.ts"
-import { isBlank } from "../support/Text.ts"
+import { isBlank } from "@daybook/log/support/Text"
 
 /** Maximum bytes of the whole prompt as JSON. */
 export const maximumBytes = 32 * 1024 * 1024

@@ -1,4 +1,5 @@
 /** The texts of `/status`, `/summary` and `/budget`. Pure. Spec: DI-41, DI-66 in specs/discord.md. */
+import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Session } from "@daybook/log/domain/Message"
 import type { TodoItem } from "@daybook/log/domain/Todo"
 import type { Budget } from "@daybook/log/domain/Values"
@@ -31,7 +32,8 @@ export interface Facts {
 
 export const statusText = ({ permissions, problem, questions, session, spent, unsent, waiting }: Facts): string => {
   const { activity, budget = {} } = session
-  const state = activity === undefined ? "nothing ran yet" : activity.state
+  const lack = problemOfActivity(session)
+  const state = lack === undefined ? (activity?.state ?? "nothing ran yet") : problemWords(lack)
   const why = activity?.error === undefined ? "" : ` (${line(publishable(activity.error.message, []), 300)})`
   return [
     `**State** ${state}${why}`,

@@ -72,4 +72,11 @@ export type Change =
   | { readonly type: "react"; readonly message: string; readonly emoji: string | null }
 
 /** Reactions by the state of a prompt. */
-export const emoji = { admitted: "👀", running: "⚙️", done: "✅", failed: "❌", stopped: "🛑" } as const
+export const emoji = {
+  admitted: "👀",
+  running: "⚙️",
+  done: "✅",
+  failed: "❌",
+  stopped: "🛑",
+  incomplete: "⚠️"
+} as const

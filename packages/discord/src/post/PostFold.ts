@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { QuestionItems } from "@daybook/core/domain/Question"
+import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { messageOf, Snowflake } from "../domain/Names.ts"
 import { split } from "../text/Split.ts"
@@ -97,11 +98,11 @@ export const fold = (state: State, event: SessionEvent, known: ReadonlyArray<str
       const cut = Object.values(state.texts).map(({ event }) => post(event, { content: "*(cut off)*" }))
       const ended = Object.values(state.calls).map(({ event, line }) => post(event, { content: `⏹ ${line}` }))
       const why = error === undefined ? "" : `: ${line(publishable(error.message, known), 1_500)}`
-      const notice =
-        outcome === "completed"
-          ? []
-          : [post(event.id, { content: outcome === "failed" ? `❌ Failed${why}` : `🛑 Stopped${why}` })]
-      return { state: initial, changes: [...cut, ...ended, ...notice, ...react(state.prompts, outcomes[outcome])] }
+      const problem = isAnswerProblem(error) ? `${emoji.incomplete} ${error.message}` : undefined
+      const said = { completed: problem, failed: `❌ Failed${why}`, interrupted: `🛑 Stopped${why}` }[outcome]
+      const notice = said === undefined ? [] : [post(event.id, { content: said })]
+      const symbol = problem === undefined ? outcomes[outcome] : emoji.incomplete
+      return { state: initial, changes: [...cut, ...ended, ...notice, ...react(state.prompts, symbol)] }
     }
     case "session.next.text.started": {
       if (state.since === undefined) return same

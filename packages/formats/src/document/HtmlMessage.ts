@@ -1,4 +1,5 @@
 /** Writes messages as parts of a page. All text is escaped or rendered without raw HTML. Pure. Spec: FM-174, FM-176. */
+import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Part, ToolPart } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { ToolContent } from "@daybook/log/domain/Values"
@@ -78,7 +79,8 @@ export const htmlOf = (message: Message, prompt: number): string => {
       )
     }
     case "assistant": {
-      const error = message.error === undefined ? "" : pre(message.error.message, "error")
+      const fault = message.error ?? problemOfMessage(message)
+      const error = fault === undefined ? "" : pre(fault.message, "error")
       const body = message.content.map(part).join("") + error + spent(message)
       return section(message, `Answer <code>${line(modelText(message.model), 120)}</code>`, body)
     }

@@ -2,6 +2,7 @@
  * Writes messages as Markdown. Headings mark where a message begins. Prompts are quotes and results are fenced; an answer
  * that would swallow what follows it is fenced too. Pure. Spec: FM-172 in specs/formats.md.
  */
+import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Part, Session, ToolPart } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import { fenced, oneLine, plainMarkdown, quoted } from "./Escape.ts"
@@ -62,10 +63,11 @@ export const markdownOf = (message: Message, prompt: number): string => {
     }
     case "assistant": {
       const error = message.error === undefined ? "" : `**Error:** ${line(message.error.message, 2_000)}`
+      const problem = problemOfMessage(message)
       return (
         blocks(heading(`Answer of ${line(modelText(message.model), 120)}`)) +
         message.content.map(part).join("") +
-        blocks(error)
+        blocks(error, problem === undefined ? "" : `*${line(problem.message)}*`)
       )
     }
     case "system":

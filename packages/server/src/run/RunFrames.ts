@@ -50,14 +50,15 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
     case "start":
       return { type: row.type, ...ofRun, ...(row.model === undefined ? {} : { model: row.model }) }
     case "message": {
-      const { content, length, role, truncated, type } = row
+      const { content, length, problem, role, truncated, type } = row
       return {
         type,
         ...ofRun,
         role,
         content: content.map(({ text }) => ({ type: "text", text })),
         ...(truncated === undefined ? {} : { truncated }),
-        ...(length === undefined ? {} : { length })
+        ...(length === undefined ? {} : { length }),
+        ...(problem === undefined ? {} : { problem })
       }
     }
     case "tool_call": {

@@ -147,7 +147,8 @@ export const RunFrame = Schema.Union(
     role: Schema.Literal("assistant"),
     content: TextContent,
     truncated: optional(Schema.Literal(true)),
-    length: optional(Schema.Int)
+    length: optional(Schema.Int),
+    problem: optional(Schema.String)
   }),
   Schema.Struct({
     type: Schema.Literal("error"),

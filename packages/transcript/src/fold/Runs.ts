@@ -2,6 +2,7 @@
  * Folds runs: from the start of an activity to its end, with its text. Pure. Spec: FI-20..FI-22, FI-30..FI-33 in
  * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
+import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Prompt, StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
@@ -110,7 +111,8 @@ export const activitySettled = (out: Out, { data }: EventOfType<"session.next.ac
     run: run.id,
     role: "assistant",
     content: [{ type: "text", text: shown }],
-    ...(shown.length === length ? {} : { truncated: true, length })
+    ...(shown.length === length ? {} : { truncated: true, length }),
+    ...(isAnswerProblem(data.error) ? { problem: data.error.message } : {})
   })
   set(out, { latest })
   done(out, run, "ok")

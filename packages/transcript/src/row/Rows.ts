@@ -128,7 +128,9 @@ export const EventRow = Schema.Union(
     /** The text is longer than a frame may be; `latest.md` and the deltas have all of it. */
     truncated: optional(Schema.Literal(true)),
     /** UTF-16 code units of the whole text, if it is truncated. */
-    length: optional(Schema.Int)
+    length: optional(Schema.Int),
+    /** What the answer lacks, for people. */
+    problem: optional(Schema.String)
   }),
   Schema.Struct({
     type: Schema.Literal("error"),

@@ -3,6 +3,7 @@ import { Either } from "effect"
 import { fitting } from "@daybook/log/domain/LongText"
 import type { ProviderMetadata } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { isBlank } from "@daybook/log/support/Text"
 import {
   fault,
   type Fragment,
@@ -65,7 +66,8 @@ export const extendFragment = (
   }
   const grown = { ...fragment, text: fragment.text + delta, metadata: mergeMetadata(fragment.metadata, metadata) }
   const received = receive(state.received, delta, kind)
-  const next = { ...state, received, open: withEntry(state.open, key, grown) }
+  const spoken = state.spoken || (kind === "text" && !isBlank(delta))
+  const next = { ...state, received, spoken, open: withEntry(state.open, key, grown) }
   if (delta === "") return step(next, [])
   const { messageID: assistantMessageID, sessionID } = state
   return liveStep(

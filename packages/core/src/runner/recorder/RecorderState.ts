@@ -35,6 +35,10 @@ export interface State {
   /** Open fragments by kind and provider id. */
   readonly open: ReadonlyMap<string, Fragment>
   readonly calls: ReadonlyMap<string, CallState>
+  /** Whether a text that a person can see arrived. */
+  readonly spoken: boolean
+  /** How the answer ended, once it has: the reason as the log stores it, and the provider's count of its tokens. */
+  readonly end?: { readonly finish: string; readonly tokens: number }
   /** Set by the provider's finish or error part. Parts after an error are ignored (TO-7). */
   readonly ended: "no" | "finished" | "failed"
   /** Whether part of the answer is on disk. A retry is then no longer safe (TU-12, CM-10). */
@@ -76,6 +80,7 @@ export const start = (sessionID: SessionID, messageID: MessageID, info: ModelInf
   parts: 0,
   open: new Map(),
   calls: new Map(),
+  spoken: false,
   ended: "no",
   output: false
 })

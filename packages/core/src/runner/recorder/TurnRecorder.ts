@@ -12,8 +12,9 @@ import { draft } from "@daybook/log/events/SessionEvents"
 import type { StreamPart } from "../../model/StreamPart.ts"
 import { toTokens, usedOf } from "../../model/Usage.ts"
 import { call, cutCalls, endInput, extendInput, hostedResult, startInput } from "./Calls.ts"
+import { type AnswerProblem, problemOf, refusal } from "@daybook/log/domain/AnswerProblem"
 import { closeFragments, endFragment, extendFragment, startFragment } from "./Fragments.ts"
-import { fault, type Result, type State, step, type Step } from "./RecorderState.ts"
+import { type CallState, fault, isRecord, type Result, type State, step, type Step } from "./RecorderState.ts"
 
 export { failUnsettled, isRunning, settled } from "./Calls.ts"
 export { type CallState, type LocalCall, ProtocolFault, start, type State, type Step } from "./RecorderState.ts"
@@ -26,21 +27,32 @@ export const cutOff: StreamPart = Response.finishPart({
 })
 
 type FinishPart = Extract<StreamPart, { readonly type: "finish" }>
+
+/** Why the answer ended. The model port has no reason for a refusal: it is marked in the metadata. */
+const finishOf = ({ metadata, reason }: FinishPart): string =>
+  isRecord(metadata["daybook"]) && metadata["daybook"]["refusal"] === true ? refusal : reason
+
 const finish = (state: State, part: FinishPart): Result => {
+  if (part.reason === "error") return failed(state, "the answer ended with an error")
   const cut = part.reason === "length" ? cutCalls(state) : { state, drafts: [] }
   const { inputEstimate, received } = state
-  const used = usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, state.info.price)
+  const counted = toTokens(part.usage, part.metadata)
+  const used = usedOf(counted, inputEstimate, received, state.info.price)
+  const end = { finish: finishOf(part), tokens: counted.output }
   const drafts = [
     ...closeFragments(state),
     ...cut.drafts,
     draft("session.next.step.ended", {
       assistantMessageID: state.messageID,
-      finish: part.reason,
+      finish: end.finish,
       ...used
     })
   ]
-  return step({ ...cut.state, open: new Map(), ended: "finished" }, drafts)
+  return step({ ...cut.state, open: new Map(), ended: "finished", end }, drafts)
 }
+
+const failed = (state: State, providerError: unknown): Result =>
+  step({ ...state, ended: "failed" }, [], { providerError })
 
 /** Takes one part. Parts after an error part are ignored (TO-7); a part after the finish is a fault. */
 export const record = (state: State, part: StreamPart): Result => {
@@ -72,7 +84,7 @@ export const record = (state: State, part: StreamPart): Result => {
     case "finish":
       return finish(state, part)
     case "error":
-      return step({ ...state, ended: "failed" }, [], { providerError: part.error })
+      return failed(state, part.error)
     // No reader shows these yet: response ids, sources and generated files.
     case "response-metadata":
     case "source":
@@ -94,6 +106,12 @@ export const close = (state: State): Step => ({
 export const isComplete = ({ calls, ended }: State): boolean =>
   ended === "finished" && [...calls.values()].every(({ executed, phase }) => executed && phase === "settled")
 
-/** Whether the turn called a local tool: then the model has results to read (TU-9). */
-export const calledLocally = (state: State): boolean =>
-  [...state.calls.values()].some(({ executed, phase }) => !executed && (phase === "called" || phase === "settled"))
+const isMade = ({ phase }: CallState): boolean => phase === "called" || phase === "settled"
+
+/** Whether the model goes on: it has results of local tools to read (TU-9), or paused (EX-T43). */
+export const goesOn = ({ calls, end }: State): boolean =>
+  end?.finish === "pause" || [...calls.values()].some((call) => !call.executed && isMade(call))
+
+/** What the finished answer lacks. */
+export const problemIn = ({ calls, end, spoken }: State): AnswerProblem | undefined =>
+  end === undefined ? undefined : problemOf({ ...end, spoken, called: [...calls.values()].some(isMade) })

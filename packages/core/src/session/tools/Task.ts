@@ -4,7 +4,7 @@ import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import { defaultAgent } from "@daybook/log/domain/Values"
+import { defaultAgent, StoredError } from "@daybook/log/domain/Values"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../../agent/Agents.ts"
 import { type Agent, canAssist } from "../../domain/Agent.ts"
@@ -27,7 +27,19 @@ const parameters = {
   })
 }
 
-const success = Schema.Struct({ sessionID: SessionID, state: Schema.Literal("completed"), text: Schema.String })
+const success = Schema.Struct({
+  sessionID: SessionID,
+  state: Schema.Literal("completed"),
+  text: Schema.String,
+  /** What the last answer lacks (TO-620). */
+  error: Schema.optionalWith(StoredError, { exact: true })
+})
+
+/** What the parent's model reads: the text, and what it lacks. */
+const reportOf = (text: string, error: StoredError | undefined): string =>
+  [text, error?.message ?? (text === "" ? "The agent ended without an answer." : "")]
+    .filter((part) => part !== "")
+    .join("\n\n")
 
 /** How many agents the description lists; the others can be used too. */
 const namedAgents = 30
@@ -120,11 +132,13 @@ export const makeTask = Effect.fnUntraced(function* ({ taskDepth }: { readonly t
       )
       const failed = failureOf(result)
       if (failed !== undefined) return yield* failed
-      return { sessionID: result.session.id, state: "completed" as const, text: result.text }
+      const { session, text } = result
+      const error = session.activity?.error
+      return { sessionID: session.id, state: "completed" as const, text, ...(error === undefined ? {} : { error }) }
     }),
-    render: ({ text, ...structured }) => ({
-      structured,
-      content: [{ type: "text", text: text === "" ? "The agent ended without an answer." : text }]
+    render: ({ error, sessionID, state, text }) => ({
+      structured: { sessionID, state, ...(error === undefined ? {} : { problem: error.type }) },
+      content: [{ type: "text", text: reportOf(text, error) }]
     })
   })
 })

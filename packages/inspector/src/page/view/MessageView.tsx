@@ -1,5 +1,6 @@
 /** One message of a transcript. Spec: IP-8, IP-18 in specs/inspector.md. */
 import type { ComponentChildren } from "preact"
+import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { AssistantMessage, Message, Part, ToolPart } from "@daybook/log/domain/Message"
 import { clockText, costText, countText, durationText, tokensText } from "../fold/Words.ts"
 import { hrefOf } from "../state/Route.ts"
@@ -108,6 +109,16 @@ const Head = ({
   </header>
 )
 
+/** Why the request failed, or what the answer lacks. */
+const Fault = ({ message }: { readonly message: AssistantMessage }) => {
+  const fault = message.error ?? problemOfMessage(message)
+  return fault === undefined ? undefined : (
+    <p class="problem">
+      <Text>{fault.message}</Text>
+    </p>
+  )
+}
+
 const Answer = ({ growing, message, sessionID }: MessageProps & { readonly message: AssistantMessage }) => (
   <>
     <Head message={message} name="Assistant">
@@ -117,11 +128,7 @@ const Answer = ({ growing, message, sessionID }: MessageProps & { readonly messa
     {message.content.map((part) => (
       <PartView key={`${part.type} ${part.id}`} part={part} growing={growing.get(`${message.id} ${part.id}`)} />
     ))}
-    {message.error === undefined ? undefined : (
-      <p class="problem">
-        <Text>{message.error.message}</Text>
-      </p>
-    )}
+    <Fault message={message} />
     {message.completedAt === undefined && message.error === undefined ? (
       <p class="soft working">Working…</p>
     ) : undefined}

@@ -1,6 +1,7 @@
 /** One session: what it is, its views as tabs, and the prompt box. Spec: IP-8 in specs/inspector.md. */
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import type { Session } from "@daybook/log/domain/Message"
+import { endOf, stateOf } from "../fold/RunEnd.ts"
 import { costText, countText, tokensText } from "../fold/Words.ts"
 import type { FollowState } from "../net/Follow.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
@@ -12,7 +13,7 @@ import { EventsView } from "./EventsView.tsx"
 import { Badge, Empty, Text, type Tone } from "./Parts.tsx"
 import { RequestsView } from "./RequestsView.tsx"
 import { SessionActions } from "./SessionActions.tsx"
-import { stateOf, titleOf } from "./Sidebar.tsx"
+import { titleOf } from "./Sidebar.tsx"
 import { SpendingView } from "./SpendingView.tsx"
 import { TimelineView } from "./TimelineView.tsx"
 import { TranscriptView } from "./TranscriptView.tsx"
@@ -65,7 +66,7 @@ const Facts = ({
   const { agent, cost, location, model, tokens } = record
   return (
     <p class="facts">
-      <Badge tone={tones[word] ?? "plain"}>{word}</Badge>
+      <Badge tone={tones[word] ?? (word.startsWith("answer ") ? "warn" : "plain")}>{word}</Badge>
       <span title={location.directory}>
         <Text>{location.directory}</Text>
       </span>
@@ -80,7 +81,7 @@ const Facts = ({
   )
 }
 
-/** Why the last activity ended without an answer, and the way on. */
+/** Why the last activity ended without a whole answer, and the way on. */
 const Outcome = ({
   isActive,
   record,
@@ -91,20 +92,11 @@ const Outcome = ({
   readonly session: OpenSession
 }) => {
   const { error, isBusy, run } = useAction()
-  const activity = record?.activity
-  if (activity === undefined || isActive || activity.state === "completed") return undefined
-  const why =
-    activity.error?.message ??
-    (activity.state === "running"
-      ? "its process ended"
-      : activity.state === "failed"
-        ? "no reason was stored"
-        : undefined)
-  if (why === undefined) return undefined
-  const what = { running: "was cut off", failed: "failed", interrupted: "was interrupted" }[activity.state]
+  const sentence = record === undefined || isActive ? undefined : endOf(record)
+  if (sentence === undefined) return undefined
   return (
     <p class="problem cut" role="alert">
-      <Text>{`The last run ${what}: ${why}`}</Text>{" "}
+      <Text>{sentence}</Text>{" "}
       <button type="button" disabled={isBusy} onClick={() => void run(() => session.resume())}>
         Resume
       </button>

@@ -1,6 +1,7 @@
 /** The sessions, newest first, and whether they work. Spec: IP-7 in specs/inspector.md. */
 import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
 import type { Session } from "@daybook/log/domain/Message"
+import { stateOf } from "../fold/RunEnd.ts"
 import { visible } from "../fold/Visible.ts"
 import { agoText, costText, folderText } from "../fold/Words.ts"
 import { hrefOf } from "../state/Route.ts"
@@ -9,13 +10,6 @@ import { NewSession } from "./NewSession.tsx"
 import { Text, useNow } from "./Parts.tsx"
 
 /** A session's state as a word. `cut off`: it says that it runs, but no process runs it. */
-export const stateOf = ({ activity }: Session, isActive: boolean, isNeedy: boolean): string => {
-  if (isNeedy) return "needs you"
-  if (isActive) return "running"
-  if (activity === undefined) return "idle"
-  return activity.state === "running" ? "cut off" : activity.state
-}
-
 export const titleOf = ({ id, title }: Session): string => (title === undefined || title.trim() === "" ? id : title)
 
 const Row = ({
