@@ -148,9 +148,9 @@ export class Answer {
     for (const [key, block] of this.#blocks) if (kind === undefined || block.kind === kind) this.#end(key)
   }
 
-  /** A piece of the call under this key of the reader's. */
+  /** A piece of the call under this key of the reader's; a complete call takes none. */
   call(key: string, piece: CallPiece): void {
-    if (this.#over) return
+    if (this.#over || this.#ended.has(`call ${key}`)) return
     this.#begun = true
     const call = this.#calls.get(key) ?? this.#newCall(key)
     call.metadata = merged(call.metadata, piece.metadata)
@@ -178,6 +178,7 @@ export class Answer {
     if (call === undefined || this.#over) return
     if (call.input === "" && call.held === "" && whole !== undefined) this.call(key, { input: whole })
     this.#calls.delete(key)
+    this.#ended.add(`call ${key}`)
     this.#begin(call)
     if (!call.hosted) this.#called = true
     this.#parts.push(
