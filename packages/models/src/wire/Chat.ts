@@ -208,9 +208,10 @@ class Details {
     return text(piece["text"]) ?? text(piece["summary"]) ?? ""
   }
 
-  /** What goes back; `words`: also the text, which came nowhere else. */
-  kept(words: boolean): ReadonlyArray<Json> {
-    return this.#all.filter((one) => words || one["type"] !== "reasoning.text" || text(one["signature"]) !== undefined)
+  /** Removes and returns what goes back; `words`: also the text, which came nowhere else. */
+  take(words: boolean): ReadonlyArray<Json> {
+    const all = this.#all.splice(0)
+    return all.filter((one) => words || one["type"] !== "reasoning.text" || text(one["signature"]) !== undefined)
   }
 }
 
@@ -322,7 +323,7 @@ const read = (answer: Answer): Reader => {
       return answer.fail({ ...error, ...record(choice["error"]) })
     }
     const known = reason.startsWith("content_filter") ? "content-filter" : (reasons[reason] ?? "unknown")
-    const kept = details.kept(field === "reasoning_details")
+    const kept = details.take(field === "reasoning_details")
     if (kept.length > 0) {
       const [first] = answer.openCalls
       const metadata = { chat: { reasoning_details: kept } }
@@ -344,7 +345,7 @@ const read = (answer: Answer): Reader => {
     answer.usage(usageOf(record(chunk["usage"] ?? choice["usage"] ?? record(chunk["x_groq"])["usage"])))
     delta(record(choice["delta"] ?? choice["message"]))
     const reason = text(choice["finish_reason"])?.toLowerCase()
-    if (reason !== undefined && reason !== "null" && !answer.finishing) finish(reason, choice)
+    if (reason !== undefined && reason !== "null") finish(reason, choice)
   }
   return {
     event,
