@@ -488,7 +488,7 @@ describe("Anthropic", () => {
       events(start(), block(0, { type: "text", text: "" })),
       { retryable: true, overflow: false }
     ],
-    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: false, overflow: false }]
+    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: true, overflow: false }]
   ] as const
   for (const [name, reply, expected] of failures) {
     it.scopedLive(`MD-16: ${name} is a typed error that says what it means, without the key`, () =>

@@ -53,8 +53,7 @@ describe("chat completions", () => {
         { role: "system", content: "Be brief." },
         { role: "user", content: "Hi" },
         { role: "assistant", content: "Hello" },
-        { role: "user", content: "<system-update>\nThe date is new.\n</system-update>" },
-        { role: "user", content: "And now?" }
+        { role: "user", content: "<system-update>\nThe date is new.\n</system-update>\n\nAnd now?" }
       ])
       assert.strictEqual(at(request?.body, "model"), "qwen/qwen3:8b")
       assert.deepStrictEqual(at(request?.body, "stream_options"), { include_usage: true })
@@ -284,6 +283,7 @@ describe("chat completions", () => {
       refusal(400, { error: "input length exceeds the context length" }),
       { retryable: false, overflow: true, statusCode: 400 }
     ],
+    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: true, overflow: false }],
     [
       "a cut connection",
       {
@@ -315,9 +315,7 @@ describe("chat completions", () => {
       "an error event",
       chunks(chunk({ content: "x" }), { error: { code: 500, message: "slot failed", type: "server_error" } }),
       { retryable: true, overflow: false }
-    ],
-    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: false, overflow: false }],
-    ["an end without a reason", chunks(chunk({ content: "x" })), { retryable: true, overflow: false }]
+    ]
   ] as const
   for (const [name, reply, expected] of errorParts) {
     it.scopedLive(`MD-17: ${name} within the answer is an error part`, () =>

@@ -143,7 +143,7 @@ describe("an answer without an end", () => {
     Effect.gen(function* () {
       const [head] = block({ type: "text", text: "" }, {})
       const next = (nth: number) =>
-        event({ type: "content_block_start", index: nth + 1, content_block: { type: "text", text: "" } }) +
+        event({ type: "content_block_start", index: nth + 1, content_block: { type: "text", text: "x" } }) +
         event({ type: "content_block_stop", index: nth + 1 })
       const message = yield* fail("anthropic", endless(head, next))
       assert.include(message, `more than ${Limits.maxAnswerBlocks} texts and calls`)

@@ -23,9 +23,9 @@ import { environment } from "./Environment.ts"
 import { importWith } from "./OptionalPackage.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
-import type { Api } from "./Profile.ts"
+import type { Api, Profile } from "./Profile.ts"
 import * as Profiles from "./Profiles.ts"
-import type { Options, Provider, ProviderBase, Ref } from "./Providers.ts"
+import type { Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
 import type { Protocol } from "./wire/Protocol.ts"
 
 export type { ModelSettings, Options, Provider } from "./Providers.ts"
@@ -108,7 +108,12 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
   const info: ModelInfo = {
     ...entry,
-    systemMessages: provider.api === "openai" ? "anywhere" : "leading",
+    ...(provider.api === "language-model" || !Object.hasOwn(protocols, provider.api)
+      ? {}
+      : {
+          systemMessages:
+            profileOf(provider, { ref }).system === "anywhere" ? ("anywhere" as const) : ("leading" as const)
+        }),
     ...facts,
     ref
   }
@@ -180,7 +185,7 @@ const client = (
   }
   // Options may come from a file, unchecked by the compiler.
   if (!Object.hasOwn(protocols, provider.api)) return new UnsupportedApi({ providerID, api: String(provider.api) })
-  const profile = Profiles.profileOf({ ...provider, providerID, model, fields: provider.profile })
+  const profile = profileOf(provider, info)
   const baseUrl = provider.baseUrl ?? profile.baseUrl
   if (baseUrl === undefined) {
     return new ProviderNotFound({ providerID, hint: "give the address of its server (baseUrl)" })
@@ -204,6 +209,21 @@ const client = (
         settings
       })
   })
+}
+
+/** The server's rules, with the host's word on system messages. */
+const profileOf = (
+  provider: WireProvider,
+  { ref, systemMessages }: Pick<ModelInfo, "ref" | "systemMessages">
+): Profile => {
+  const profile = Profiles.profileOf({
+    ...provider,
+    providerID: ref.providerID,
+    model: ref.id,
+    fields: provider.profile
+  })
+  if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
+  return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
 }
 
 /** Anthropic's address is usually given without the version. */

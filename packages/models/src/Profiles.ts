@@ -34,6 +34,7 @@ const anthropic: Profile = {
   media: ["image", "pdf"],
   pictures: 100,
   maxTokens: "max_tokens",
+  keyHeader: "own",
   cacheMarks: true,
   streamOptions: false,
   toolChoice: true,

@@ -25,27 +25,27 @@ export interface ProviderBase {
   readonly fetch?: typeof globalThis.fetch
 }
 
-/** A provider and its wire protocol. */
-export type Provider = ProviderBase &
-  (
-    | {
-        /** Anthropic's Messages, OpenAI's Responses, chat completions, or Gemini's own. */
-        readonly api: Api
-        /** The address up to the protocol's path; the known server's by default. */
-        readonly baseUrl?: string
-        readonly apiKey?: Redacted.Redacted
-        readonly headers?: Readonly<Record<string, string>>
-        /** The name of a known server whose rules this one follows. By default they are found by name and address. */
-        readonly like?: string
-        /** Rules of this server that differ. */
-        readonly profile?: Partial<Profile>
-      }
-    | {
-        /** A model instance of the host: any `@effect/ai` language model. */
-        readonly api: "language-model"
-        readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
-      }
-  )
+/** A model server. */
+export interface WireProvider extends ProviderBase {
+  /** Anthropic's Messages, OpenAI's Responses, chat completions, or Gemini's own protocol. */
+  readonly api: Api
+  /** The address up to the protocol's path; the known server's by default. */
+  readonly baseUrl?: string
+  readonly apiKey?: Redacted.Redacted
+  readonly headers?: Readonly<Record<string, string>>
+  /** The name of a known server whose rules this one follows. By default they are found by name and address. */
+  readonly like?: string
+  /** Rules of this server that differ. */
+  readonly profile?: Partial<Profile>
+}
+
+/** A model instance of the host: any `@effect/ai` language model. */
+export interface HostProvider extends ProviderBase {
+  readonly api: "language-model"
+  readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
+}
+
+export type Provider = WireProvider | HostProvider
 
 /** The providers and defaults of a resolver. */
 export interface Options {

@@ -20,7 +20,7 @@ import { verify } from "@daybook/log/search/Verify"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import * as Store from "@daybook/log/Store"
 import { isAlive } from "@daybook/log/support/Alive"
-import { Models } from "@daybook/models"
+import { Models, type Profile, Profiles } from "@daybook/models"
 import { many, sizeText } from "../support/Amounts.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
@@ -250,23 +250,24 @@ export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError
   const reached = yield* Effect.forEach(
     Object.entries(providers),
     ([name, provider]) => {
-      switch (provider.api) {
-        case "anthropic":
-          return reach(name, `${provider.baseUrl ?? "https://api.anthropic.com"}/v1`, {
-            "x-api-key": Redacted.value(provider.apiKey),
-            "anthropic-version": "2023-06-01"
-          })
-        case "openai":
-          return reach(name, provider.baseUrl ?? "https://api.openai.com/v1", bearer(provider.apiKey))
-        case "openai-compatible":
-          return reach(name, provider.baseUrl, provider.apiKey === undefined ? {} : bearer(provider.apiKey))
-        default:
-          return Effect.succeed<Check>({ about: name, verdict: "ok", says: "created by the host" })
+      if (provider.api === "language-model") {
+        return Effect.succeed<Check>({ about: name, verdict: "ok", says: "created by the host" })
       }
+      const { api, apiKey, baseUrl = Profiles.profileOf({ ...provider, providerID: name, model: "" }).baseUrl } = provider
+      if (baseUrl === undefined) {
+        return Effect.succeed<Check>({ about: name, verdict: "warning", says: "has no address", fix: "give it a baseURL" })
+      }
+      const key = apiKey === undefined ? undefined : Redacted.value(apiKey)
+      return reach(name, api === "anthropic" ? `${baseUrl.replace(/\/(?:v1\/?)?$/, "")}/v1` : baseUrl, keyHeaders(api, key))
     },
     { concurrency: "unbounded" }
   )
   return [first, ...reached]
 })
 
-const bearer = (key: Redacted.Redacted) => ({ authorization: `Bearer ${Redacted.value(key)}` })
+/** The headers that carry the key in each protocol. */
+const keyHeaders = (api: Profile["api"], key: string | undefined): Record<string, string> => {
+  if (key === undefined) return {}
+  if (api === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01" }
+  return api === "gemini" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` }
+}

@@ -70,7 +70,7 @@ export const list = Effect.gen(function* () {
   const marked = (model: Omit<ListedModel, "default">): ListedModel => ({ ...model, default: model.model === chosen })
   const silent: Array<Silent> = []
   const served = yield* Effect.forEach(Object.entries(providers), ([provider, options]) =>
-    options.api !== "openai-compatible"
+    options.api !== "openai-compatible" || options.baseUrl === undefined
       ? Effect.succeed([])
       : offered(options.baseUrl, options.apiKey === undefined ? undefined : Redacted.value(options.apiKey)).pipe(
           Effect.map((ids) => ids.map((id) => marked({ model: `${provider}/${id}`, name: id, source: "server" }))),

@@ -41,16 +41,17 @@ const decoderOf = (toolkit: Toolkit.WithHandler<Tools>, tools: ReadonlyArray<Too
   return decode
 }
 
-const decodeNoTools = makeDecode({ tools: {}, handle: () => Effect.dieMessage("there are no tools") })
+const noTools: Toolkit.WithHandler<Tools> = { tools: {}, handle: () => Effect.dieMessage("there are no tools") }
+const decodeNoTools = makeDecode(noTools)
 
 /** A request whose calls the caller settles, for tools that are at hand. */
 export interface PlainRequest extends LanguageModel.GenerateTextOptions<Tools> {
-  readonly toolkit: Toolkit.WithHandler<Tools>
+  readonly toolkit?: Toolkit.WithHandler<Tools>
   readonly disableToolCallResolution: true
 }
 
 const isPlain = (request: LanguageModel.GenerateTextOptions<Tools>): request is PlainRequest =>
-  request.disableToolCallResolution === true && request.toolkit !== undefined && !Effect.isEffect(request.toolkit)
+  request.disableToolCallResolution === true && !Effect.isEffect(request.toolkit)
 
 /** The next parts of an answer; fails with nothing at its end. */
 export type Pull = Effect.Effect<Parts, Option.Option<AiError.AiError>>
@@ -84,13 +85,17 @@ export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.
   /** Opens an answer of the library's encoded parts. */
   const decoding = (request: LanguageModel.ProviderOptions, decode: Decode): Effect.Effect<Pull, never, Scope.Scope> =>
     Effect.map(identified(Stream.toPull(provider.streamText(request))), (encoded) =>
-      Effect.flatMap(
-        identified(encoded),
-        (parts): Pull => Effect.mapError(decode(parts), (error) => Option.some(malformed(error)))
+      Effect.flatMap(identified(encoded), (parts): Pull =>
+        Effect.mapError(decode(parts), (error) => Option.some(malformed(error)))
       )
     )
 
-  const open = Effect.fnUntraced(function* ({ concurrency, prompt, toolChoice = "auto", toolkit }: PlainRequest) {
+  const open = Effect.fnUntraced(function* ({
+    concurrency,
+    prompt,
+    toolChoice = "auto",
+    toolkit = noTools
+  }: PlainRequest) {
     const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", {
       captureStackTrace: false,
       attributes: { concurrency, toolChoice }

@@ -67,7 +67,8 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
     if (part.type === "text") return spoken(part.text)
     if (part.type === "reasoning") {
-      if (native && part.providerMetadata !== undefined) {
+      // Thinking is thinking to the model that thought it, also where the protocol has no metadata for it.
+      if (native && (part.providerMetadata !== undefined || !isBlank(part.text ?? ""))) {
         return [{ type: "reasoning", text: part.text ?? "", ...options(part.providerMetadata, true) }]
       }
       // After a model switch, visible reasoning stays as plain text (MS-2).

@@ -12,9 +12,12 @@ import { count, parse } from "./Json.ts"
 export type Part = Response.StreamPartEncoded
 type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
-/** Token counts as a reader finds them; `input` includes what was read from the cache and written to it. */
+/**
+ * Token counts as a reader finds them. `input` includes what was read from the cache and written to it; `freshInput` does not.
+ */
 export interface UsageFacts {
   readonly input?: unknown
+  readonly freshInput?: unknown
   readonly output?: unknown
   readonly reasoning?: unknown
   readonly cacheRead?: unknown
@@ -51,7 +54,13 @@ interface Call {
   hosted: boolean
 }
 
-const incomplete = { code: "incomplete_response", message: "the answer ended before it was complete" }
+/** Why an answer cannot be used, in a form that `classifyError` reads. */
+export interface Fault {
+  readonly code: string
+  readonly message: string
+}
+
+const incomplete: Fault = { code: "incomplete_response", message: "the answer ended before it was complete" }
 
 const merged = (a: Metadata, b: Metadata | undefined): Metadata => {
   if (b === undefined) return a
@@ -78,7 +87,7 @@ const isWhole = (source: string): boolean => Predicate.isRecord(parse(source))
 
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
-  readonly #ownName: (name: string) => string
+  readonly #ownName: (name: string, hosted: boolean) => string
   readonly #blocks = new Map<string, Block>()
   readonly #ended = new Set<string>()
   readonly #calls = new Map<string, Call>()
@@ -91,8 +100,9 @@ export class Answer {
   #called = false
   #begun = false
   #over = false
+  #broken: Fault | undefined
 
-  constructor(ownName: (name: string) => string) {
+  constructor(ownName: (name: string, hosted: boolean) => string) {
     this.#ownName = ownName
   }
 
@@ -111,6 +121,11 @@ export class Answer {
     return this.#begun
   }
 
+  /** Why the answer broke off, if it did. */
+  get broken(): Fault | undefined {
+    return this.#broken
+  }
+
   /** The parts since the last call. */
   take(): ReadonlyArray<Part> {
     const parts = this.#parts
@@ -126,7 +141,7 @@ export class Answer {
 
   /** More of a block; the first piece opens it. Metadata of all pieces is sent with its end. */
   extend(kind: Block["kind"], key: string, delta: string, metadata?: Metadata): void {
-    if (this.#over || (delta === "" && metadata === undefined)) return
+    if (this.#over || this.#ended.has(`${kind} ${key}`) || (delta === "" && metadata === undefined)) return
     const block = this.#open(kind, key)
     block.metadata = merged(block.metadata, metadata)
     if (delta === "") return
@@ -211,7 +226,7 @@ export class Answer {
     this.#parts.push({
       type: "tool-result",
       ...facts,
-      name: this.#ownName(facts.name),
+      name: this.#ownName(facts.name, true),
       providerExecuted: true,
       ...withMetadata(facts.metadata ?? {})
     })
@@ -238,21 +253,29 @@ export class Answer {
     this.#parts.push({ type: "error", error })
   }
 
+  /** The answer broke off: what was read of it stays, nothing follows. */
+  breakOff(fault: Fault): void {
+    if (this.#over) return
+    this.#over = true
+    this.#broken = fault
+  }
+
   /**
    * The protocol's end mark, or the end of the body. Without a reason the answer is incomplete, unless `marked` says that the mark
    * was there and something was read.
    */
   end(marked: boolean): void {
     if (this.#over) return
-    if (this.#reason === undefined && !(marked && this.#begun)) return this.fail(incomplete)
+    if (this.#reason === undefined && !(marked && this.#begun)) return this.breakOff(incomplete)
     this.closeAll()
-    // At the output limit an open call is cut: its input is not what the model wanted.
-    if (this.#reason !== "length") for (const key of this.openCalls) this.complete(key)
+    // At the output limit an open call may be cut: then its input is not what the model wanted.
+    for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
     this.#over = true
     const reason = this.#reason ?? "unknown"
     const usage = this.#usage
-    const [input, output] = [count(usage.input), count(usage.output)]
-    const [reasoning, cacheRead, cacheWrite] = [count(usage.reasoning), count(usage.cacheRead), count(usage.cacheWrite)]
+    const [fresh, output, reasoning] = [count(usage.freshInput), count(usage.output), count(usage.reasoning)]
+    const [cacheRead, cacheWrite] = [count(usage.cacheRead), count(usage.cacheWrite)]
+    const input = fresh === undefined ? count(usage.input) : fresh + (cacheRead ?? 0) + (cacheWrite ?? 0)
     this.#parts.push({
       type: "finish",
       reason: this.#called && (reason === "stop" || reason === "unknown") ? "tool-calls" : reason,
@@ -263,7 +286,11 @@ export class Answer {
         ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
         ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead })
       },
-      ...withMetadata(cacheWrite === undefined || cacheWrite === 0 ? this.#metadata : merged(this.#metadata, { daybook: { cacheWriteTokens: cacheWrite } }))
+      ...withMetadata(
+        cacheWrite === undefined || cacheWrite === 0
+          ? this.#metadata
+          : merged(this.#metadata, { daybook: { cacheWriteTokens: cacheWrite } })
+      )
     })
   }
 
@@ -300,7 +327,7 @@ export class Answer {
     for (let nth = 2; this.#ids.has(id); nth++) id = `${base}_${nth}`
     this.#ids.add(id)
     call.id = id
-    call.name = this.#ownName(call.name === "" ? "unknown" : call.name)
+    call.name = this.#ownName(call.name === "" ? "unknown" : call.name, call.hosted)
     this.#parts.push({ type: "tool-params-start", id, name: call.name, providerExecuted: call.hosted })
     this.#input(call, call.held)
     call.held = ""

@@ -230,15 +230,20 @@ const read = (answer: Answer): Reader => {
   let identified = false
   let current: string | undefined
   let nth = 0
+  let block = 0
+  let speaking: "thoughts" | "words" | "calls" | undefined
   const details = new Details()
   /** The field in which the thinking comes. */
   let field: string | undefined
 
   const thinks = (words: string | undefined, from: string): void => {
     if (words === undefined) return
-    answer.closeAll("text")
-    answer.extend("reasoning", "thoughts", words, field === from ? undefined : { chat: { field: from } })
+    if (speaking !== "thoughts") block += 1
+    const begins = speaking !== "thoughts" || field !== from
+    speaking = "thoughts"
     field = from
+    answer.closeAll("text")
+    answer.extend("reasoning", `${block}`, words, begins ? { chat: { field } } : undefined)
   }
 
   const thoughts = (delta: Json): void => {
@@ -251,8 +256,10 @@ const read = (answer: Answer): Reader => {
 
   const says = (words: string | undefined): void => {
     if (words === undefined) return
+    if (speaking !== "words") block += 1
+    speaking = "words"
     answer.closeAll("reasoning")
-    answer.extend("text", "words", words)
+    answer.extend("text", `${block}`, words)
   }
 
   /** Content in parts, as Mistral sends it. */
@@ -294,6 +301,7 @@ const read = (answer: Answer): Reader => {
       for (const open of answer.openCalls) if (answer.isWhole(open)) answer.complete(open)
     }
     current = key
+    speaking = "calls"
     if (id !== undefined && !ids.has(key)) ids.set(key, id)
     answer.call(key, {
       id,
@@ -327,10 +335,9 @@ const read = (answer: Answer): Reader => {
     if (kept.length > 0) {
       const [first] = answer.openCalls
       const metadata = { chat: { reasoning_details: kept } }
-      if (first === undefined) answer.extend("reasoning", "thoughts", "", metadata)
-      else answer.call(first, { metadata })
+      if (first !== undefined) answer.call(first, { metadata })
+      else answer.extend("reasoning", `${speaking === "thoughts" ? block : block + 1}`, "", metadata)
     }
-    answer.closeAll()
     // At the output limit a call may be cut.
     for (const open of answer.openCalls) if (known !== "length" || answer.isWhole(open)) answer.complete(open)
     answer.finish(refused ? "content-filter" : known, refused ? { daybook: { refusal: true } } : undefined)

@@ -79,7 +79,10 @@ export const rejected = (owner: Owner, url: string, { headers, status }: Respons
       method,
       reason: "StatusCode",
       request: requestOf(owner, url),
-      response: { status, headers: Object.fromEntries([...headers].map(([name, value]) => [name, redact(owner, value)])) },
+      response: {
+        status,
+        headers: Object.fromEntries([...headers].map(([name, value]) => [name, redact(owner, value)]))
+      },
       body: redact(owner, body)
     },
     { disableValidation: true }
@@ -106,12 +109,16 @@ export const errorIn = (event: Json): unknown => {
   const { base_resp, code, detail, error, message, msg, object, success, type } = event
   if (Predicate.isRecord(error)) return error
   if (text(error) !== undefined) return { message: error }
-  if (type === "error" || object === "error") return { ...event, message: text(message) ?? "the server reported an error" }
+  if (type === "error" || object === "error")
+    return { ...event, message: text(message) ?? "the server reported an error" }
   const base = record(base_resp)
-  if ((count(base["status_code"]) ?? 0) > 0) return { code: `status ${String(base["status_code"])}`, message: base["status_msg"] }
+  if ((count(base["status_code"]) ?? 0) > 0)
+    return { code: `status ${String(base["status_code"])}`, message: base["status_msg"] }
   const words = text(msg) ?? text(message) ?? text(detail)
   if (words === undefined || Array.isArray(event["choices"]) || type !== undefined) return undefined
-  return success === false || detail !== undefined || (count(code) ?? 0) > 0 ? { code: String(code ?? ""), message: words } : undefined
+  return success === false || detail !== undefined || (count(code) ?? 0) > 0
+    ? { code: String(code ?? ""), message: words }
+    : undefined
 }
 
 /** What stands in a body that is neither an event stream nor JSON. */

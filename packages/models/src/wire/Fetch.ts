@@ -2,7 +2,7 @@
  * The `fetch` of provider requests: without undici's five-minute limits, because the runtime's policy sets them, and through the
  * proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. Spec: MD-97 in specs/models.md.
  */
-import { Agent, EnvHttpProxyAgent, fetch } from "undici"
+import { Agent, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
 
 const limits = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } } as const
 

@@ -114,9 +114,11 @@ const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
 
 const refused = { word: /[^a-zA-Z0-9_-]/g, printable: /[^\x21-\x7e]/g } as const
 
-/** Letters and digits that stand for an id in a form with an exact length. */
+/** The digest of an id, with exactly this length. */
 const digest = (id: string, length: number): string =>
-  BigInt(`0x${createHash("sha256").update(id).digest("hex")}`).toString(36).slice(-length)
+  BigInt(`0x${createHash("sha256").update(id).digest("hex")}`)
+    .toString(36)
+    .slice(-length)
 
 /** Assigns ids to calls in order; a result takes the id assigned to its call. */
 const makeIds = ({ exact, length, set }: CallIds) => {
@@ -213,7 +215,9 @@ const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyA
 /** Two neighbours of one role as one message, where the server wants it. */
 const join = (a: Message, b: Message, { alternates, system }: Profile): Message | undefined => {
   if (a.role === "system" && b.role === "system") {
-    return system === "one" ? Prompt.systemMessage({ content: `${a.content}\n\n${b.content}`, options: a.options }) : undefined
+    return system === "one"
+      ? Prompt.systemMessage({ content: `${a.content}\n\n${b.content}`, options: a.options })
+      : undefined
   }
   if (!alternates) return undefined
   if (a.role === "user" && b.role === "user") return { ...a, content: [...a.content, ...b.content] }

@@ -52,7 +52,7 @@ export const objectsIn = (data: string): { readonly objects: ReadonlyArray<Json>
     objects.push(value)
     at = end
   }
-  return { objects, rest: (rest + data.slice(at)).replaceAll(/\s*(?:data:)?\s*/g, " ").trim() }
+  return { objects, rest: (rest + data.slice(at)).replaceAll("data:", " ").trim() }
 }
 
 /** The index after the object that begins at `begin`; -1 if it does not end. */

@@ -1,15 +1,14 @@
 /**
- * Maps tool names to the wire. Providers accept letters, digits, `_` and `-`, and a provider's library may confuse a
- * name with the provider's own tool. A tool with such a name gets an alias; so does an invented name in the history.
- * Pure. Spec: MD-58.
+ * Maps tool names to the wire. Providers accept letters, digits, `_` and `-`. A tool with another name gets an alias; so does
+ * an invented name in the history. Pure. Spec: MD-58.
  */
 import * as Tool from "@effect/ai/Tool"
 
 export interface WireNames {
   /** The name sent to the provider. */
   readonly toWire: (name: string) => string
-  /** The name of the offered tool that the model called. */
-  readonly fromWire: (name: string) => string
+  /** The name of the offered tool that the model called, or that the provider ran. */
+  readonly fromWire: (name: string, hosted: boolean) => string
 }
 
 const maxLength = 64
@@ -26,12 +25,13 @@ export const freeName = (base: string, length: number, taken: (name: string) => 
  * @param tools what the request offers; provider-defined tools keep their names
  */
 export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
-  const plain = (name: string): string =>
-    name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxLength) || "tool"
+  const plain = (name: string): string => name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, maxLength) || "tool"
   const taken = new Set(tools.map(({ name }) => name))
   const aliases = new Map<string, string>()
   const originals = new Map<string, string>()
+  const hosted = new Map<string, string>()
   for (const tool of tools) {
+    if (Tool.isProviderDefined(tool)) hosted.set(tool.providerName, tool.name)
     if (Tool.isProviderDefined(tool) || plain(tool.name) === tool.name) continue
     const alias = freeName(plain(tool.name), maxLength, (name) => taken.has(name))
     taken.add(alias)
@@ -40,6 +40,6 @@ export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
   }
   return {
     toWire: (name) => aliases.get(name) ?? plain(name),
-    fromWire: (name) => originals.get(name) ?? name
+    fromWire: (name, byProvider) => (byProvider ? hosted : originals).get(name) ?? name
   }
 }

@@ -45,5 +45,7 @@ export interface Protocol extends Answers {
   /** The headers of a request with this key; `body` is the body as sent. */
   readonly headers: (key: string | undefined, body: Json, request: WireRequest) => Readonly<Record<string, string>>
   readonly write: (request: WireRequest) => Json
+  /** Completes the body after the settings' own JSON fields were merged into it. */
+  readonly finish?: (body: Json, settings: RequestSettings) => Json
   readonly read: (answer: Answer, request: WireRequest) => Reader
 }

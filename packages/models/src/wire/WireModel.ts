@@ -17,7 +17,7 @@ import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer } from "./Frames.ts"
 import { conversation } from "./History.ts"
-import { type Json, parse, record } from "./Json.ts"
+import { parse, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 import { headersOf, lay, secretsOf } from "./Settings.ts"
@@ -38,6 +38,7 @@ export interface Options {
   readonly settings: RequestSettings
 }
 
+type Tools = Record<string, Tool.Any>
 type Pull = Effect.Effect<ReadonlyArray<Part>, Option.Option<AiError.AiError>>
 
 /** After the reason of the end, the usage and the end mark may follow: so long they are awaited. */
@@ -46,7 +47,9 @@ const grace = "2 seconds"
 export const make = (options: Options): Effect.Effect<LanguageModel.Service> => {
   const parts = (request: LanguageModel.ProviderOptions): Stream.Stream<Part, AiError.AiError> =>
     Stream.unwrapScoped(
-      Effect.map(open(options, request), (pull) => Stream.fromPull(Effect.succeed(Effect.map(pull, Chunk.unsafeFromArray))))
+      Effect.map(open(options, request), (pull) =>
+        Stream.fromPull(Effect.succeed(Effect.map(pull, Chunk.unsafeFromArray)))
+      )
     )
   return ProviderModel.make({
     streamText: parts,
@@ -54,10 +57,14 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
       Effect.flatMap(Stream.runCollect(parts(request)), (all) => {
         const error = Chunk.findFirst(all, (part) => part.type === "error")
         return Option.isSome(error) && error.value.type === "error"
-          ? Failures.unknown(ownerOf(options), "the server reported an error", error.value.error)
+          ? Effect.fail(Failures.unknown(ownerOf(options), "the server reported an error", error.value.error))
           : Effect.succeed(content(all))
       }),
-    openText: (request) => Effect.map(open(options, request), Effect.map((all) => Chunk.unsafeFromArray(all.map(decoded))))
+    openText: (request) =>
+      Effect.map(
+        open(options, request),
+        Effect.map((all) => Chunk.unsafeFromArray(all.map(decoded)))
+      )
   })
 }
 
@@ -77,7 +84,8 @@ const requestOf = (
 ): readonly [WireRequest, WireNames] => {
   const names = wireNames(tools)
   const choice = toolChoice
-  const offered = Predicate.isString(choice) || "tool" in choice ? tools : tools.filter(({ name }) => choice.oneOf.includes(name))
+  const offered =
+    Predicate.isString(choice) || "tool" in choice ? tools : tools.filter(({ name }) => choice.oneOf.includes(name))
   const request: WireRequest = {
     model,
     profile,
@@ -116,8 +124,8 @@ const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
     : {
         _tag: "Local",
         name,
-        description: Tool.getDescription(tool),
-        schema: record(Tool.getJsonSchema(tool))
+        description: tool.description,
+        schema: record(Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast))
       }
   schemas.set(tool, made)
   return made
@@ -155,7 +163,8 @@ const open = (
 
 /** The headers and the body as they are sent. */
 const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
-  const body = lay(protocol.write(request), settings)
+  const laid = lay(protocol.write(request), settings)
+  const body = protocol.finish?.(laid, settings) ?? laid
   const key = apiKey === undefined ? undefined : Secret.value(apiKey)
   const own = { ...protocol.headers(key, body, request), ...headers }
   return {
@@ -223,12 +232,15 @@ const pulling = (receiving: Receiving): Pull => {
     })
   )
   const ended = (marked: boolean) => {
-    if (unreadable && !answer.begun) answer.fail(unreadableAnswer)
+    if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
     answer.end(marked)
   }
   const next: Pull = Effect.suspend(() => {
     const parts = answer.take()
     if (parts.length > 0) return Effect.succeed(clean(owner, parts))
+    if (answer.broken !== undefined) {
+      return Effect.fail(Option.some(Failures.unknown(owner, answer.broken.message, answer.broken)))
+    }
     if (answer.over) return Effect.fail(Option.none())
     const once = answer.finishing
       ? Effect.timeoutTo(readOnce, { duration: grace, onSuccess: (done) => done, onTimeout: () => true })
@@ -249,7 +261,10 @@ const pulling = (receiving: Receiving): Pull => {
   return next
 }
 
-const unreadableAnswer = { code: "malformed_chunk", message: "the server sent a part of its answer that is not JSON" }
+const unreadableAnswer = {
+  code: "incomplete_response",
+  message: "the server sent a part of its answer that is not JSON"
+}
 
 /** Takes one frame. Returns whether it was unreadable. */
 const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
@@ -260,12 +275,12 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
       return false
     case "Unreadable":
       // A text that may have been part of the answer is lost; a stray line is not.
-      if (frame.isJson && !answer.finishing) answer.fail(unreadableAnswer)
+      if (frame.isJson && !answer.finishing) answer.breakOff(unreadableAnswer)
       return true
     case "Whole": {
       const body = parse(frame.body)
       const json = Array.isArray(body) ? body[0] : body
-      if (!Predicate.isRecord(json)) answer.fail(Failures.notAnAnswer(frame.body))
+      if (!Predicate.isRecord(json)) answer.breakOff(Failures.notAnAnswer(frame.body))
       else {
         const error = Failures.errorIn(json)
         if (error !== undefined) answer.fail(error)
@@ -286,7 +301,7 @@ const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray
   parts.map((part) => (part.type === "error" ? { ...part, error: Failures.cleanUnknown(owner, part.error) } : part))
 
 /** A part as the library's schema would decode it. */
-const decoded = (part: Part): Response.StreamPart<Record<string, Tool.Any>> => {
+const decoded = (part: Part): Response.StreamPart<Tools> => {
   switch (part.type) {
     case "response-metadata":
       return Response.responseMetadataPart({
@@ -296,9 +311,15 @@ const decoded = (part: Part): Response.StreamPart<Record<string, Tool.Any>> => {
       })
     case "finish":
       return Response.finishPart({ ...part, usage: new Response.Usage(part.usage) })
+    case "tool-result":
+      return Response.makePart(part.type, {
+        ...part,
+        encodedResult: part.result
+      } as never) as Response.StreamPart<Tools>
     default:
-      // The other parts are the same in both forms, but for the mark and the metadata that `makePart` adds.
-      return Response.makePart(part.type, part as never)
+      // The other parts are the same in both forms, but for the mark and the metadata that `makePart` adds. The types of calls and
+      // results know only the tools of one toolkit.
+      return Response.makePart(part.type, part as never) as Response.StreamPart<Tools>
   }
 }
 
@@ -315,7 +336,11 @@ const content = (parts: Chunk.Chunk<Part>): Array<Response.PartEncoded> => {
       case "text-end":
       case "reasoning-end": {
         const type = part.type === "text-end" ? "text" : "reasoning"
-        all.push({ type, text: texts.get(part.id) ?? "", ...(part.metadata === undefined ? {} : { metadata: part.metadata }) })
+        all.push({
+          type,
+          text: texts.get(part.id) ?? "",
+          ...(part.metadata === undefined ? {} : { metadata: part.metadata })
+        })
         break
       }
       case "tool-call":

@@ -1,0 +1,454 @@
+/**
+ * Anthropic's Messages API and the servers that speak it. Requests are limited to what the model, its thinking and the history
+ * allow, and mark the prefixes that the cache shares. Spec: MD-20..MD-24, MD-47..MD-49, MD-55..MD-57, MD-62, MD-65 in
+ * specs/models.md.
+ */
+import type * as Prompt from "@effect/ai/Prompt"
+import type * as Response from "@effect/ai/Response"
+import { Predicate } from "effect"
+import type { RequestSettings } from "@daybook/core/domain/Agent"
+import type { Answer } from "./Answer.ts"
+import { base64Of, resultText, urlOf } from "./History.ts"
+import { defined, type Json, list, record, text } from "./Json.ts"
+import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+
+// --- writing
+
+/** The API requires a limit, even if the catalogue has none. */
+const leastMaxTokens = 8192
+
+const write = (request: WireRequest): Json => {
+  const { format, messages, model, outputTokens, profile, settings, tools } = request
+  const system = messages.flatMap((message) =>
+    message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
+  )
+  const { effort, maxOutputTokens, stop, temperature, topK, topP } = settings
+  const traits = traitsOf(model)
+  const thinking = isThinking(record(settings.body), traits.thinks)
+  const sampled = traits.sampled && !thinking
+  const output = defined({
+    effort,
+    format: format === undefined ? undefined : { type: "json_schema", schema: format.schema }
+  })
+  const body = defined({
+    model,
+    max_tokens: maxOutputTokens ?? (outputTokens === 0 ? leastMaxTokens : outputTokens),
+    system: system.length === 0 ? undefined : system,
+    messages: joined(messages.flatMap(messageOf)),
+    stream: true,
+    stop_sequences: stop,
+    output_config: Object.keys(output).length === 0 ? undefined : output,
+    temperature: sampled ? temperature : undefined,
+    // Since Opus 4.1 a request may have a temperature or a `top_p`, not both.
+    top_p: sampled && temperature === undefined ? topP : undefined,
+    top_k: sampled ? topK : undefined,
+    thinking: traits.binds ? bound : undefined,
+    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), tool_choice: choiceOf(request, thinking) })
+  })
+  return profile.cacheMarks ? marked(withTools(body)) : withTools(body)
+}
+
+/** What depends on the settings' own JSON fields. */
+const finish = (body: Json, settings: RequestSettings): Json => {
+  const sent = { ...body, ...roomForWords(body, settings) }
+  return begunWithoutThought(sent) ? defined({ ...sent, thinking: undefined }) : sent
+}
+
+const toolOf = (tool: WireTool): Json =>
+  tool._tag === "Hosted"
+    ? { type: tool.id.replace(/^anthropic\./, ""), name: tool.name, ...tool.args }
+    : defined({ name: tool.name, description: tool.description, input_schema: tool.schema })
+
+/** A thinking model rejects a forced tool choice; it is offered the tools instead (MD-55). */
+const choiceOf = ({ toolChoice }: WireRequest, thinking: boolean): Json => {
+  if (toolChoice === "none") return { type: "none" }
+  if (toolChoice === "auto" || thinking) return { type: "auto" }
+  return toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.tool }
+}
+
+const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
+  switch (message.role) {
+    case "system":
+      return []
+    case "user":
+      return [
+        {
+          role: "user",
+          content: withLastMark(
+            message.content.map((part) => withMark(userBlock(part), part)),
+            message
+          )
+        }
+      ]
+    case "tool":
+      return [
+        {
+          role: "user",
+          content: withLastMark(
+            message.content.map((part) => withMark(resultBlock(part), part)),
+            message
+          )
+        }
+      ]
+    case "assistant":
+      return [{ role: "assistant", content: withLastMark(message.content.flatMap(answerBlocks), message) }]
+  }
+}
+
+interface Message {
+  readonly role: "user" | "assistant"
+  readonly content: ReadonlyArray<Json>
+}
+
+/** Neighbours of one role as one message; results stand before the rest. */
+const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const all: Array<Message> = []
+  for (const message of messages) {
+    const last = all.at(-1)
+    if (last?.role !== message.role) all.push(message)
+    else all.splice(-1, 1, { role: last.role, content: [...last.content, ...message.content] })
+  }
+  return all
+}
+
+const own = (part: { readonly options: unknown }): Json => record(record(part.options)["anthropic"])
+
+/** A cache mark that the caller set. */
+const withMark = (block: Json, part: { readonly options: unknown }): Json => {
+  const mark = own(part)["cacheControl"] ?? own(part)["cache_control"]
+  return mark === undefined ? block : { ...block, cache_control: mark }
+}
+
+/** A mark on a message is one on its last block. */
+const withLastMark = (blocks: ReadonlyArray<Json>, message: { readonly options: unknown }): ReadonlyArray<Json> =>
+  blocks.map((block, index) => (index === blocks.length - 1 ? withMark(block, message) : block))
+
+const userBlock = (part: Prompt.UserMessagePart): Json => {
+  if (part.type === "text") return { type: "text", text: part.text }
+  const data = base64Of(part)
+  const source =
+    data === undefined ? { type: "url", url: urlOf(part) } : { type: "base64", media_type: part.mediaType, data }
+  return part.mediaType === "application/pdf"
+    ? defined({ type: "document", source, title: part.fileName })
+    : { type: "image", source }
+}
+
+const resultBlock = (part: Prompt.ToolResultPart): Json => ({
+  type: "tool_result",
+  tool_use_id: part.id,
+  content: resultText(part),
+  is_error: part.isFailure
+})
+
+const answerBlocks = (part: Prompt.AssistantMessagePart): ReadonlyArray<Json> => {
+  switch (part.type) {
+    case "text":
+      return [withMark({ type: "text", text: part.text }, part)]
+    case "reasoning": {
+      const { redactedData, signature } = own(part)
+      return [
+        Predicate.isString(redactedData)
+          ? { type: "redacted_thinking", data: redactedData }
+          : { type: "thinking", thinking: part.text, signature }
+      ]
+    }
+    case "tool-call":
+      return part.providerExecuted
+        ? [{ type: "server_tool_use", id: part.id, name: hostedName(part.name), input: record(part.params) }]
+        : [withMark({ type: "tool_use", id: part.id, name: part.name, input: record(part.params) }, part)]
+    case "tool-result":
+      return [{ type: resultType(part), tool_use_id: part.id, content: part.result }]
+    case "file":
+      return []
+  }
+}
+
+/** The server's names of its own tools; the library's toolkit has others. */
+const hostedNames: Readonly<Record<string, string>> = {
+  AnthropicWebSearch: "web_search",
+  AnthropicCodeExecution: "code_execution"
+}
+const hostedName = (name: string): string => hostedNames[name] ?? name
+
+const resultType = ({ name, result }: Prompt.ToolResultPart): string => {
+  const type = text(record(result)["type"]) ?? ""
+  return hostedName(name) === "web_search"
+    ? "web_search_tool_result"
+    : type.startsWith("bash_")
+      ? "bash_code_execution_tool_result"
+      : type.startsWith("text_editor_")
+        ? "text_editor_code_execution_tool_result"
+        : "code_execution_tool_result"
+}
+
+/** Whether the provider accepts this result of a hosted tool. */
+const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt.ToolResultPart): boolean => {
+  if (!id.startsWith("srvtoolu_") || !Predicate.isRecord(params)) return false
+  const type = text(record(result)["type"]) ?? ""
+  if (hostedName(name) === "web_search") return Array.isArray(result) || type === "web_search_tool_result_error"
+  return hostedName(name) === "code_execution" && /^(?:bash_|text_editor_)?code_execution_/.test(type)
+}
+
+/** Reasoning is sent back only with its signature. */
+const isSigned = (part: Prompt.ReasoningPart): boolean => {
+  const { redactedData, signature, type } = own(part)
+  return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
+}
+
+/** A history with calls requires tool definitions: if none is offered, defines those in the history as not callable. */
+const withTools = (body: Json): Json => {
+  if (list(body["tools"]).length > 0) return body
+  const names = new Set(blocksOf(body).flatMap((block) => (block["type"] === "tool_use" ? [block["name"]] : [])))
+  if (names.size === 0) return body
+  const tools = [...names].map((name) => ({
+    name,
+    description: "This tool cannot be called now.",
+    input_schema: { type: "object" }
+  }))
+  return { ...body, tools, tool_choice: { type: "none" } }
+}
+
+const contentOf = (message: unknown): ReadonlyArray<Json> => list(record(message)["content"]).map(record)
+const blocksOf = (body: Json): ReadonlyArray<Json> => list(body["messages"]).flatMap(contentOf)
+const isUser = (message: unknown): boolean => record(message)["role"] === "user"
+
+/**
+ * Whether the answer before the latest tool results began without thinking, because another model wrote it or it was
+ * cut off: then a request with a thinking budget would be rejected.
+ */
+const begunWithoutThought = (body: Json): boolean => {
+  if (record(body["thinking"])["type"] !== "enabled") return false
+  const messages = list(body["messages"])
+  const isAsked = (message: unknown) =>
+    isUser(message) && !contentOf(message).some((block) => block["type"] === "tool_result")
+  const answer = messages.slice(messages.findLastIndex(isAsked) + 1).find((message) => !isUser(message))
+  return answer !== undefined && !unmarkable.has(String(contentOf(answer)[0]?.["type"]))
+}
+
+/** Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top. */
+const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSettings): Json => {
+  const budget = record(thinking)["budget_tokens"]
+  if (!Predicate.isNumber(limit) || !Predicate.isNumber(budget) || budget < limit) return {}
+  return body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}
+}
+
+/**
+ * The default of these models, and a request to drop reasoning whose preceding content changed (a pruned result, a new
+ * system prompt): otherwise the request would be rejected (MD-57).
+ */
+const bound = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } }
+const bindingBeta = "thinking-binding-controls-2026-08-01"
+
+/** A family, then its version; models before 4 reverse the order. */
+const version = /^claude-(?:([123])(?:-\d)?-|[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?![\d]))/
+
+interface Traits {
+  /** Accepts `temperature`, `top_p` and `top_k`. */
+  readonly sampled: boolean
+  /** Thinks by default. */
+  readonly thinks: boolean
+  /** Checks that the content before its reasoning is unchanged. */
+  readonly binds: boolean
+}
+
+/** Derives traits from a model's name. Other names belong to a proxy, whose models are unknown. */
+const traitsOf = (model: string): Traits => {
+  if (!model.startsWith("claude-")) return { sampled: true, thinks: false, binds: false }
+  const [, early, major, minor] = version.exec(model) ?? []
+  const numbered = early ?? (major === undefined ? undefined : `${major}.${minor ?? 0}`)
+  // Names without a version are previews, newer than any rule here.
+  const number = numbered === undefined ? Infinity : Number(numbered)
+  const binds = numbered !== undefined && (number >= 5.5 || (number >= 5.1 && model.startsWith("claude-fable-")))
+  return { sampled: number < 4.7, thinks: number >= 5, binds }
+}
+
+/** Whether the model will think: as the request says, else by default. */
+const isThinking = ({ thinking }: Json, byItself: boolean): boolean =>
+  Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : byItself
+
+/**
+ * Marks the prefixes that the next request will share: tools and system prompt, the conversation so far, and the end of
+ * the previous request. The last one is needed because the provider looks back only 20 blocks from a mark, and one
+ * answer may have more calls than that. If the body already has marks, none is added.
+ */
+const marked = (body: Json): Json => {
+  const messages = list(body["messages"])
+  const blocks = [...list(body["system"]), ...list(body["tools"]), ...blocksOf(body)]
+  if (blocks.some((block) => "cache_control" in record(block))) return body
+  const lastAnswer = messages.findLastIndex((message) => record(message)["role"] === "assistant")
+  const ends = new Set([messages.length - 1, messages.slice(0, Math.max(lastAnswer, 0)).findLastIndex(isUser)])
+  const head = list(body["system"]).length > 0 ? "system" : "tools"
+  return {
+    ...body,
+    ...(list(body[head]).length === 0 ? {} : { [head]: markedList(list(body[head])) }),
+    messages: messages.map((message, index) =>
+      ends.has(index) ? { ...record(message), content: markedList(contentOf(message)) } : message
+    )
+  }
+}
+
+const unmarkable: ReadonlySet<string> = new Set(["thinking", "redacted_thinking"])
+
+/** Marks the last block that can be marked: thinking and empty text cannot. */
+const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
+  const last = blocks
+    .map(record)
+    .findLastIndex(({ text: words, type }) => !unmarkable.has(String(type)) && words !== "")
+  return blocks.map((block, index) =>
+    index === last ? { ...record(block), cache_control: { type: "ephemeral" } } : block
+  )
+}
+
+// --- reading
+
+const reasons: Readonly<Record<string, Response.FinishReason>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  tool_use: "tool-calls",
+  pause_turn: "pause",
+  refusal: "content-filter"
+}
+
+const read = (answer: Answer): Reader => {
+  /** The open blocks, by index. */
+  const open = new Map<unknown, { readonly type: string; readonly id: string; readonly name: string }>()
+
+  const begin = (index: unknown, block: Json): void => {
+    const key = String(index)
+    const type = String(block["type"])
+    open.set(index, {
+      type,
+      id: text(block["id"]) ?? text(block["tool_use_id"]) ?? "",
+      name: text(block["name"]) ?? ""
+    })
+    switch (type) {
+      case "text":
+        return answer.extend("text", key, text(block["text"]) ?? "")
+      case "thinking":
+        return answer.extend("reasoning", key, text(block["thinking"]) ?? "", {
+          anthropic: defined({ type, signature: text(block["signature"]) })
+        })
+      case "redacted_thinking":
+        return answer.extend("reasoning", key, "", { anthropic: { type, redactedData: block["data"] } })
+      case "tool_use":
+      case "server_tool_use": {
+        const input = record(block["input"])
+        return answer.call(key, {
+          id: text(block["id"]),
+          name: text(block["name"]),
+          hosted: type === "server_tool_use",
+          ...(Object.keys(input).length === 0 ? {} : { input })
+        })
+      }
+      default:
+        if (!type.endsWith("_tool_result")) return
+        return answer.result({
+          id: text(block["tool_use_id"]) ?? "",
+          name: type === "web_search_tool_result" ? "web_search" : "code_execution",
+          result: block["content"] ?? null,
+          isFailure: (text(record(block["content"])["type"]) ?? "").endsWith("_error")
+        })
+    }
+  }
+
+  const extend = (index: unknown, delta: Json): void => {
+    const key = String(index)
+    const known = open.get(index)
+    switch (delta["type"]) {
+      case "text_delta":
+        return known === undefined || known.type === "text"
+          ? answer.extend("text", key, text(delta["text"]) ?? "")
+          : undefined
+      case "thinking_delta":
+        return answer.extend("reasoning", key, text(delta["thinking"]) ?? "", { anthropic: { type: "thinking" } })
+      case "signature_delta":
+        return answer.extend("reasoning", key, "", {
+          anthropic: defined({ type: "thinking", signature: text(delta["signature"]) })
+        })
+      case "input_json_delta":
+        return known === undefined ? undefined : answer.call(key, { input: delta["partial_json"] })
+    }
+  }
+
+  const end = (index: unknown): void => {
+    const key = String(index)
+    const type = open.get(index)?.type
+    open.delete(index)
+    if (type === "tool_use" || type === "server_tool_use") answer.complete(key)
+    else {
+      answer.close("text", key)
+      answer.close("reasoning", key)
+    }
+  }
+
+  const finished = (delta: Json): void => {
+    const reason = text(delta["stop_reason"])
+    if (reason === undefined) return
+    answer.finish(reasons[reason] ?? "unknown", reason === "refusal" ? { daybook: { refusal: true } } : undefined)
+  }
+
+  const message = (value: Json): void => {
+    answer.identity({ id: text(value["id"]), modelId: text(value["model"]) })
+    answer.usage(usageOf(record(value["usage"])))
+  }
+
+  return {
+    event: (event, name) => {
+      switch (event["type"] ?? name) {
+        case "message_start":
+          return message(record(event["message"]))
+        case "content_block_start":
+          return begin(event["index"], record(event["content_block"]))
+        case "content_block_delta":
+          return extend(event["index"], record(event["delta"]))
+        case "content_block_stop":
+          return end(event["index"])
+        case "message_delta":
+          answer.usage(usageOf(record(event["usage"])))
+          return finished(record(event["delta"]))
+        case "message_stop":
+          return answer.end(true)
+      }
+    },
+    whole: (body) => {
+      message(body)
+      for (const [index, block] of list(body["content"]).entries()) {
+        begin(index, record(block))
+        end(index)
+      }
+      finished(body)
+      answer.end(answer.begun)
+    }
+  }
+}
+
+/** Anthropic counts what the cache served beside the input. */
+const usageOf = (usage: Json) => {
+  const {
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    input_tokens: input,
+    output_tokens: output
+  } = usage
+  return { freshInput: input, output, cacheRead: cached, cacheWrite: written }
+}
+
+export const messages: Protocol = {
+  path: () => "messages",
+  headers: (key, body, { profile }) => ({
+    "anthropic-version": "2023-06-01",
+    ...(key === undefined
+      ? {}
+      : profile.keyHeader === "bearer"
+        ? { authorization: `Bearer ${key}` }
+        : { "x-api-key": key }),
+    ...("block_binding" in record(body["thinking"]) ? { "anthropic-beta": bindingBeta } : {})
+  }),
+  write,
+  finish,
+  read,
+  takesHosted,
+  makeLower: () => (content) => content.filter((part) => part.type !== "reasoning" || isSigned(part))
+}

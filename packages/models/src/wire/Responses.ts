@@ -1,0 +1,2 @@
+import { chat } from "./Chat.ts"
+export const responses = chat
