@@ -162,7 +162,8 @@ const withWireCalls = (messages: ReadonlyArray<Message>, ids: CallIds, names: Wi
 
 const resultChars = 2_000
 
-const inWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
+/** A hosted result as text. */
+export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
   const json = Predicate.isNullable(result) ? "no result" : (JSON.stringify(result) ?? "no result")
   return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
 }
@@ -179,7 +180,7 @@ const hostedAsText = (content: Content, takes: Answers["takesHosted"]): Content 
   }
   return content.flatMap((part) => {
     if (kept.has(part)) return [part]
-    if (part.type === "tool-result") return [inWords(part)]
+    if (part.type === "tool-result") return [resultInWords(part)]
     return part.type === "tool-call" && part.providerExecuted ? [] : [part]
   })
 }

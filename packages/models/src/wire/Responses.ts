@@ -1,2 +1,185 @@
-import { chat } from "./Chat.ts"
-export const responses = chat
+/**
+ * OpenAI's Responses API and the servers that speak it. Spec: MD-14, MD-20, MD-22, MD-49, MD-100..MD-106 in specs/models.md.
+ */
+import type * as Prompt from "@effect/ai/Prompt"
+import { Predicate } from "effect"
+import type { Profile } from "../Profile.ts"
+import type { Answer } from "./Answer.ts"
+import { resultInWords, resultText, urlOf } from "./History.ts"
+import { defined, type Json, record, text } from "./Json.ts"
+import type { Protocol, WireRequest, WireTool } from "./Protocol.ts"
+import { ResponsesReader } from "./ResponsesReader.ts"
+
+type Content = Prompt.AssistantMessage["content"]
+
+const write = (request: WireRequest): Json => {
+  const { format, messages, model, profile, settings, thinks, tools } = request
+  const { effort, maxOutputTokens, temperature, topP } = settings
+  const sampled = !thinks || effort === "none"
+  const reasoning = defined({
+    summary: thinks ? "auto" : undefined,
+    effort: profile.effort === "none" ? undefined : effort
+  })
+  const include = [...(thinks ? ["reasoning.encrypted_content"] : []), ...tools.flatMap(includedBy)]
+  return defined({
+    model,
+    input: messages.flatMap((message) => itemsOf(message, profile)),
+    stream: true,
+    // Nothing is stored at the provider: each request is built from the session's log.
+    store: false,
+    include: include.length === 0 ? undefined : [...new Set(include)],
+    reasoning: Object.keys(reasoning).length === 0 ? undefined : reasoning,
+    max_output_tokens: maxOutputTokens,
+    temperature: sampled ? temperature : undefined,
+    top_p: sampled ? topP : undefined,
+    text:
+      format === undefined
+        ? undefined
+        : { format: { type: "json_schema", name: format.name, schema: format.schema, strict: false } },
+    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), tool_choice: choiceOf(request) })
+  })
+}
+
+// --- tools
+
+const hostedType = (id: string): string => id.replace(/^openai\./, "")
+
+const toolOf = (tool: WireTool): Json =>
+  tool._tag === "Hosted"
+    ? { ...tool.args, type: hostedType(tool.id) }
+    : defined({
+        type: "function",
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.schema,
+        strict: false
+      })
+
+/** What the results of a hosted tool lack unless it is asked for. */
+const includedBy = (tool: WireTool): ReadonlyArray<string> => {
+  if (tool._tag === "Local") return []
+  const type = hostedType(tool.id)
+  if (type === "code_interpreter") return ["code_interpreter_call.outputs"]
+  return type.startsWith("web_search") ? ["web_search_call.action.sources"] : []
+}
+
+const choiceOf = ({ profile, toolChoice, tools }: WireRequest): unknown => {
+  if (toolChoice === "auto" || toolChoice === "none") return toolChoice
+  if (!profile.toolChoice) return "auto"
+  if (toolChoice === "required") return "required"
+  const hosted = tools.find((tool) => tool._tag === "Hosted")
+  const isLocal = tools.some((tool) => tool._tag === "Local" && tool.name === toolChoice.tool)
+  return hosted?._tag === "Hosted" && !isLocal
+    ? { type: hostedType(hosted.id) }
+    : { type: "function", name: toolChoice.tool }
+}
+
+// --- conversation
+
+const itemsOf = (message: Prompt.Message, profile: Profile): ReadonlyArray<Json> => {
+  switch (message.role) {
+    case "system":
+      return [{ role: profile.systemRole, content: message.content }]
+    case "user":
+      return [{ role: "user", content: message.content.map(inputOf) }]
+    case "assistant":
+      return answerItems(message.content)
+    case "tool":
+      return message.content.map((part) => ({
+        type: "function_call_output",
+        call_id: part.id,
+        output: resultText(part)
+      }))
+  }
+}
+
+const inputOf = (part: Prompt.UserMessagePart): Json => {
+  if (part.type === "text") return { type: "input_text", text: part.text }
+  if (part.mediaType !== "application/pdf") {
+    return { type: "input_image", image_url: urlOf(part), detail: text(notedOn(part)["imageDetail"]) ?? "auto" }
+  }
+  return part.data instanceof URL
+    ? { type: "input_file", file_url: urlOf(part) }
+    : { type: "input_file", filename: part.fileName ?? "document.pdf", file_data: urlOf(part) }
+}
+
+/** The metadata that the reader noted on a part. */
+const notedOn = (part: { readonly options: unknown }): Json => record(record(part.options)["openai"])
+
+const itemIdOf = (part: { readonly options: unknown }): string | undefined => text(notedOn(part)["itemId"])
+
+/** The parts of one item stand together; a reasoning item has one part for each of its summaries. */
+const answerItems = (content: Content): ReadonlyArray<Json> => {
+  const items: Array<Json> = []
+  const summaries = new Map<string, Array<Json>>()
+  for (const part of content) {
+    const id = itemIdOf(part)
+    if (part.type === "text") {
+      items.push(defined({ role: "assistant", content: [{ type: "output_text", text: part.text }], id }))
+    } else if (part.type === "tool-call") {
+      const input = Predicate.isRecord(part.params) ? part.params : {}
+      const call = { type: "function_call", call_id: part.id, name: part.name, arguments: JSON.stringify(input) }
+      items.push(defined({ ...call, id }))
+    } else if (part.type === "reasoning" && id !== undefined) {
+      const summary = summaries.get(id) ?? []
+      if (!summaries.has(id)) {
+        summaries.set(id, summary)
+        items.push({ id, type: "reasoning", summary, encrypted_content: notedOn(part)["encryptedContent"] })
+      }
+      if (part.text !== "") summary.push({ type: "summary_text", text: part.text })
+    }
+  }
+  return items
+}
+
+/**
+ * Reasoning is sent back only with its encrypted content and what followed it: the provider stores nothing, so an id
+ * alone is rejected. If part of that is missing, or an id is repeated, the answer is sent without reasoning, and
+ * without the ids of its other parts, which would require it (MD-14).
+ */
+const makeLower = () => {
+  const used = new Set<string>()
+  return (content: Content): Content => {
+    const ids = idsOf(content)
+    if (ids === undefined || ids.some((id) => used.has(id))) return content.flatMap(withoutItem)
+    for (const id of ids) used.add(id)
+    return content
+  }
+}
+
+const withoutItem = (part: Content[number]): Content => {
+  if (part.type === "reasoning") return []
+  if (part.type === "tool-result") return [resultInWords(part)]
+  return part.type === "tool-call" && part.providerExecuted ? [] : [{ ...part, options: {} }]
+}
+
+/** The item ids of an answer; undefined if it cannot be sent back unchanged. */
+const idsOf = (content: Content): ReadonlyArray<string> | undefined => {
+  const reasonings = new Set<string>()
+  const others: Array<string> = []
+  for (const part of content) {
+    const { encryptedContent, itemId: id } = notedOn(part)
+    if (part.type === "reasoning") {
+      if (!Predicate.isString(id) || !Predicate.isString(encryptedContent)) return undefined
+      reasonings.add(id)
+    } else if (part.type === "tool-result" || (part.type === "tool-call" && part.providerExecuted)) {
+      // Calls of hosted tools are not sent back, and their results as text only.
+      return undefined
+    } else if (id !== undefined) {
+      if (!Predicate.isString(id)) return undefined
+      others.push(id)
+    }
+  }
+  const ids = [...reasonings, ...others]
+  return content.at(-1)?.type === "reasoning" || new Set(ids).size < ids.length ? undefined : ids
+}
+
+export const responses: Protocol = {
+  path: () => "responses",
+  headers: (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
+  write,
+  read: (answer: Answer, request) => new ResponsesReader(answer, request),
+  // The writer turns their results into text: an answer with one goes back without its reasoning.
+  takesHosted: () => true,
+  makeLower
+}
