@@ -37,6 +37,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
     {
       rules: {
         systemRole: "developer",
+        system: "leading",
         limit: "max_completion_tokens",
         ids: /^.{1,40}$/,
         strict: {
@@ -54,7 +55,12 @@ export const chatServers: ReadonlyArray<ModelServer> = [
     "house-gpt",
     {
       first: `data: ${JSON.stringify({ choices: [], created: 0, id: "", model: "", object: "", prompt_filter_results: [] })}\n\n`,
-      rules: { systemRole: "developer", limit: "max_completion_tokens", rejects: ["reasoning_content", "reasoning"] }
+      rules: {
+        systemRole: "developer",
+        system: "leading",
+        limit: "max_completion_tokens",
+        rejects: ["reasoning_content", "reasoning"]
+      }
     },
     errors("This model's maximum context length is 128000 tokens.", { code: "context_length_exceeded" }),
     { base: "/openai/v1" }
@@ -84,7 +90,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
       rateLimit: refusal(
         429,
         [{ error: { code: 429, message: "You exceeded your current quota.", status: "RESOURCE_EXHAUSTED" } }],
-        { "retry-after": "1" }
+        { "retry-after": "7" }
       ),
       auth: refusal(400, [{ error: { code: 400, message: "API key not valid.", status: "INVALID_ARGUMENT" } }])
     },
@@ -199,7 +205,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
       rateLimit: refusal(
         429,
         { object: "error", message: "Rate limit exceeded", type: "rate_limited", code: "1300" },
-        { "retry-after": "1" }
+        { "retry-after": "7" }
       ),
       auth: refusal(401, { detail: "Unauthorized" })
     }
@@ -223,7 +229,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
   server(
     "xai",
     "grok-4.3",
-    { whole: true, usage: "after", rules: { thinking: field("reasoning_content") } },
+    { whole: true, rules: { thinking: field("reasoning_content") } },
     {
       ...errors(""),
       overflow: refusal(400, {
@@ -286,7 +292,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
           type: "too_many_requests_error",
           code: "request_quota_exceeded"
         },
-        { "retry-after": "1" }
+        { "retry-after": "7" }
       ),
       auth: refusal(401, { message: "Wrong API Key", type: "invalid_request_error", code: "wrong_api_key" })
     }

@@ -167,7 +167,7 @@ export const errors = (overflow: string, more: Json = {}, status = 400): Errors 
   rateLimit: refusal(
     429,
     { error: { message: "Rate limit reached", type: "rate_limit_error" } },
-    { "retry-after": "1" }
+    { "retry-after": "7" }
   ),
   auth: refusal(401, { error: { message: "Incorrect API key provided", type: "authentication_error" } })
 })

@@ -59,9 +59,11 @@ export interface Running {
   /** The same, but the answer never ends. */
   readonly hold: (...actions: ReadonlyArray<Action>) => void
   readonly refuse: (how: Refusal) => void
+  /** Forgets the answers that are left. */
+  readonly clear: () => void
   readonly received: ReadonlyArray<Received>
-  /** The rules that requests broke so far. */
-  readonly faults: ReadonlyArray<string>
+  /** The rules that requests broke since the last call. */
+  readonly faults: () => ReadonlyArray<string>
 }
 
 const secret = "sk-test-0123456789abcdef"
@@ -97,9 +99,10 @@ export const start = (server: ModelServer): Effect.Effect<Running, never, Scope.
       },
       answer: (...actions) => void replies.push(answering(actions, false)),
       hold: (...actions) => void replies.push(answering(actions, true)),
+      clear: () => void replies.splice(0),
       refuse: (how) => void replies.push(() => server.refusals[how]),
       received: http.received,
-      faults
+      faults: () => faults.splice(0)
     }
   })
 

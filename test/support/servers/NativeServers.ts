@@ -18,12 +18,8 @@ import {
 const event = (value: { readonly type: string } & Json): string =>
   `event: ${value.type}\ndata: ${JSON.stringify(value)}\n\n`
 
-const limited = (body: Json, name: string, note: Note): void => {
-  if (!Predicate.isNumber(body[name])) note(`${name}: Field required`)
-}
-
 /** What the thinking of this answer is signed with. */
-const signatureOf = (reason: string): string => Buffer.from(reason).toString("base64")
+const signatureOf = (reason: string): string => Buffer.from(`signed ${reason}`).toString("base64")
 
 // --- Anthropic
 
@@ -80,7 +76,7 @@ const writeAnthropic = (actions: ReadonlyArray<Action>, nth: number): Wire => {
 
 const checkAnthropic = (body: Json, said: ReadonlyArray<ReadonlyArray<Action>>, note: Note): void => {
   for (const fault of faultsOf("anthropic", body)) note(fault)
-  limited(body, "max_tokens", note)
+  if (!Predicate.isNumber(body["max_tokens"])) note("max_tokens: Field required")
   for (const message of list(body["messages"])) {
     if (message["role"] !== "assistant") continue
     const content = list(message["content"])
@@ -119,7 +115,7 @@ const anthropic: ModelServer = {
       anthropicError("invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum")
     ),
     rateLimit: refusal(429, anthropicError("rate_limit_error", "This request would exceed your rate limit"), {
-      "retry-after": "1"
+      "retry-after": "7"
     }),
     auth: refusal(401, anthropicError("authentication_error", "invalid x-api-key"))
   }
@@ -174,7 +170,6 @@ const writeResponses = (actions: ReadonlyArray<Action>, nth: number): Wire => {
 
 const checkResponses = (body: Json, said: ReadonlyArray<ReadonlyArray<Action>>, note: Note): void => {
   for (const fault of faultsOf("openai", body)) note(fault)
-  limited(body, "max_output_tokens", note)
   if (body["store"] !== false) note("store must be false")
   for (const tool of list(body["tools"])) {
     if (tool["type"] !== "function" || !("parameters" in tool)) note(`the tool ${String(tool["name"])} has no schema`)
@@ -213,7 +208,7 @@ const openai: ModelServer = {
       openaiError("Your input exceeds the context window of this model.", "context_length_exceeded")
     ),
     rateLimit: refusal(429, openaiError("Rate limit reached for gpt-6.1-terra", "rate_limit_exceeded"), {
-      "retry-after": "1"
+      "retry-after": "7"
     }),
     auth: refusal(401, openaiError("Incorrect API key provided", "invalid_api_key"))
   }
@@ -251,11 +246,10 @@ const writeGemini = (actions: ReadonlyArray<Action>, nth: number): Wire => {
 
 const checkGemini = (body: Json, said: ReadonlyArray<ReadonlyArray<Action>>, note: Note): void => {
   const contents = list(body["contents"])
-  limited(record(body["generationConfig"]), "maxOutputTokens", note)
   if (contents[0]?.["role"] !== "user") note("contents must begin with the user")
   for (const [index, { parts, role }] of contents.entries()) {
     if (role !== "user" && role !== "model") note(`Please use a valid role: user, model; not ${String(role)}`)
-    if (role === contents[index - 1]?.["role"]) note("roles must alternate")
+    if (role === "model" && contents[index - 1]?.["role"] === "model") note("an answer follows an answer")
     const all = list(parts)
     if (all.length === 0) note("contents.parts must not be empty")
     const calls = all.filter((part) => "functionCall" in part)
@@ -296,7 +290,7 @@ const gemini: ModelServer = {
       )
     ),
     rateLimit: refusal(429, geminiError(429, "Resource has been exhausted", "RESOURCE_EXHAUSTED"), {
-      "retry-after": "1"
+      "retry-after": "7"
     }),
     auth: refusal(400, geminiError(400, "API key not valid.", "INVALID_ARGUMENT"))
   }

@@ -254,8 +254,19 @@ const read = (answer: Answer): Reader => {
       thinks(text(words.join("")), "reasoning_details")
   }
 
+  /** Keeps the details so far with the thinking, or the call, that they belong to; a text needs none. */
+  const keepDetails = (): void => {
+    const kept = details.take(field === "reasoning_details")
+    const [call] = answer.openCalls
+    const metadata = { chat: { reasoning_details: kept } }
+    if (kept.length === 0) return
+    if (speaking === "thoughts") answer.extend("reasoning", `${block}`, "", metadata)
+    else if (call !== undefined) answer.call(call, { metadata })
+  }
+
   const says = (words: string | undefined): void => {
     if (words === undefined) return
+    if (speaking === "thoughts") keepDetails()
     if (speaking !== "words") block += 1
     speaking = "words"
     answer.closeAll("reasoning")
@@ -295,6 +306,7 @@ const read = (answer: Answer): Reader => {
     const { arguments: input, name: given } = record(piece["function"])
     const [id, name] = [text(piece["id"]), text(given)]
     const key = keyOf(piece["index"], id, name)
+    if (speaking === "thoughts") keepDetails()
     if (key !== current) {
       answer.closeAll()
       // The protocol has no end of a call: the next one ends it, if its input is complete.
@@ -331,13 +343,7 @@ const read = (answer: Answer): Reader => {
       return answer.fail({ ...error, ...record(choice["error"]) })
     }
     const known = reason.startsWith("content_filter") ? "content-filter" : (reasons[reason] ?? "unknown")
-    const kept = details.take(field === "reasoning_details")
-    if (kept.length > 0) {
-      const [first] = answer.openCalls
-      const metadata = { chat: { reasoning_details: kept } }
-      if (first !== undefined) answer.call(first, { metadata })
-      else answer.extend("reasoning", `${speaking === "thoughts" ? block : block + 1}`, "", metadata)
-    }
+    keepDetails()
     // At the output limit a call may be cut.
     for (const open of answer.openCalls) if (known !== "length" || answer.isWhole(open)) answer.complete(open)
     answer.finish(refused ? "content-filter" : known, refused ? { daybook: { refusal: true } } : undefined)
@@ -350,7 +356,8 @@ const read = (answer: Answer): Reader => {
     }
     const choice = record(list(chunk["choices"]).find((one) => (record(one)["index"] ?? 0) === 0))
     answer.usage(usageOf(record(chunk["usage"] ?? choice["usage"] ?? record(chunk["x_groq"])["usage"])))
-    delta(record(choice["delta"] ?? choice["message"]))
+    // MiniMax ends a stream with the whole message.
+    delta(record(choice["delta"] ?? (answer.begun ? undefined : choice["message"])))
     const reason = text(choice["finish_reason"])?.toLowerCase()
     if (reason !== undefined && reason !== "null") finish(reason, choice)
   }
