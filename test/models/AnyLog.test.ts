@@ -28,20 +28,23 @@ import { serveEach } from "./support/Server.ts"
 const sessionID = SessionID.make("ses_any")
 const protocols = Object.keys(refs) as ReadonlyArray<Protocol>
 
-/** The models of the three protocols, and what their servers got last. */
+/** The models of the protocols, and what their servers got last. */
 const makeWires = Effect.gen(function* () {
   const server = yield* serveEach(({ path }) =>
     path.endsWith("/messages")
       ? hello.anthropic
       : path.endsWith("/responses")
         ? hello.openai
-        : hello["openai-compatible"]
+        : path.includes(":streamGenerateContent")
+          ? hello.gemini
+          : hello["openai-compatible"]
   )
   const resolver = yield* Models.make({
     providers: {
       anthropic: { api: "anthropic", apiKey: Redacted.make(secret), baseUrl: server.url },
       openai: { api: "openai", apiKey: Redacted.make(secret), baseUrl: `${server.url}/v1` },
-      "openai-compatible": { api: "openai-compatible", baseUrl: `${server.url}/v1` }
+      "openai-compatible": { api: "openai-compatible", baseUrl: `${server.url}/v1` },
+      gemini: { api: "gemini", apiKey: Redacted.make(secret), baseUrl: `${server.url}/v1beta` }
     }
   })
   return { server, resolver }

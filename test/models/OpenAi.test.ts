@@ -1,13 +1,23 @@
-import { OpenAiTool } from "@effect/ai-openai"
+import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Deferred, Effect, Fiber, Schema, Stream } from "effect"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import { answer, at, connect, only, secret, stream, textOf, tool } from "./support/Client.ts"
 import { events, refusal } from "./support/Server.ts"
 
 const terra = { id: "gpt-6.1-terra" }
 
-/** Response objects carry fields and values that the library does not know yet, as the real ones do. */
+/** OpenAI's search, as a library of its tools describes it. */
+const webSearch = Tool.providerDefined({
+  id: "openai.web_search",
+  toolkitName: "OpenAiWebSearch",
+  providerName: "web_search",
+  args: {},
+  parameters: { action: Schema.Unknown },
+  success: Schema.Unknown
+})({})
+
+/** Response objects carry fields and values that no reader knows, as the real ones do. */
 const response = (extra: Record<string, unknown> = {}) => ({
   id: "resp_1",
   object: "response",
@@ -334,13 +344,18 @@ describe("OpenAI", () => {
           completed()
         )
       )
-      const parts = yield* answer(model, { prompt: "search", tools: [OpenAiTool.WebSearch({})] })
+      const parts = yield* answer(model, { prompt: "search", tools: [webSearch] })
       const [made] = only(parts, "tool-call")
       const [settled] = only(parts, "tool-result")
       assert.deepStrictEqual([made?.id, made?.name, made?.providerExecuted], ["ws_1", "OpenAiWebSearch", true])
       assert.strictEqual(at(made, "params", "action", "query"), "daybook; log")
       assert.deepStrictEqual([settled?.id, settled?.providerExecuted], ["ws_1", true])
-      assert.strictEqual(at(server.received[0]?.body, "tools", 0, "type"), "web_search")
+      const [request] = server.received
+      assert.deepStrictEqual(at(request?.body, "tools", 0), { type: "web_search" })
+      assert.deepStrictEqual(at(request?.body, "include"), [
+        "reasoning.encrypted_content",
+        "web_search_call.action.sources"
+      ])
     })
   )
 
@@ -408,8 +423,7 @@ describe("OpenAI", () => {
         response: response({ status: "failed", error: { code: "context_length_exceeded", message: "too long" } })
       }),
       { retryable: false, overflow: true }
-    ],
-    ["a chunk that is not JSON", { chunks: ["data: {oops\n\n"] }, { retryable: false, overflow: false }]
+    ]
   ] as const
   for (const [name, reply, expected] of errorParts) {
     it.scopedLive(`MD-17: ${name} within the answer is an error part`, () =>

@@ -1,7 +1,7 @@
 import { Models } from "@daybook/models"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Redacted } from "effect"
-import { countTokensOf, pieces } from "../../packages/models/src/internal/Tokenizer.ts"
+import { countTokensOf, pieces } from "../../packages/models/src/Tokenizer.ts"
 
 const counter = Effect.promise(async () => {
   const count = await countTokensOf("gpt-6.1-terra")

@@ -7,9 +7,6 @@ const models = { anthropic: "claude-sonnet-4-6", openai: "gpt-6.1-terra", "opena
 const apis = Object.keys(models) as ReadonlyArray<Api>
 const tools = [tool("read"), tool("bash"), tool("web_search")]
 
-/** Anthropic's library takes these names for those of its own tools (MD-58). */
-const wireName = (api: Api, name: string): string => (api === "anthropic" && name !== "read" ? `local_${name}` : name)
-
 const namesOf = (body: unknown): ReadonlyArray<unknown> => {
   const list = at(body, "tools")
   return Array.isArray(list) ? list.map((one) => at(one, "name") ?? at(one, "function", "name")) : []
@@ -18,7 +15,7 @@ const namesOf = (body: unknown): ReadonlyArray<unknown> => {
 const forms: Readonly<Record<Api, (choice: NonNullable<Asked["toolChoice"]>) => unknown>> = {
   anthropic: (choice) =>
     typeof choice === "object"
-      ? { type: "tool", name: wireName("anthropic", choice.tool) }
+      ? { type: "tool", name: choice.tool }
       : { type: choice === "required" ? "any" : choice },
   openai: (choice) => (typeof choice === "object" ? { type: "function", name: choice.tool } : choice),
   "openai-compatible": (choice) =>
@@ -33,10 +30,7 @@ describe("tool choice", () => {
           const asked = { prompt: "Hi", tools, toolChoice: choice }
           const [request] = yield* requestsWith(api, { id: models[api] }, [undefined], asked)
           assert.deepStrictEqual(at(request?.body, "tool_choice"), forms[api](choice))
-          assert.deepStrictEqual(
-            namesOf(request?.body),
-            ["read", "bash", "web_search"].map((name) => wireName(api, name))
-          )
+          assert.deepStrictEqual(namesOf(request?.body), ["read", "bash", "web_search"])
         })
       )
     }

@@ -32,7 +32,13 @@ import { random as makeRandom, type Random } from "./support/Random.ts"
 
 const protocols = Object.keys(refs) as ReadonlyArray<Protocol>
 const protocolOf = ({ path }: Pick<Received, "path">): Protocol =>
-  path.endsWith("/messages") ? "anthropic" : path.endsWith("/responses") ? "openai" : "openai-compatible"
+  path.endsWith("/messages")
+    ? "anthropic"
+    : path.endsWith("/responses")
+      ? "openai"
+      : path.includes(":streamGenerateContent")
+        ? "gemini"
+        : "openai-compatible"
 
 const isSummary = ({ body }: Received): boolean => JSON.stringify(body).includes("Use exactly this form")
 
@@ -61,7 +67,8 @@ const makeProviders = Effect.fnUntraced(function* (sayTo: (nth: number) => Said)
   const providers: Models.Options["providers"] = {
     anthropic: { api: "anthropic", apiKey: Redacted.make(secret), baseUrl: server.url },
     openai: { api: "openai", apiKey: Redacted.make(secret), baseUrl: `${server.url}/v1` },
-    "openai-compatible": { api: "openai-compatible", baseUrl: `${server.url}/v1` }
+    "openai-compatible": { api: "openai-compatible", baseUrl: `${server.url}/v1` },
+    gemini: { api: "gemini", apiKey: Redacted.make(secret), baseUrl: `${server.url}/v1beta` }
   }
   return { refused, silences, server, state, providers }
 })
@@ -131,7 +138,7 @@ const converse = Effect.fnUntraced(function* (seed: number, rounds: number, prov
   const steer = Effect.orDie(sessions.prompt({ sessionID: id, prompt: { text: "By the way." }, resume: false }))
   yield* Effect.flatMap(HostTools, (host) => host.register([lookTool(random, steer)]))
   for (let round = 0; round < rounds; round++) {
-    yield* sessions.switchModel(id, refs[protocols[random.below(3)] ?? "anthropic"])
+    yield* sessions.switchModel(id, refs[protocols[random.below(protocols.length)] ?? "anthropic"])
     if (random.chance(0.15)) {
       yield* sessions.compact(id)
       yield* sessions.wait(id)
@@ -153,17 +160,25 @@ const converse = Effect.fnUntraced(function* (seed: number, rounds: number, prov
   return id
 })
 
+const keys: Readonly<Record<Protocol, string>> = {
+  anthropic: "messages",
+  openai: "input",
+  "openai-compatible": "messages",
+  gemini: "contents"
+}
+
 /** What the model reads of a request, in order, without the marks of the cache, which move. */
 const shownIn = (protocol: Protocol, body: unknown): ReadonlyArray<unknown> => {
-  const messages = at(body, protocol === "openai" ? "input" : "messages")
+  const messages = at(body, keys[protocol])
   const all = Array.isArray(messages) ? messages : []
+  const parts = protocol === "anthropic" ? "content" : protocol === "gemini" ? "parts" : undefined
   const blocks =
-    protocol === "anthropic"
-      ? all.flatMap((message: unknown) => {
-          const content = at(message, "content")
+    parts === undefined
+      ? all
+      : all.flatMap((message: unknown) => {
+          const content = at(message, parts)
           return Array.isArray(content) ? content.map((block: unknown) => [at(message, "role"), block]) : []
         })
-      : all
   return blocks.map((block) => JSON.stringify(block).replaceAll(',"cache_control":{"type":"ephemeral"}', ""))
 }
 

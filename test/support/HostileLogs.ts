@@ -11,11 +11,12 @@ import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.t
 type Made<Of> = Of extends fc.Arbitrary<infer A> ? A : never
 const oneOf = <const A>(...values: ReadonlyArray<A>): fc.Arbitrary<A> => fc.constantFrom(...values)
 
-/** Models of the three protocols. */
+/** Models of the protocols. */
 export const refs = {
   anthropic: { providerID: "anthropic", id: "claude-sonnet-4-6" },
   openai: { providerID: "openai", id: "gpt-6.1-terra" },
-  "openai-compatible": { providerID: "openai-compatible", id: "qwen3:8b" }
+  "openai-compatible": { providerID: "openai-compatible", id: "qwen3:8b" },
+  gemini: { providerID: "gemini", id: "gemini-3.5-flash" }
 } as const satisfies Readonly<Record<string, ModelRef>>
 
 const blanks = ["", " ", "\n\n", "\t\r\n", "\u00a0", "\u2028\u3000", "\u200b\ufeff", "\u0085\u001c"] as const

@@ -5,7 +5,7 @@
 import { Predicate } from "effect"
 
 type Json = Readonly<Record<string, unknown>>
-export type Protocol = "anthropic" | "openai" | "openai-compatible"
+export type Protocol = "anthropic" | "openai" | "openai-compatible" | "gemini"
 
 const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
 const list = (value: unknown): ReadonlyArray<Json> => (Array.isArray(value) ? value.map(record) : [])
@@ -295,10 +295,54 @@ const chat = (body: Json, note: Note): void => {
   )
 }
 
+const geminiPart = (part: Json, where: string, note: Note): void => {
+  const kinds = ["text", "inlineData", "fileData", "functionCall", "functionResponse"].filter((kind) => kind in part)
+  if (kinds.length !== 1) note(where, "required oneof field 'data' must have one initialized field")
+  if ("text" in part && part["thought"] !== true && !saysSomething(part["text"])) note(where, "has a blank text")
+  if ("inlineData" in part && !saysSomething(record(part["inlineData"])["data"])) note(where, "has no data")
+}
+
+const gemini = (body: Json, note: Note): void => {
+  const contents = list(body["contents"])
+  const calls = makeCalls(note, /^[\x21-\x7e]{1,64}$/)
+  if (contents[0]?.["role"] !== "user") note("contents", "does not begin with the user")
+  if (contents.at(-1)?.["role"] !== "user") note("contents", "does not end with the user")
+  for (const [index, content] of contents.entries()) {
+    const where = `contents.${index}`
+    const parts = list(content["parts"])
+    const made = parts.flatMap((part) => ("functionCall" in part ? [record(part["functionCall"])] : []))
+    const before = list(contents[index - 1]?.["parts"]).flatMap((part) => ("functionCall" in part ? [part] : []))
+    const results = parts.flatMap((part) => ("functionResponse" in part ? [record(part["functionResponse"])] : []))
+    if (parts.length === 0) note(where, "parts must not be empty")
+    for (const part of parts) geminiPart(part, where, note)
+    for (const { args, id, name } of made) {
+      calls.made(where, id, name)
+      if (!Predicate.isRecord(args)) note(where, "args must be an object")
+    }
+    if (content["role"] === "model") {
+      if (contents[index - 1]?.["role"] === "model") note(where, "follows another answer")
+      const first = parts.find((part) => "functionCall" in part)
+      if (first !== undefined && !saysSomething(first["thoughtSignature"]))
+        note(where, "is missing a thought_signature")
+    } else if (made.length > 0) note(where, "the user makes no calls")
+    calls.settled(
+      where,
+      before.map((part) => record(part["functionCall"])["id"]),
+      results.map(({ id }) => id)
+    )
+    for (const { response } of results) if (!Predicate.isRecord(response)) note(where, "response must be an object")
+  }
+  toolNames(
+    list(list(body["tools"])[0]?.["functionDeclarations"]).map(({ name }) => name),
+    note
+  )
+}
+
 const rules: Readonly<Record<Protocol, (body: Json, note: Note) => void>> = {
   anthropic,
   openai,
-  "openai-compatible": chat
+  "openai-compatible": chat,
+  gemini
 }
 
 /** The reasons why a provider would reject this body. */

@@ -39,8 +39,18 @@ const chunk = (delta: Record<string, unknown>, finish_reason: string | null = nu
   choices: [{ index: 0, delta, finish_reason }]
 })
 
-export const hello: Readonly<Record<"anthropic" | "openai" | "openai-compatible", Reply>> = {
+const gemini: Reply = {
+  chunks: [
+    `data: ${JSON.stringify({
+      candidates: [{ content: { parts: [{ text: "Hello" }], role: "model" }, finishReason: "STOP", index: 0 }],
+      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1 }
+    })}\r\n\r\n`
+  ]
+}
+
+export const hello: Readonly<Record<"anthropic" | "openai" | "openai-compatible" | "gemini", Reply>> = {
   anthropic,
   openai,
-  "openai-compatible": chunks(chunk({ role: "assistant", content: "Hello" }), chunk({}, "stop"))
+  "openai-compatible": chunks(chunk({ role: "assistant", content: "Hello" }), chunk({}, "stop")),
+  gemini
 }

@@ -53,7 +53,7 @@ export type Api = "anthropic" | "openai" | "openai-compatible"
 
 /** A model of the given protocol that talks to a new server with these replies. */
 export const connect = (
-  api: Api,
+  api: Api | "gemini",
   ref: Omit<ModelInfo["ref"], "providerID">,
   ...replies: ReadonlyArray<Reply>
 ): Effect.Effect<

@@ -169,6 +169,42 @@ const chat = (said: Said): Reply => {
   return chunks(...deltas, ...end)
 }
 
-const protocols: Readonly<Record<Protocol, (said: Said) => Reply>> = { anthropic, openai, "openai-compatible": chat }
+/** Gemini's answers have no end mark and no pieces of a call: a call that is not whole is missing. */
+const gemini = (said: Said): Reply => {
+  const part = (one: Block): ReadonlyArray<object> => {
+    switch (one.kind) {
+      case "text":
+        return [{ text: one.text }]
+      case "reasoning":
+        return [{ text: one.text, thought: true, ...(one.signed ? { thoughtSignature: "SIG==" } : {}) }]
+      case "call":
+        return [{ functionCall: { id: one.id, name: one.name, args: inputOf(one.input) } }]
+    }
+  }
+  const reasons = { stop: "STOP", length: "MAX_TOKENS", error: undefined, cut: undefined, early: undefined }
+  const reason = said.end === "silence" ? undefined : reasons[said.end]
+  const usageMetadata = { promptTokenCount: 3, candidatesTokenCount: 2 }
+  const list = [
+    ...said.blocks.flatMap(part).map((one) => ({ candidates: [{ content: { parts: [one], role: "model" } }] })),
+    ...(reason === undefined ? [] : [{ candidates: [{ finishReason: reason }], usageMetadata }]),
+    ...(said.end === "error" ? [{ error: { code: 500, message: "oops" } }] : [])
+  ]
+  return { chunks: list.map((chunk) => `data: ${JSON.stringify(chunk)}\r\n\r\n`) }
+}
+
+const inputOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const protocols: Readonly<Record<Protocol, (said: Said) => Reply>> = {
+  anthropic,
+  openai,
+  "openai-compatible": chat,
+  gemini
+}
 
 export const rendered = (protocol: Protocol, said: Said): Reply => reply(protocols[protocol](said), said)

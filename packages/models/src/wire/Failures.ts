@@ -71,6 +71,12 @@ export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiErr
   )
 }
 
+/** Google wraps an error in a list: `[{"error": ...}]`. */
+const unlisted = (body: string): string => {
+  const json = body.startsWith("[") ? parse(body) : undefined
+  return Array.isArray(json) && Predicate.isRecord(json[0]) ? JSON.stringify(json[0]) : body
+}
+
 /** An answer with an error status. */
 export const rejected = (owner: Owner, url: string, { headers, status }: Response, body: string): AiError.AiError =>
   new AiError.HttpResponseError(
@@ -83,7 +89,7 @@ export const rejected = (owner: Owner, url: string, { headers, status }: Respons
         status,
         headers: Object.fromEntries([...headers].map(([name, value]) => [name, redact(owner, value)]))
       },
-      body: redact(owner, body)
+      body: redact(owner, unlisted(body))
     },
     { disableValidation: true }
   )

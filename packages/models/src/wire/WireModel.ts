@@ -277,23 +277,28 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
       // A text that may have been part of the answer is lost; a stray line is not.
       if (frame.isJson && !answer.finishing) answer.breakOff(unreadableAnswer)
       return true
-    case "Whole": {
-      const body = parse(frame.body)
-      const json = Array.isArray(body) ? body[0] : body
-      if (!Predicate.isRecord(json)) answer.breakOff(Failures.notAnAnswer(frame.body))
-      else {
-        const error = Failures.errorIn(json)
-        if (error !== undefined) answer.fail(error)
-        else reader.whole(json)
-      }
+    case "Whole":
+      takeWhole(answer, reader, frame.body)
       return false
-    }
     case "Event": {
       const error = answer.finishing ? undefined : Failures.errorIn(frame.event)
       if (error === undefined) reader.event(frame.event, frame.name)
       else answer.fail(error)
       return false
     }
+  }
+}
+
+/** Takes a whole body: an answer in one object, or the events of one in a list. */
+const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
+  const body = parse(source)
+  const events = (Array.isArray(body) ? body : [body]).filter(Predicate.isRecord)
+  if (events.length === 0) answer.breakOff(Failures.notAnAnswer(source))
+  for (const [index, event] of events.entries()) {
+    const error = Failures.errorIn(event)
+    if (error !== undefined) return answer.fail(error)
+    if (index < events.length - 1) reader.event(event, "")
+    else reader.whole(event)
   }
 }
 
