@@ -259,7 +259,7 @@ const chat = (body: Json, note: Note): void => {
   const spoken = messages.filter(({ role }) => role !== "system" && role !== "developer")
   if (spoken[0]?.["role"] !== "user") note("messages", "the first message is not the user's")
   const end = messages.at(-1)?.["role"]
-  if (end !== "user" && end !== "tool" && end !== "system") note("messages", `ends with the role ${String(end)}`)
+  if (end === undefined || end === "assistant") note("messages", `ends with the role ${String(end)}`)
   for (const [index, message] of messages.entries()) {
     const where = `messages.${index}`
     const toolCalls = list(message["tool_calls"])

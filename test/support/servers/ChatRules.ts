@@ -15,7 +15,7 @@ export interface Thinking {
 
 export interface ChatRules {
   readonly systemRole?: "system" | "developer"
-  readonly system?: "one" | "leading"
+  readonly system?: "one" | "anywhere"
   readonly alternates?: boolean
   readonly noUserAfterTool?: boolean
   readonly ids?: RegExp
@@ -77,7 +77,6 @@ const checkRoles = (messages: ReadonlyArray<Json>, rules: ChatRules, note: Note)
   }
   const last = roles.lastIndexOf(systemRole)
   if (system === "one" && last > 0) note("System message must be at the beginning.")
-  if (last >= 0 && roles.slice(0, last).some((role) => role !== systemRole)) note("a system message follows others")
   for (const [index, role] of roles.entries()) {
     const before = roles[index - 1]
     if (noUserAfterTool && role === "user" && before === "tool") note("Unexpected role 'user' after role 'tool'")

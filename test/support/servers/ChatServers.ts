@@ -37,7 +37,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
     {
       rules: {
         systemRole: "developer",
-        system: "leading",
+        system: "anywhere",
         limit: "max_completion_tokens",
         ids: /^.{1,40}$/,
         strict: {
@@ -57,7 +57,7 @@ export const chatServers: ReadonlyArray<ModelServer> = [
       first: `data: ${JSON.stringify({ choices: [], created: 0, id: "", model: "", object: "", prompt_filter_results: [] })}\n\n`,
       rules: {
         systemRole: "developer",
-        system: "leading",
+        system: "anywhere",
         limit: "max_completion_tokens",
         rejects: ["reasoning_content", "reasoning"]
       }
