@@ -1,13 +1,12 @@
 /** Retries, timeout and inactivity as a model's policy sets them (TU-12). Time is the test's. */
 import { assert, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
+import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
 import type { ModelPolicy } from "../../packages/core/src/model/ModelResolver.ts"
 import { broken, waitBefore } from "../../packages/core/src/model/ProviderStream.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
 import { finish, held, says, type Script, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
-import { untilAsleep } from "../support/Waiting.ts"
 import { dataOf, eventsOf, failureOf } from "./support/Runs.ts"
 
 const overloaded: Script = streams({ type: "error", error: { type: "overloaded_error", message: "busy" } })
@@ -33,6 +32,19 @@ const started = Effect.fnUntraced(function* (...scripts: ReadonlyArray<Script>) 
   yield* say(id, "go", { resume: false })
   return { id, model, run: yield* Effect.fork(failureOf(sessions.resume(id))) }
 })
+
+/**
+ * Waits until somebody sleeps until `from` to `to` from now: only then may the test move the clock. The sleeper is on
+ * its way when this is called; it is given the scheduler, not time.
+ */
+const untilAsleep = (from: number, to = from) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const about = (at: number) => at >= now + from && at <= now + to
+    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
+      until: (sleeps) => Chunk.toReadonlyArray(sleeps).some(about)
+    })
+  })
 
 const retries = (id: SessionID) =>
   Effect.map(dataOf(id, "session.next.retried"), (all) => all.map(({ attempt, error }) => [attempt, error.message]))
