@@ -106,6 +106,8 @@ const port = (number: number) => ({
   hosts: [`localhost:${number}`, `127.0.0.1:${number}`]
 })
 
+/** Claude's alphabet within the length of chat completions. */
+const claudeIds = { set: "word", length: 40, exact: false } as const
 const nineLetters = { set: "word", length: 9, exact: true } as const
 
 /** Thinking, which is on by default, excludes a tool choice. After calls each answer needs its thinking; elsewhere it is ignored. */
@@ -278,7 +280,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     name: "GitHub Copilot",
     baseUrl: "https://api.githubcopilot.com",
     hosts: ["githubcopilot.com"],
-    callIds: { set: "word", length: 64, exact: false },
+    callIds: claudeIds,
     thinking: thinking("never")
   }),
   litellm: over(compatible, { name: "LiteLLM", keys: ["LITELLM_API_KEY"] }),
@@ -304,7 +306,7 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/kimi/i, kimiRules],
   [/deepseek/i, deepseekRules],
   [/[sx]tral/i, { callIds: nineLetters, answersResults: true }],
-  [/claude/i, { cacheMarks: true, callIds: anthropic.callIds, answersResults: false }]
+  [/claude/i, { cacheMarks: true, callIds: claudeIds, answersResults: false }]
 ]
 
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
