@@ -105,9 +105,7 @@ const shown = (id: SessionID) =>
 const lastRequest = ({ received }: Running): string => JSON.stringify(received.at(-1)?.body)
 
 /** No request broke a rule of its server. */
-const noFaults = Effect.map(Scene, ({ one, other }) =>
-  assert.deepStrictEqual([...one.faults(), ...other.faults()], [])
-)
+const noFaults = Effect.map(Scene, ({ one, other }) => assert.deepStrictEqual([...one.faults(), ...other.faults()], []))
 
 describe.each(modelServers.map((server) => [server.profile, server] as const))("%s", (_, server) => {
   const reason = (text: string) => ({ reason: text })

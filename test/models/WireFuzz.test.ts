@@ -124,7 +124,7 @@ const mapped = (value: unknown, key: string, change: (value: unknown, key: strin
 }
 
 const reversed = (value: unknown): unknown =>
-  Predicate.isRecord(value) ? Object.fromEntries(Object.entries(value).reverse()) : value
+  Predicate.isRecord(value) ? Object.fromEntries(Object.entries(value).toReversed()) : value
 
 const extended = (value: unknown): unknown =>
   Predicate.isRecord(value) ? { ...value, x_new: { a: [1, null] } } : value

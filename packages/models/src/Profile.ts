@@ -19,7 +19,7 @@ export interface Profile {
   readonly baseUrl?: string
   /** Environment variables of its key, the usual one first. */
   readonly keys: ReadonlyArray<string>
-  /** The hosts that tell this server, with the port if it tells: `api.deepseek.com`, `localhost:11434`; `*` stands for one label. */
+  /** The hosts that tell this server, with the port if it tells: `api.deepseek.com`, `localhost:11434`; `*` is any one label. */
   readonly hosts: ReadonlyArray<string>
   /** Whether a request meets the chat template of any model, so that the rules of the model's family apply as well. */
   readonly anyModel: boolean

@@ -2,15 +2,14 @@
  * The known servers and model families: one row each. Sources are the servers' public documentation and the texts of their errors.
  * Spec: MD-80..MD-89, MD-120..MD-127 in specs/models.md.
  */
+import { Struct } from "effect"
 import type { Api, Profile } from "./Profile.ts"
 
 /** A row of the table: what differs from the row under it. */
 type Row = Partial<Profile> & Pick<Profile, "name">
 
-const withoutAddress = ({ baseUrl: _, ...rest }: Profile): Profile => rest
-
 const over = (under: Profile, row: Row): Profile => ({
-  ...withoutAddress(under),
+  ...Struct.omit(under, "baseUrl"),
   keys: [],
   hosts: row.baseUrl === undefined ? [] : [new URL(row.baseUrl).host],
   ...row
@@ -314,7 +313,7 @@ const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-co
 const hostOf = (baseUrl: string | undefined): string =>
   baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : ""
 
-/** Whether the host, or a domain that it belongs to, fits the pattern, in which `*` stands for one label. */
+/** Whether the host, or a domain that it belongs to, fits the pattern, in which `*` is any one label. */
 const fits = (host: string, pattern: string): boolean => {
   const [ours, theirs] = [host.split("."), pattern.split(".")]
   const from = ours.length - theirs.length
