@@ -256,10 +256,10 @@ const chatContent = (content: unknown, where: string, note: Note): void => {
 const chat = (body: Json, note: Note): void => {
   const messages = list(body["messages"])
   const calls = makeCalls(note, /^[\x21-\x7e]{1,40}$/)
-  const spoken = messages.filter(({ role }) => role !== "system")
+  const spoken = messages.filter(({ role }) => role !== "system" && role !== "developer")
   if (spoken[0]?.["role"] !== "user") note("messages", "the first message is not the user's")
   const end = messages.at(-1)?.["role"]
-  if (end !== "user" && end !== "tool" && end !== "system") note("messages", `ends with the role ${String(end)}`)
+  if (end === undefined || end === "assistant") note("messages", `ends with the role ${String(end)}`)
   for (const [index, message] of messages.entries()) {
     const where = `messages.${index}`
     const toolCalls = list(message["tool_calls"])
@@ -274,7 +274,8 @@ const chat = (body: Json, note: Note): void => {
       continue
     }
     if (messages[index - 1]?.["role"] === "assistant") note(where, "follows another answer")
-    if (message["content"] !== null || toolCalls.length === 0) chatContent(message["content"], where, note)
+    const blank = message["content"] === null || message["content"] === ""
+    if (!blank || toolCalls.length === 0) chatContent(message["content"], where, note)
     for (const call of toolCalls) {
       const { arguments: input, name } = record(call["function"])
       calls.made(where, call["id"], name)

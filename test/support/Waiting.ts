@@ -1,8 +1,8 @@
 /**
- * Prints what a slow wait waits for. A test whose request, frame or line never arrives would otherwise time out without a
+ * Waits of tests. `waitingFor` prints what a slow wait waits for. A test whose request, frame or line never arrives would otherwise time out without a
  * reason: after five seconds of real time the wait prints one.
  */
-import { Effect } from "effect"
+import { Chunk, Clock, Effect, TestClock } from "effect"
 
 const patience = 5_000
 
@@ -17,3 +17,16 @@ export const waitingFor =
       () => effect,
       (timer) => Effect.sync(() => clearTimeout(timer))
     )
+
+/**
+ * Waits until somebody sleeps until `from` to `to` from now: only then may the test move the clock. The sleeper is on
+ * its way when this is called; it is given the scheduler, not time.
+ */
+export const untilAsleep = (from: number, to = from) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const about = (at: number) => at >= now + from && at <= now + to
+    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
+      until: (sleeps) => Chunk.toReadonlyArray(sleeps).some(about)
+    })
+  })

@@ -108,7 +108,7 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
   const info: ModelInfo = {
     ...entry,
-    ...(provider.api === "language-model"
+    ...(provider.api === "language-model" || !Object.hasOwn(protocols, provider.api)
       ? {}
       : {
           systemMessages:

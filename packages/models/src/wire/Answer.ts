@@ -163,7 +163,7 @@ export class Answer {
     for (const [key, block] of this.#blocks) if (kind === undefined || block.kind === kind) this.#end(key)
   }
 
-  /** A piece of the call under this key of the reader's. */
+  /** A piece of the call under this key of the reader's; a complete call takes none. */
   call(key: string, piece: CallPiece): void {
     if (this.#over || this.#ended.has(`call ${key}`)) return
     this.#begun = true

@@ -1,5 +1,6 @@
 /**
- * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96 in specs/models.md.
+ * Chat completions: the protocol of most servers. Spec: MD-20, MD-24, MD-26, MD-60, MD-80..MD-96, MD-121..MD-126 in
+ * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import type * as Response from "@effect/ai/Response"
@@ -15,9 +16,11 @@ import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 const write = (request: WireRequest): Json => {
   const { format, messages, model, outputTokens, profile, settings, tools } = request
   const limit = settings.maxOutputTokens ?? (outputTokens === 0 ? undefined : outputTokens)
+  const written = messages.flatMap((message) => messagesOf(message, profile))
   return defined({
+    ...profile.body,
     model,
-    messages: messages.flatMap((message) => messagesOf(message, profile)),
+    messages: profile.cacheMarks ? marked(written) : written,
     stream: true,
     stream_options: profile.streamOptions ? { include_usage: true } : undefined,
     ...(profile.maxTokens === "none" ? {} : { [profile.maxTokens]: limit }),
@@ -41,12 +44,15 @@ const effortOf = (effort: string | undefined, { effort: form }: Profile): Json =
       return { reasoning_effort: effort }
     case "reasoning.effort":
       return { reasoning: { effort } }
+    case "thinking":
+      return { thinking: { type: thinks ? "enabled" : "disabled" }, ...(thinks ? { reasoning_effort: effort } : {}) }
     case "thinking.type":
       return { thinking: { type: thinks ? "enabled" : "disabled" } }
     case "enable_thinking":
       return { enable_thinking: thinks }
     case "chat_template_kwargs":
-      return { chat_template_kwargs: { enable_thinking: thinks } }
+      // Templates ignore what they do not know: some read the switch, some the level.
+      return { chat_template_kwargs: { enable_thinking: thinks, ...(thinks ? { reasoning_effort: effort } : {}) } }
     case "none":
       return {}
   }
@@ -64,8 +70,9 @@ const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
       ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
-  if (toolChoice === "auto" || toolChoice === "none") return toolChoice
-  if (!profile.toolChoice) return "auto"
+  if (toolChoice === "none") return toolChoice
+  if (!profile.toolChoice) return undefined
+  if (toolChoice === "auto") return toolChoice
   return toolChoice === "required" ? "required" : { type: "function", function: { name: toolChoice.tool } }
 }
 
@@ -96,31 +103,67 @@ const userContent = (parts: Prompt.UserMessage["content"]): unknown => {
 /** The metadata that a reader noted on a part. */
 const notedOn = (part: { readonly options: unknown }): Json => record(record(part.options)["chat"])
 
-const answerOf = (content: Prompt.AssistantMessage["content"], { thinking }: Profile): Json => {
+const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile): Json => {
   const calls = content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call")
   const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
   const thoughts = content.filter((part): part is Prompt.ReasoningPart => part.type === "reasoning")
-  const back = thinking.back === "always" || (thinking.back === "calls" && calls.length > 0)
-  const thought = thoughts.map((part) => part.text).join("\n\n")
-  const noted = thoughts.map(notedOn)
-  const field = text(noted[0]?.["field"]) ?? thinking.field
   const details = [...thoughts, ...calls].flatMap((part) => list(notedOn(part)["reasoning_details"]))
+  const { parts, ...fields } = thoughtsOf(thoughts, calls.length, profile)
+  const words = said === "" ? (calls.length > 0 ? profile.noText : "") : said
   return defined({
     role: "assistant",
-    content: said === "" ? (calls.length > 0 ? null : "") : said,
-    ...(back && (thought !== "" || thinking.required) ? { [field]: thought } : {}),
-    reasoning_details: details.length === 0 ? undefined : details,
-    tool_calls: calls.length === 0 ? undefined : calls.map(callOf)
+    content: parts === undefined ? words : [...parts, ...(said === "" ? [] : [{ type: "text", text: said }])],
+    ...fields,
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+    tool_calls:
+      calls.length === 0 ? undefined : calls.map((call, nth) => callOf(call, nth === 0 ? profile.signature : undefined))
   })
 }
 
-const callOf = (part: Prompt.ToolCallPart): Json =>
+/** The thinking of an answer in the server's form: fields of the message, or parts of its content. */
+const thoughtsOf = (
+  thoughts: ReadonlyArray<Prompt.ReasoningPart>,
+  calls: number,
+  { thinking }: Profile
+): Json & { readonly parts?: ReadonlyArray<Json> } => {
+  const { back, field, required } = thinking
+  const thought = thoughts.map((part) => part.text).join("\n\n")
+  const goes = back === "always" || (back === "calls" && calls > 0)
+  if (!goes || (thought === "" && !required)) return {}
+  const received = text(notedOn(thoughts[0] ?? { options: {} })["field"])
+  const form = field === "content" || field === "reasoning_details" ? field : (received ?? field)
+  if (form === "content") return { parts: [{ type: "thinking", thinking: [{ type: "text", text: thought }] }] }
+  if (form === "reasoning_details") return { [form]: [{ type: "reasoning.text", text: thought }] }
+  return { [form]: thought }
+}
+
+const callOf = (part: Prompt.ToolCallPart, signature: string | undefined): Json =>
   defined({
     id: part.id,
     type: "function",
     function: { name: part.name, arguments: JSON.stringify(Predicate.isRecord(part.params) ? part.params : {}) },
-    extra_content: notedOn(part)["extra_content"]
+    extra_content:
+      notedOn(part)["extra_content"] ??
+      (signature === undefined ? undefined : { google: { thought_signature: signature } })
   })
+
+/** Anthropic's cache marks as gateways take them: at the system prompt, and at the last message of the user and of a tool. */
+const marked = (messages: ReadonlyArray<Json>): ReadonlyArray<Json> => {
+  const last = new Set(
+    ["system", "user", "tool"].map((role) => messages.findLastIndex((message) => message["role"] === role))
+  )
+  return messages.map((message, index) => (last.has(index) ? withMark(message) : message))
+}
+
+const mark = { cache_control: { type: "ephemeral" } }
+
+const withMark = (message: Json): Json => {
+  const { content, role } = message
+  // The content of a result is a text.
+  if (role === "tool") return { ...message, ...mark }
+  const parts = Predicate.isString(content) ? [{ type: "text", text: content }] : list(content).map(record)
+  return { ...message, content: [...parts.slice(0, -1), { ...parts.at(-1), ...mark }] }
+}
 
 // --- reading
 
@@ -128,14 +171,60 @@ const reasons: Readonly<Record<string, Response.FinishReason>> = {
   stop: "stop",
   end_turn: "stop",
   eos: "stop",
+  eos_token: "stop",
+  complete: "stop",
+  stop_sequence: "stop",
   length: "length",
   max_tokens: "length",
   model_length: "length",
-  content_filter: "content-filter",
+  model_context_window_exceeded: "length",
+  safety: "content-filter",
   sensitive: "content-filter",
   tool_calls: "tool-calls",
+  tool_use: "tool-calls",
   function_call: "tool-calls"
 }
+
+/** Reasons that are errors: OpenRouter and Mistral, Z.ai, DeepSeek. */
+const failures: ReadonlySet<string> = new Set(["error", "network_error", "insufficient_system_resource"])
+
+/** Fields of thinking, by server. */
+const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
+
+/** The details of thinking that gateways send in pieces beside its text: signatures and encrypted parts go back as they came. */
+class Details {
+  readonly #all: Array<Json> = []
+
+  /** Adds a piece; pieces of one detail have its type and index. Returns its words. */
+  add(piece: Json): string {
+    const last = this.#all.at(-1)
+    const joins =
+      last !== undefined &&
+      (piece["type"] === "reasoning.text" || piece["type"] === "reasoning.summary") &&
+      last["type"] === piece["type"] &&
+      last["index"] === piece["index"]
+    if (joins) this.#all.splice(-1, 1, { ...last, ...present(piece), ...joined(last, piece) })
+    else this.#all.push(piece)
+    return text(piece["text"]) ?? text(piece["summary"]) ?? ""
+  }
+
+  /** Removes and returns what goes back; `words`: also the text, which came nowhere else. */
+  take(words: boolean): ReadonlyArray<Json> {
+    const all = this.#all.splice(0)
+    return all.filter((one) => words || one["type"] !== "reasoning.text" || text(one["signature"]) !== undefined)
+  }
+}
+
+const present = (piece: Json): Json =>
+  Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined))
+
+const joined = (a: Json, b: Json): Json =>
+  Object.fromEntries(
+    ["text", "summary"].flatMap((name) => {
+      const words = `${text(a[name]) ?? ""}${text(b[name]) ?? ""}`
+      return words === "" ? [] : [[name, words]]
+    })
+  )
 
 const read = (answer: Answer): Reader => {
   let identified = false
@@ -143,25 +232,41 @@ const read = (answer: Answer): Reader => {
   let nth = 0
   let block = 0
   let speaking: "thoughts" | "words" | "calls" | undefined
-  /** Details of thinking that belong to the whole answer, sent with its calls. */
-  const details: Array<Json> = []
+  const details = new Details()
+  /** The field in which the thinking comes. */
+  let field: string | undefined
+
+  const thinks = (words: string | undefined, from: string): void => {
+    if (words === undefined) return
+    if (speaking !== "thoughts") block += 1
+    const begins = speaking !== "thoughts" || field !== from
+    speaking = "thoughts"
+    field = from
+    answer.closeAll("text")
+    answer.extend("reasoning", `${block}`, words, begins ? { chat: { field } } : undefined)
+  }
 
   const thoughts = (delta: Json): void => {
-    const field = ["reasoning_content", "reasoning", "thinking"].find((name) => text(delta[name]) !== undefined)
-    if (field !== undefined) {
-      if (speaking !== "thoughts") block += 1
-      speaking = "thoughts"
-      answer.closeAll("text")
-      answer.extend("reasoning", `${block}`, text(delta[field]) ?? "", { chat: { field } })
-    }
-    for (const detail of list(delta["reasoning_details"])) {
-      const { index: _, ...rest } = record(detail)
-      details.push({ ...rest, ...("index" in record(detail) ? { index: record(detail)["index"] } : {}) })
-    }
+    const from = fields.find((name) => text(delta[name]) !== undefined)
+    if (from !== undefined) thinks(text(delta[from]), from)
+    const words = list(delta["reasoning_details"]).map((piece) => details.add(record(piece)))
+    if (from === undefined && (field === undefined || field === "reasoning_details"))
+      thinks(text(words.join("")), "reasoning_details")
+  }
+
+  /** Keeps the details so far with the thinking, or the call, that they belong to; a text needs none. */
+  const keepDetails = (): void => {
+    const kept = details.take(field === "reasoning_details")
+    const [call] = answer.openCalls
+    const metadata = { chat: { reasoning_details: kept } }
+    if (kept.length === 0) return
+    if (speaking === "thoughts") answer.extend("reasoning", `${block}`, "", metadata)
+    else if (call !== undefined) answer.call(call, { metadata })
   }
 
   const says = (words: string | undefined): void => {
     if (words === undefined) return
+    if (speaking === "thoughts") keepDetails()
     if (speaking !== "words") block += 1
     speaking = "words"
     answer.closeAll("reasoning")
@@ -171,41 +276,37 @@ const read = (answer: Answer): Reader => {
   /** Content in parts, as Mistral sends it. */
   const part = (value: unknown): void => {
     const { text: words, thinking, type } = record(value)
-    if (type === "thinking") {
-      const inner = Predicate.isString(thinking)
-        ? thinking
-        : list(thinking)
-            .map((one) => text(record(one)["text"]) ?? "")
-            .join("")
-      thoughts({ reasoning_content: inner })
-    } else says(text(words))
+    if (type !== "thinking") return says(text(words))
+    const inner = Predicate.isString(thinking)
+      ? thinking
+      : list(thinking)
+          .map((one) => text(record(one)["text"]) ?? "")
+          .join("")
+    thinks(text(inner), "content")
   }
 
-  /** The key of the call that a piece belongs to: by index, by id, else the last one. */
-  const keyOf = (piece: Json, name: string | undefined): string => {
-    const id = text(piece["id"])
-    const at = piece["index"]
-    const known = Predicate.isNumber(at) ? `at ${at}` : undefined
-    const begins =
-      current === undefined ||
-      (id !== undefined && id !== ids.get(current)) ||
-      (known === undefined && id === undefined && name !== undefined && answer.isWhole(current))
-    if (known !== undefined) {
-      const open = keys.get(known)
-      if (open !== undefined && (id === undefined || ids.get(open) === undefined || ids.get(open) === id)) return open
-    } else if (current !== undefined && !begins) return current
+  const keys = new Map<unknown, string>()
+  const ids = new Map<string, string>()
+
+  /** The key of the call that a piece belongs to: by index, else the last one. Some servers give all calls one index, or no id. */
+  const keyOf = (index: unknown, id: string | undefined, name: string | undefined): string => {
+    const known = Predicate.isNumber(index) ? keys.get(index) : current
+    const another =
+      name !== undefined &&
+      known !== undefined &&
+      (id === undefined ? answer.isWhole(known) : ids.has(known) && ids.get(known) !== id)
+    if (known !== undefined && !another) return known
     const key = `call ${nth++}`
-    if (known !== undefined) keys.set(known, key)
+    keys.set(index, key)
     return key
   }
-  const keys = new Map<string, string>()
-  const ids = new Map<string, string | undefined>()
 
   const call = (value: unknown): void => {
     const piece = record(value)
     const { arguments: input, name: given } = record(piece["function"])
-    const name = text(given)
-    const key = keyOf(piece, name)
+    const [id, name] = [text(piece["id"]), text(given)]
+    const key = keyOf(piece["index"], id, name)
+    if (speaking === "thoughts") keepDetails()
     if (key !== current) {
       answer.closeAll()
       // The protocol has no end of a call: the next one ends it, if its input is complete.
@@ -213,9 +314,9 @@ const read = (answer: Answer): Reader => {
     }
     current = key
     speaking = "calls"
-    if (!ids.has(key) || ids.get(key) === undefined) ids.set(key, text(piece["id"]))
+    if (id !== undefined && !ids.has(key)) ids.set(key, id)
     answer.call(key, {
-      id: text(piece["id"]),
+      id,
       name,
       input,
       ...(piece["extra_content"] === undefined ? {} : { metadata: { chat: { extra_content: piece["extra_content"] } } })
@@ -237,22 +338,14 @@ const read = (answer: Answer): Reader => {
   let refused = false
 
   const finish = (reason: string, choice: Json): void => {
-    if (reason === "error")
-      return answer.fail({
-        code: "server_error",
-        message: "the server ended the answer with an error",
-        ...record(choice["error"])
-      })
-    const known = reasons[reason] ?? "unknown"
-    if (details.length > 0) {
-      const [first] = answer.openCalls
-      if (first === undefined)
-        answer.extend("reasoning", `${speaking === "thoughts" ? block : block + 1}`, "", {
-          chat: { reasoning_details: details }
-        })
-      else answer.call(first, { metadata: { chat: { reasoning_details: details } } })
+    if (failures.has(reason)) {
+      const error = { code: "server_error", message: `the server ended the answer with ${reason}` }
+      return answer.fail({ ...error, ...record(choice["error"]) })
     }
-    if (known !== "length") for (const open of answer.openCalls) answer.complete(open)
+    const known = reason.startsWith("content_filter") ? "content-filter" : (reasons[reason] ?? "unknown")
+    keepDetails()
+    // At the output limit a call may be cut.
+    for (const open of answer.openCalls) if (known !== "length" || answer.isWhole(open)) answer.complete(open)
     answer.finish(refused ? "content-filter" : known, refused ? { daybook: { refusal: true } } : undefined)
   }
 
@@ -263,10 +356,10 @@ const read = (answer: Answer): Reader => {
     }
     const choice = record(list(chunk["choices"]).find((one) => (record(one)["index"] ?? 0) === 0))
     answer.usage(usageOf(record(chunk["usage"] ?? choice["usage"] ?? record(chunk["x_groq"])["usage"])))
-    delta(record(choice["delta"] ?? choice["message"]))
-    const reason = text(choice["finish_reason"])
-    // Some servers send an empty reason, or the word, with every chunk.
-    if (reason !== undefined && reason !== "null" && !answer.finishing) finish(reason.toLowerCase(), choice)
+    // MiniMax ends a stream with the whole message.
+    delta(record(choice["delta"] ?? (answer.begun ? undefined : choice["message"])))
+    const reason = text(choice["finish_reason"])?.toLowerCase()
+    if (reason !== undefined && reason !== "null") finish(reason, choice)
   }
   return {
     event,
