@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
 import type { ModelPolicy } from "../../packages/core/src/model/ModelResolver.ts"
-import { broken, waitBefore } from "../../packages/core/src/model/ProviderStream.ts"
+import { broken, defaultRetry, pauseBefore } from "../../packages/core/src/model/ProviderStream.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
@@ -184,7 +184,7 @@ it.effect("EX-T14: the wait that is asked for is kept to the millisecond, up to 
   Effect.gen(function* () {
     const fault = broken("slow down", true)
     for (const retryAfterMs of [1, 29_999, 30_001, 60_000, 900_000]) {
-      const wait = yield* waitBefore({ retry }, { ...fault, failure: { ...fault.failure, retryAfterMs } }, 1)
+      const { wait } = yield* pauseBefore({ retry }, { ...fault, failure: { ...fault.failure, retryAfterMs } }, 1)
       assert.strictEqual(Duration.toMillis(wait), retryAfterMs)
     }
   })
