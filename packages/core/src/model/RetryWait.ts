@@ -127,7 +127,7 @@ const durations = `(?:\\d+(?:\\.\\d+)? ?(?:${units})(?![a-z])(?:,? (?:and )?)?)+
 const compact = `(?:\\d+(?:\\.\\d+)?(?:ms|s|m|h|d))+(?![a-z])`
 /** A duration after a word about a new attempt, in the same sentence: `try again in 1m12.5s`. */
 const advice = new RegExp(
-  `(?:again|retry(?:ing)?|wait|reset|available|ready)\\b[^.\\n]{0,40}?\\b(?:in|after|for|wait)(?: about)? (${compact}|${durations})`,
+  `(?:again|retry(?:ing)?|wait|resets?|available|ready)\\b[^.\\n]{0,40}?\\b(?:in|after|for|wait)(?: about)? (${compact}|${durations})`,
   "i"
 )
 const plainWait = new RegExp(`\\b(?:please )?wait (${compact}|${durations})`, "i")
