@@ -1,6 +1,4 @@
-/** Judges single keywords of a tool's input schema. `SafeSchema.ts` repairs the whole. Pure. Spec: MC-682, MC-683 in
- * specs/mcp.md.
- */
+/** Judges single keywords of a tool's input schema; `SafeSchema.ts` repairs the whole. Pure. Spec: MC-682, MC-683. */
 import { Predicate } from "effect"
 
 /** `drop`: nothing is wrong, but not every provider accepts it. */
@@ -17,8 +15,7 @@ const isCount = (value: unknown): boolean => Predicate.isNumber(value) && Number
 export const isPattern = (value: unknown): value is string => {
   if (!Predicate.isString(value) || value.length > 1_000) return false
   try {
-    new RegExp(value, "u")
-    return true
+    return new RegExp(value, "u").unicode
   } catch {
     return false
   }
