@@ -30,10 +30,10 @@ describe("LiveLines", () => {
     assert.deepStrictEqual(status({ type: "calling", tool: "write\u001b" }), [
       "⠋ 1 min 05 s  writing a call of write␛  (Ctrl-C stops)"
     ])
-    assert.deepStrictEqual(status({ type: "retrying", attempt: 1, until: now + 26_500 }), [
-      "⠋ 1 min 05 s  attempt 2 in 27 s  (Ctrl-C stops)"
+    assert.deepStrictEqual(status({ type: "retrying", attempt: 1, attempts: 8, until: now + 26_500 }), [
+      "⠋ 1 min 05 s  attempt 2 of 8 in 27 s  (Ctrl-C stops)"
     ])
-    assert.deepStrictEqual(status({ type: "retrying", attempt: 1, until: now }), [
+    assert.deepStrictEqual(status({ type: "retrying", attempt: 1, attempts: undefined, until: now }), [
       "⠋ 1 min 05 s  attempt 2  (Ctrl-C stops)"
     ])
   })

@@ -118,6 +118,24 @@ describe("daybook prompt", () => {
     })
   )
 
+  it.scopedLive("CL-7, CL-38: the wait before a retry is told, and Ctrl-C ends it at once", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* here.start(["prompt", "--session", "busy", "One"], { env })
+      const first = yield* model.next
+      yield* first.refuse(529, "Overloaded", { "retry-after": "600" })
+      yield* run.until("stderr", (text) =>
+        /^… the provider is overloaded \(HTTP 529\); next attempt in 10 min 00 s \(2 of \d+\): .*Overloaded$/m.test(
+          text
+        )
+      )
+      yield* run.signal("SIGINT")
+      assert.strictEqual((yield* run.ended).code, 130)
+      const events = jsonLines((yield* here.run(["events", "busy", "--json"])).stdout)
+      assert.deepInclude(events.at(-1)?.["data"], { outcome: "interrupted" })
+    })
+  )
+
   it.scopedLive("CL-38: the second Ctrl-C leaves at once", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held

@@ -106,8 +106,12 @@ describe("renderers", () => {
         { error: { message: "interrupted" }, tokens: { input: 3, output: 4 }, estimated: true },
         / interrupted; 3 in, 4 out \(estimated\)$/
       ],
-      ["retried", { attempt: 1, waitMs: 60_000, error: { message: "busy" } }, / attempt 1, trying again in 1m: busy$/],
-      ["retried", { attempt: 1, error: { message: "busy" } }, / attempt 1, trying again: busy$/],
+      [
+        "retried",
+        { attempt: 1, waitMs: 60_000, error: { message: "busy" } },
+        / the request failed; next attempt in 1 min 00 s \(2\): busy$/
+      ],
+      ["retried", { attempt: 1, error: { message: "busy" } }, / the request failed; next attempt \(2\): busy$/],
       ["budget.set", { budget: { cost: 1.5, tokens: 10 } }, /\$1\.5, 10 tokens$/],
       ["budget.set", { budget: {} }, /no limit$/]
     ]

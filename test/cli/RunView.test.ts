@@ -227,10 +227,17 @@ describe("RunView", () => {
     assert.strictEqual(play(items, true, { live: true, reasoning: false }).stderr, "")
   })
 
-  it("CL-7: a retry says when it is made", () => {
+  it("CL-7: a retry says why it is made, when, and how many there may be", () => {
     assert.strictEqual(
-      play([promoted(), retried(1, "slow\ndown", 27_000), retried(2, "no")]).stderr,
-      "… attempt 1 failed, trying again in 27s: slow down\n… attempt 2 failed, trying again: no\n"
+      play([
+        promoted(),
+        retried(1, "host: Over\nloaded", 26_500, 529),
+        retried(2, "slow down", 400, 429),
+        retried(3, "no")
+      ]).stderr,
+      "… the provider is overloaded (HTTP 529); next attempt in 27 s (2 of 8): host: Over loaded\n" +
+        "… the provider limits requests (HTTP 429); next attempt in 1 s (3 of 8): slow down\n" +
+        "… the request failed; next attempt (4): no\n"
     )
   })
 
@@ -249,6 +256,7 @@ describe("RunView", () => {
     assert.deepStrictEqual(phase(promoted(), retried(2, "no", 1_500)), {
       type: "retrying",
       attempt: 2,
+      attempts: 8,
       until: eventTime + 1_500
     })
     assert.deepStrictEqual(phase(promoted(), delta("t", "So"), textEnded("t", "So")), { type: "waiting" })

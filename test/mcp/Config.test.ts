@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck, Redacted, Schema } from "effect"
 import { describeIssues } from "../../packages/log/src/support/Issues.ts"
 import { McpServers, redactor } from "../../packages/mcp/src/McpServer.ts"
-import { objectSchema, readListing } from "../../packages/mcp/src/ToolListing.ts"
+import { describeListing, readListing } from "../../packages/mcp/src/ToolListing.ts"
 import { offeredNames } from "../../packages/mcp/src/ToolNames.ts"
 
 const decode = Schema.decodeUnknownEither(McpServers, { errors: "all", onExcessProperty: "error" })
@@ -102,52 +102,18 @@ describe("the names of tools", () => {
 })
 
 describe("the list of tools", () => {
-  it("MC-11: a schema of very many choices costs no more than reading it", () => {
-    const anyOf = Array.from({ length: 100_000 }, (_, at) => ({ properties: { [`p${at}`]: {} } }))
-    const hostile: unknown = JSON.parse('{"anyOf":[{"properties":{"__proto__":{"a":1}}}]}')
-    const { leftOut, tools } = readListing([
-      { name: "bomb", inputSchema: { anyOf } },
-      { name: "fine", inputSchema: hostile }
-    ])
-    assert.deepStrictEqual(leftOut, ["bomb (its schema has more than 32768 bytes)"])
-    assert.deepStrictEqual(Object.keys(tools[0]?.parameters["properties"] ?? {}), ["__proto__"])
-  })
-
-  it("MC-11: a schema gets an object at its root; the properties of choices stay visible", () => {
-    assert.deepStrictEqual(objectSchema({}), { type: "object", properties: {} })
-    const schema = {
-      type: "object",
-      properties: { id: { type: "string" } },
-      required: ["id"],
-      additionalProperties: false,
-      $defs: { x: {} }
-    }
-    assert.deepStrictEqual(objectSchema(schema), schema)
-    assert.deepStrictEqual(
-      objectSchema({
-        ...schema,
-        oneOf: [{ properties: { id: { type: "number" }, path: { type: "string" } } }],
-        not: {}
-      }),
-      { ...schema, properties: { id: { type: "string" }, path: { type: "string" } } }
-    )
-  })
-
   it("MC-12: what cannot be offered is left out by name, and takes nothing with it", () => {
     const { leftOut, tools } = readListing([
       { name: "good", title: "Good" },
       { inputSchema: {} },
-      { name: "odd", inputSchema: [] },
       { name: "large", inputSchema: { description: "x".repeat(40_000) } },
       { name: "task", execution: { taskSupport: "required" } },
       "words",
       { name: "good", description: "once more" }
     ])
     const shown = tools.map(({ fingerprint: _print, ...tool }) => tool)
-    assert.deepStrictEqual(shown, [
-      { name: "good", description: "Good", parameters: { type: "object", properties: {} } }
-    ])
-    assert.lengthOf(leftOut, 5)
+    assert.deepStrictEqual(shown, [{ name: "good", description: "Good", inputSchema: {} }])
+    assert.lengthOf(leftOut, 4)
     assert.include(leftOut.join(), "large (its schema has more than 32768 bytes)")
   })
 
@@ -161,6 +127,21 @@ describe("the list of tools", () => {
       )
       assert.deepStrictEqual(leftOut, ["a tool that is nested too deeply"])
     }
+  })
+
+  it("MC-687: tools with a repaired schema are named, and so are those left out", () => {
+    const faulty = { type: "object", properties: { n: { type: "any" } } }
+    const listing = readListing([
+      { name: "good" },
+      { name: "odd", inputSchema: faulty },
+      { name: "none", inputSchema: [] }
+    ])
+    assert.strictEqual(describeListing(listing), "tools offered with a repaired input schema: odd, none")
+    assert.strictEqual(
+      describeListing({ ...listing, leftOut: ["large"] }),
+      "tools not offered: large; tools offered with a repaired input schema: odd, none"
+    )
+    assert.isUndefined(describeListing(readListing([{ name: "good" }])))
   })
 
   it("MC-12: a description is bounded", () => {

@@ -1,8 +1,15 @@
 /** Retries, timeout and inactivity as a model's policy sets them (TU-12). Time is the test's. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Stream, TestClock } from "effect"
+import { Chunk, Clock, Deferred, Duration, Effect, Fiber, Option, Random, Stream, TestClock } from "effect"
 import type { ModelPolicy } from "../../packages/core/src/model/ModelResolver.ts"
-import { broken, waitBefore } from "../../packages/core/src/model/ProviderStream.ts"
+import {
+  broken,
+  defaultRetry,
+  type Pause,
+  pauseBefore,
+  reported,
+  type StreamFault
+} from "../../packages/core/src/model/ProviderStream.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, runtime, say } from "../support/Harness.ts"
@@ -184,10 +191,82 @@ it.effect("EX-T14: the wait that is asked for is kept to the millisecond, up to 
   Effect.gen(function* () {
     const fault = broken("slow down", true)
     for (const retryAfterMs of [1, 29_999, 30_001, 60_000, 900_000]) {
-      const wait = yield* waitBefore({ retry }, { ...fault, failure: { ...fault.failure, retryAfterMs } }, 1)
+      const { wait } = yield* pauseBefore({ retry }, { ...fault, failure: { ...fault.failure, retryAfterMs } }, 1)
       assert.strictEqual(Duration.toMillis(wait), retryAfterMs)
     }
   })
+)
+
+/** The pauses after each failure until the policy allows no more. */
+const pauses = Effect.fnUntraced(function* (fault: StreamFault) {
+  const all: Array<Pause> = []
+  for (;;) {
+    const next = yield* Effect.option(pauseBefore({ retry: defaultRetry }, fault, all.length + 1))
+    if (Option.isNone(next)) return all
+    all.push(next.value)
+  }
+})
+
+for (const [jitter, spread] of [
+  ["shortest", 0],
+  ["longest", 1]
+] as const) {
+  it.effect(`EX-680: the default policy outlasts a minute of overload, with its ${jitter} waits`, () =>
+    Effect.gen(function* () {
+      const all = yield* pauses(reported({ type: "overloaded_error", message: "busy" }))
+      assert.lengthOf(all, 7)
+      const waits = all.map(({ wait }) => Duration.toMillis(wait))
+      assert.isAtMost(Math.max(...waits), 30_000)
+      assert.isAtLeast(
+        waits.reduce((sum, wait) => sum + wait, 0),
+        80_000
+      )
+    }).pipe(Effect.withRandom(Random.fixed([spread])))
+  )
+}
+
+it.effect("EX-681: a server that is not reached is tried three times, within five seconds", () =>
+  Effect.gen(function* () {
+    const cause = Object.assign(new Error("connect"), { code: "ECONNREFUSED" })
+    for (const fault of [reported(new TypeError("fetch failed", { cause })), broken("sent nothing for 1m", true)]) {
+      const all = yield* pauses(fault)
+      assert.deepStrictEqual(
+        all.map(({ attempts }) => attempts),
+        [3, 3]
+      )
+      assert.isBelow(
+        all.reduce((sum, { wait }) => sum + Duration.toMillis(wait), 0),
+        5_000
+      )
+    }
+  })
+)
+
+it.scoped("EX-681: without a number of its own, such a failure has the retries of all", () =>
+  Effect.gen(function* () {
+    const { attempts } = yield* pauseBefore({ retry }, broken("sent nothing for 1m", true), 2)
+    assert.strictEqual(attempts, 3)
+  })
+)
+
+it.scoped("EX-682: each retry in the log has its number and how many attempts there may be", () =>
+  Effect.gen(function* () {
+    const { id, model, run } = yield* started(asksToWait, asksToWait, says("thanks"))
+    for (const _ of [1, 2]) {
+      yield* model.request
+      yield* untilAsleep(700)
+      yield* TestClock.adjust("700 millis")
+    }
+    yield* model.request
+    assert.isUndefined(yield* Fiber.join(run))
+    assert.deepStrictEqual(
+      (yield* dataOf(id, "session.next.retried")).map(({ attempt, attempts }) => [attempt, attempts]),
+      [
+        [1, 3],
+        [2, 3]
+      ]
+    )
+  }).pipe(withPolicy({ retry }))
 )
 
 it.scoped("EX-T13: an interrupt ends a long wait at once", () =>

@@ -1,6 +1,6 @@
 /**
  * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered while it
- * is unchanged, also from the list of an earlier start to that of the connection. Spec: MC-14, MC-20..MC-25, MC-541.
+ * is unchanged, also from the list of an earlier start to that of the connection. Spec: MC-14, MC-20..MC-25, MC-541, MC-685.
  */
 import { Duration, Effect, ExecutionStrategy, Exit, Queue, Scope } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
@@ -11,6 +11,7 @@ import { readProgress, readResult, wordsOf } from "./Content.ts"
 import { callTimeout, serverFingerprint } from "./McpServer.ts"
 import type { ServerFault } from "./ServerFault.ts"
 import { type Supervised, using } from "./Supervised.ts"
+import { sanitise } from "./SafeSchema.ts"
 import type { ListedTool, Listing } from "./ToolListing.ts"
 import { offeredNames } from "./ToolNames.ts"
 
@@ -36,6 +37,7 @@ const definitionOf = (
 ): ToolDefinition => {
   const { name: server, server: configured } = supervised
   const timeout = callTimeout(configured)
+  const { restoreInput, schema } = sanitise(tool.inputSchema)
   const definition = fingerprint({ server: serverFingerprint(configured), tool: tool.fingerprint })
   const execute = Effect.fn("Mcp.call")(function* (input: JsonRecord, call: ToolCall) {
     yield* Effect.annotateCurrentSpan({ "mcp.server": server, "tool.name": offered })
@@ -56,7 +58,7 @@ const definitionOf = (
           })
         }
         const result = yield* connection
-          .callTool(tool.name, input, (progress) => void reports.unsafeOffer(progress))
+          .callTool(tool.name, restoreInput(input), (progress) => void reports.unsafeOffer(progress))
           .pipe(
             Effect.timeoutFail({
               duration: timeout,
@@ -76,15 +78,18 @@ const definitionOf = (
   return fromJsonSchema({
     name: offered,
     ...(tool.description === undefined ? {} : { description: tool.description }),
-    parameters: tool.parameters,
-    authorize: (input) => ({
-      resources: [JSON.stringify(input)],
-      title: `Call ${offered} of MCP server "${server}"`,
-      subject: { type: "mcp", server, tool: tool.name, input },
-      // The same input rarely repeats, so "always" covers every input of the tool.
-      always: ["*"],
-      definition
-    }),
+    parameters: schema,
+    authorize: (given) => {
+      const input = restoreInput(given)
+      return {
+        resources: [JSON.stringify(input)],
+        title: `Call ${offered} of MCP server "${server}"`,
+        subject: { type: "mcp", server, tool: tool.name, input },
+        // The same input rarely repeats, so "always" covers every input of the tool.
+        always: ["*"],
+        definition
+      }
+    },
     execute
   })
 }

@@ -11,7 +11,7 @@ import type { ToolCache } from "./ToolCache.ts"
 export interface McpStatus {
   readonly name: string
   readonly state: "connecting" | "connected" | "failed"
-  /** Why it failed or is late, or which of its tools are not offered. */
+  /** Why it failed or is late, or which of its tools are not offered or were repaired. */
   readonly details?: string
   /** Number of tools that it offers now. */
   readonly tools: number

@@ -12,7 +12,7 @@ import { inSentence, redactor } from "./McpServer.ts"
 import type { OfferedTools } from "./OfferedTools.ts"
 import { ServerFault } from "./ServerFault.ts"
 import { connectTimeout, forget, report, type Supervised } from "./Supervised.ts"
-import { describeLeftOut, type Listing } from "./ToolListing.ts"
+import { describeListing, type Listing } from "./ToolListing.ts"
 import * as Transports from "./Transports.ts"
 
 const late = (lastWords: () => string) => ({
@@ -50,7 +50,7 @@ const serve = Effect.fnUntraced(function* (
     () => Effect.sync(() => connections.get(name) === connection && connections.delete(name))
   )
   const show = Effect.fnUntraced(function* (listed: Listing) {
-    const details = describeLeftOut(listed)
+    const details = describeListing(listed)
     const count = yield* tools.sync(listed)
     // A command may end as soon as the server is connected.
     yield* Effect.uninterruptible(cache.save(name, server, listed))

@@ -6,7 +6,6 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { randomUUID } from "node:crypto"
 import { Effect, Either, Schema } from "effect"
-import { JsonRecord } from "@daybook/log/domain/Values"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import { type McpServer, serverFingerprint } from "./McpServer.ts"
 import type { Listing } from "./ToolListing.ts"
@@ -22,7 +21,7 @@ const mostBytes = 8 * 1024 * 1024
 
 const Stored = Schema.parseJson(
   Schema.Struct({
-    version: Schema.Literal(1),
+    version: Schema.Literal(2),
     /** The configuration of the server. */
     server: Schema.String,
     tools: Schema.Array(
@@ -30,7 +29,7 @@ const Stored = Schema.parseJson(
         name: Schema.NonEmptyString,
         fingerprint: Schema.String,
         description: Schema.optionalWith(Schema.String, { exact: true }),
-        parameters: JsonRecord
+        inputSchema: Schema.Unknown
       })
     ),
     leftOut: Schema.Array(Schema.String)
@@ -66,7 +65,7 @@ export const make = (folder: string | undefined): ToolCache => {
       }),
     save: (name, server, { leftOut, tools }) =>
       Effect.gen(function* () {
-        const text = yield* Schema.encode(Stored)({ version: 1, server: serverFingerprint(server), tools, leftOut })
+        const text = yield* Schema.encode(Stored)({ version: 2, server: serverFingerprint(server), tools, leftOut })
         const file = fileOf(name)
         const before = yield* Effect.orElseSucceed(
           Effect.tryPromise(() => read(file)),

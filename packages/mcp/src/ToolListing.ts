@@ -1,11 +1,11 @@
 /**
- * Converts a server's tool list to the form that providers accept: bounded, with an object at the root of each schema.
- * A tool that cannot be offered is left out and named, and does not affect the others. Pure. Spec: MC-11..MC-13.
+ * Reads a server's tool list, bounded. A tool that cannot be offered is left out and named, and does not affect the others.
+ * `SafeSchema.ts` gives each schema the form that providers accept. Pure. Spec: MC-11..MC-13, MC-687.
  */
-import { Option, Predicate, Record, Schema } from "effect"
+import { Option, Predicate, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
-import { JsonRecord } from "@daybook/log/domain/Values"
 import { inSentence } from "./McpServer.ts"
+import { sanitise } from "./SafeSchema.ts"
 
 export const listingLimits = { tools: 1_000, pages: 100, description: 4_000, schemaBytes: 32 * 1024 } as const
 
@@ -15,7 +15,8 @@ export interface ListedTool {
   /** The fingerprint of the complete description (PM-40). */
   readonly fingerprint: string
   readonly description?: string
-  readonly parameters: JsonRecord
+  /** As the server gave it: anything. */
+  readonly inputSchema: unknown
 }
 
 /** The tools that can be offered, and the others with the reason. */
@@ -34,26 +35,6 @@ const Described = Schema.Struct({
 })
 const decode = Schema.decodeUnknownOption(Described)
 
-const combinators = ["allOf", "anyOf", "oneOf"] as const
-const notAtRoot: ReadonlySet<string> = new Set([...combinators, "enum", "not"])
-
-const propertiesOf = (schema: unknown): JsonRecord =>
-  Predicate.isRecord(schema) && Predicate.isRecord(schema["properties"])
-    ? Object.fromEntries(Object.entries(schema["properties"]))
-    : {}
-
-/**
- * Gives the schema an object at its root. Some providers refuse a request whose tools have combinators there: they are
- * removed, and the properties that they name become optional ones. The server still validates the input.
- */
-export const objectSchema = (schema: JsonRecord): JsonRecord => {
-  const branches = combinators.flatMap((key) => (Array.isArray(schema[key]) ? schema[key] : []))
-  const rest = Record.filter(schema, (_, key) => !notAtRoot.has(key))
-  // In one pass: a server may send a million branches.
-  const properties = Object.fromEntries([...branches, schema].flatMap((each) => Object.entries(propertiesOf(each))))
-  return { ...rest, type: "object", properties }
-}
-
 const readTool = (value: unknown): ListedTool | string => {
   const described = decode(value)
   if (Option.isNone(described)) return "a tool without a name"
@@ -62,13 +43,12 @@ const readTool = (value: unknown): ListedTool | string => {
   if (Predicate.isRecord(execution) && execution["taskSupport"] === "required") {
     return without("it can only be called as a task, which is not supported")
   }
-  if (inputSchema !== undefined && !Predicate.isRecord(inputSchema)) return without("its schema is not an object")
-  const parameters = objectSchema(Object.fromEntries(Object.entries(inputSchema ?? {})))
-  if (Buffer.byteLength(JSON.stringify(parameters)) > listingLimits.schemaBytes) {
+  if (Buffer.byteLength(JSON.stringify(inputSchema ?? {})) > listingLimits.schemaBytes) {
     return without(`its schema has more than ${listingLimits.schemaBytes} bytes`)
   }
   const text = [description, title].find((each) => typeof each === "string" && each.trim() !== "")
-  const tool = { name, parameters, fingerprint: fingerprint({ name, title, description, inputSchema, annotations }) }
+  const print = fingerprint({ name, title, description, inputSchema, annotations })
+  const tool = { name, inputSchema: inputSchema ?? {}, fingerprint: print }
   if (typeof text !== "string") return tool
   const { description: limit } = listingLimits
   return { ...tool, description: text.length <= limit ? text : `${text.slice(0, limit)}...` }
@@ -91,9 +71,17 @@ export const readListing = (values: ReadonlyArray<unknown>): Listing => {
   return { tools: [...tools.values()], leftOut }
 }
 
-/** Describes the tools that are not offered; undefined if there are none. */
-export const describeLeftOut = ({ leftOut }: Listing): string | undefined => {
-  if (leftOut.length === 0) return undefined
-  const more = leftOut.length > 5 ? ` and ${leftOut.length - 5} more` : ""
-  return `tools not offered: ${leftOut.slice(0, 5).join(", ")}${more}`
+const several = (names: ReadonlyArray<string>): string =>
+  names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "")
+
+/** Describes the tools that are not offered, or with a repaired schema; undefined if there are none. */
+export const describeListing = ({ leftOut, tools }: Listing): string | undefined => {
+  const repaired = tools.filter(({ inputSchema }) => sanitise(inputSchema).changed)
+  const sentences = [
+    ...(leftOut.length === 0 ? [] : [`tools not offered: ${several(leftOut)}`]),
+    ...(repaired.length === 0
+      ? []
+      : [`tools offered with a repaired input schema: ${several(repaired.map(({ name }) => inSentence(name, 100)))}`])
+  ]
+  return sentences.length === 0 ? undefined : sentences.join("; ")
 }

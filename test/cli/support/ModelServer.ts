@@ -18,7 +18,7 @@ export interface Exchange {
   readonly toolCall: (id: string, name: string, input: unknown) => Effect.Effect<void>
   readonly finish: (reason?: "stop" | "tool_calls" | "length" | "content_filter") => Effect.Effect<void>
   /** Refuses the request; valid only before any other answer. */
-  readonly refuse: (status: number, message: string) => Effect.Effect<void>
+  readonly refuse: (status: number, message: string, headers?: Record<string, string>) => Effect.Effect<void>
   /** Completes when the client has gone away. */
   readonly closed: Effect.Effect<void>
 }
@@ -59,9 +59,9 @@ const exchange = (body: Exchange["body"], response: ServerResponse, closed: Effe
         Effect.zipRight(send("[DONE]")),
         Effect.zipRight(Effect.sync(() => void response.end()))
       ),
-    refuse: (status, message) =>
+    refuse: (status, message, headers = {}) =>
       Effect.sync(() => {
-        response.writeHead(status, { "content-type": "application/json" })
+        response.writeHead(status, { ...headers, "content-type": "application/json" })
         response.end(JSON.stringify({ error: { message, type: "test" } }))
       })
   }

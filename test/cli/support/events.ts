@@ -73,11 +73,11 @@ export const reasoningEnded = (reasoningID: string, text: string) =>
   durable("session.next.reasoning.ended", { assistantMessageID: messageID, reasoningID, text })
 export const toolInputStarted = (callID: string, name: string) =>
   durable("session.next.tool.input.started", { assistantMessageID: messageID, callID, name })
-export const retried = (attempt: number, message: string, waitMs?: number) =>
+export const retried = (attempt: number, message: string, waitMs?: number, statusCode?: number) =>
   durable("session.next.retried", {
     attempt,
-    ...(waitMs === undefined ? {} : { waitMs }),
-    error: { message, isRetryable: true }
+    ...(waitMs === undefined ? {} : { attempts: 8, waitMs }),
+    error: { message, isRetryable: true, ...(statusCode === undefined ? {} : { statusCode }) }
   })
 export const compactionStarted = () => durable("session.next.compaction.started", { messageID, reason: "auto" })
 export const compactionEnded = (text: string, tokensBefore: number) =>

@@ -81,6 +81,7 @@ export const eventFields: Readonly<Record<string, string>> = {
   "step.ended.files": "Files that changed.",
   "tool.input.ended.text": "The input as the model wrote it.",
   attempt: "The attempt that failed, from 1.",
+  attempts: "The most attempts that are made.",
   waitMs: "Milliseconds until the next attempt.",
   statusCode: "The status of the provider's response.",
   isRetryable: "Whether another attempt may succeed.",

@@ -1,7 +1,7 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
-import { Duration } from "effect"
 import { type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
+import { elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"
@@ -46,7 +46,7 @@ const summary = (event: SessionEvent): string => {
     case "session.next.step.failed":
       return [event.data.error.message, used(event.data)].filter(Boolean).join("; ")
     case "session.next.retried":
-      return `attempt ${event.data.attempt}, ${nextTry(event.data)}: ${event.data.error.message}`
+      return retryLine(event.data)
     case "session.next.request.framed":
       return framed(event)
     case "session.next.instructions.discovered":
@@ -145,9 +145,31 @@ const framed = ({ data }: EventOfType<"session.next.request.framed">): string =>
 const used = ({ estimated, tokens }: Pick<EventOfType<"session.next.step.failed">["data"], "estimated" | "tokens">) =>
   tokens === undefined ? "" : `${tokens.input} in, ${tokens.output} out${estimated === true ? " (estimated)" : ""}`
 
-/** When a failed request is retried. */
-export const nextTry = ({ waitMs }: { readonly waitMs?: number }): string =>
-  waitMs === undefined ? "trying again" : `trying again in ${Duration.format(Duration.millis(waitMs))}`
+/** Why a request failed, and when it is made again: `the provider is overloaded (HTTP 529); next attempt in 12 s (3 of 8)`. */
+export const retryLine = ({
+  attempt,
+  attempts,
+  error,
+  waitMs
+}: EventOfType<"session.next.retried">["data"]): string => {
+  const wait = waitMs === undefined ? "" : ` in ${elapsed(waitMs + 999)}`
+  const place = `${attempt + 1}${attempts === undefined ? "" : ` of ${attempts}`}`
+  return `${failedAs(error.statusCode)}; next attempt${wait} (${place}): ${error.message}`
+}
+
+const failedAs = (status: number | undefined): string => {
+  switch (status) {
+    case undefined:
+      return "the request failed"
+    case 429:
+      return "the provider limits requests (HTTP 429)"
+    case 503:
+    case 529:
+      return `the provider is overloaded (HTTP ${status})`
+    default:
+      return `the request failed (HTTP ${status})`
+  }
+}
 
 const firstText = (content: ReadonlyArray<{ readonly type: string; readonly text?: string }>): string | undefined =>
   content.find((part) => part.type === "text")?.text

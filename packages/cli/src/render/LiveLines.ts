@@ -43,7 +43,8 @@ const doing = ({ phase, running: calls }: Live, now: number): string => {
       return `writing a call of ${oneLine(phase.tool, 40)}`
     case "retrying": {
       const left = phase.until === undefined ? 0 : phase.until - now
-      return left <= 0 ? `attempt ${phase.attempt + 1}` : `attempt ${phase.attempt + 1} in ${elapsed(left + 999)}`
+      const next = `attempt ${phase.attempt + 1}${phase.attempts === undefined ? "" : ` of ${phase.attempts}`}`
+      return left <= 0 ? next : `${next} in ${elapsed(left + 999)}`
     }
     default:
       return phase.type

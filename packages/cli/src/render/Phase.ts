@@ -5,7 +5,12 @@ import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 export type Phase =
   | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
   | { readonly type: "calling"; readonly tool: string }
-  | { readonly type: "retrying"; readonly attempt: number; readonly until: number | undefined }
+  | {
+      readonly type: "retrying"
+      readonly attempt: number
+      readonly attempts: number | undefined
+      readonly until: number | undefined
+    }
 
 /** What the run waits for after the event; undefined if that does not change. */
 export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined => {
@@ -21,8 +26,8 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.compaction.started":
       return { type: "summarising" }
     case "session.next.retried": {
-      const { attempt, waitMs } = event.data
-      return { type: "retrying", attempt, until: waitMs === undefined ? undefined : event.created + waitMs }
+      const { attempt, attempts, waitMs } = event.data
+      return { type: "retrying", attempt, attempts, until: waitMs === undefined ? undefined : event.created + waitMs }
     }
     case "session.next.tool.input.delta":
     case "session.next.tool.progress":

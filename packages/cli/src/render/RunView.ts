@@ -9,7 +9,7 @@ import type { JsonRecord } from "@daybook/log/domain/Values"
 import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
-import { nextTry } from "./EventLine.ts"
+import { retryLine } from "./EventLine.ts"
 import type { RunningCall } from "./LiveLines.ts"
 import { type Phase, phaseAfter } from "./Phase.ts"
 import { oneLine } from "./Plain.ts"
@@ -142,10 +142,7 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
     case "session.next.tool.failed":
       return onFailed(view, event)
     case "session.next.retried":
-      return note(
-        view,
-        `… attempt ${event.data.attempt} failed, ${nextTry(event.data)}: ${oneLine(event.data.error.message, 140)}`
-      )
+      return note(view, `… ${oneLine(retryLine(event.data), 220)}`)
     case "session.next.compaction.started":
       return note(view, "… making room: summarising the conversation so far")
     case "session.next.compaction.ended":

@@ -51,12 +51,12 @@ const ask = Effect.fnUntraced(function* (
   const tried = (count: number): Effect.Effect<TextAnswer, SummaryFailed | AppendError> =>
     Effect.catchIf(attempt, Provider.isFault, (fault) =>
       Effect.gen(function* () {
-        const wait = yield* Effect.mapError(
-          Provider.waitBefore(model.policy, fault, count),
+        const pause = yield* Effect.mapError(
+          Provider.pauseBefore(model.policy, fault, count),
           ({ failure }) => new SummaryFailed({ type: "provider", message: failure.message })
         )
-        yield* log.append(sessionID, [Provider.retried(count, fault, wait, undefined)], { owner })
-        yield* Effect.sleep(wait)
+        yield* log.append(sessionID, [Provider.retried(count, fault, pause, undefined)], { owner })
+        yield* Effect.sleep(pause.wait)
         return yield* tried(count + 1)
       })
     )

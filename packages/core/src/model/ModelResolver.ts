@@ -46,6 +46,8 @@ export interface ModelPolicy {
   readonly retry?: {
     /** Maximum attempts after the first. */
     readonly times: number
+    /** The same for a server that was not reached, or whose answer broke off. Default: `times`. */
+    readonly unansweredTimes?: number
     /** The first delay; it doubles with jitter up to `maxDelay`. */
     readonly baseDelay: Duration.Duration
     readonly maxDelay: Duration.Duration

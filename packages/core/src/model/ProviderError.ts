@@ -1,11 +1,13 @@
 /**
- * Classifies provider failures: retryable or not, the requested delay, context overflow, and what may be shown and
- * stored. Pure, over `@effect/ai` errors and the unknown values of error parts; retries are decided elsewhere. Spec:
- * MD-30..MD-35 in specs/models.md.
+ * Classifies provider failures: retryable or not, and what may be shown and stored. `Overflow.ts` recognises requests
+ * that are too long, `RetryWait.ts` reads the requested delay. Pure, over `@effect/ai` errors and the unknown values of
+ * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-689 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { contextTokens, exceedsRate, isOverflow } from "./Overflow.ts"
+import { retryWait } from "./RetryWait.ts"
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */
 export interface ProviderFailure {
@@ -15,6 +17,10 @@ export interface ProviderFailure {
   readonly retryable: boolean
   /** Whether the request exceeded the model's context window. */
   readonly overflow: boolean
+  /** The model's context window as the provider names it in an overflow. */
+  readonly contextTokens?: number
+  /** The server was not reached, or the connection broke: nobody said that waiting helps. */
+  readonly unanswered?: true
   /** The provider did not start on the request: it rejected it, or was not reached. */
   readonly refused: boolean
   readonly statusCode?: number
@@ -41,23 +47,26 @@ const maxMessageChars = 1000
 export const classifyError = (error: unknown, modelID?: string): ProviderFailure => {
   const facts = factsOf(error, 0)
   const text = [facts.detail, facts.body, facts.code].filter(Predicate.isString).join("\n")
-  const overflow = isOverflow(facts, text)
   const status = facts.status
+  const overflow = isOverflow({ status, code: facts.code, text })
+  const window = overflow ? contextTokens(text) : undefined
   const headers = allowedHeaders(facts.headers)
-  const wait = retryWait(facts)
+  const body = facts.body === undefined ? (AiError.isAiError(error) ? undefined : error) : parseJson(facts.body)
   const retryable = !overflow && isRetryable(facts, text)
   return {
     message: messageOf(facts, modelID),
     retryable,
     overflow,
+    ...(window === undefined ? {} : { contextTokens: window }),
+    ...(retryable && isUnanswered(facts) ? { unanswered: true } : {}),
     refused:
       overflow ||
-      (status !== undefined && status >= 400) ||
+      isAnswered(facts) ||
       facts.transport === "unsent" ||
       facts.code === "redirect_refused" ||
       unreached.test(facts.code ?? ""),
     ...(status === undefined ? {} : { statusCode: status }),
-    ...wait,
+    ...retryWait({ headers: facts.headers, status, body, text }),
     ...(headers === undefined ? {} : { responseHeaders: headers }),
     ...(facts.body === undefined ? {} : { responseBody: bounded(redactSecrets(facts.body), maxBodyChars) })
   }
@@ -96,7 +105,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
     ...defined({
       status,
       detail: fromBody.detail ?? string(error["message"]) ?? string(error["detail"]),
-      code: string(error["code"]) ?? fromBody.code ?? cause.code ?? string(error["type"]),
+      code: codeOf(error["code"]) ?? fromBody.code ?? cause.code ?? string(error["type"]),
       headers: Predicate.isRecord(error["responseHeaders"]) ? error["responseHeaders"] : undefined,
       ...addressOf(error["url"])
     }),
@@ -161,7 +170,9 @@ const reasons = {
 
 /** Reads `{"error": {"message", "type", "code"}}`, `{"error": "..."}`, `{"message"}`, `{"detail"}`, or plain text. */
 const factsOfText = (text: string): Facts => {
-  const json = parseJson(text)
+  const parsed = parseJson(text)
+  // Gemini's compatible API answers with a list of one.
+  const json: unknown = Array.isArray(parsed) ? parsed[0] : parsed
   if (!Predicate.isRecord(json)) {
     const plain = /^\s*</.test(text) ? htmlTitle(text) : text.trim()
     return plain === "" ? {} : { detail: plain }
@@ -169,7 +180,7 @@ const factsOfText = (text: string): Facts => {
   const error = Predicate.isRecord(json["error"]) ? json["error"] : json
   return defined({
     detail: string(error["message"]) ?? string(json["error"]) ?? string(json["detail"]),
-    code: string(error["code"]) ?? string(error["type"])
+    code: codeOf(error["code"]) ?? string(error["type"]) ?? string(error["status"])
   })
 }
 
@@ -192,57 +203,63 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-/** Wordings of context overflow: Anthropic, OpenAI, llama.cpp, vLLM, Ollama, and compatible servers. */
-const overflowWordings = [
-  /prompt is too long/i,
-  /exceed(?:s|ed)? (?:the )?context (?:limit|window|length|size)/i,
-  /context_length_exceeded|exceed_context_size_error|model_context_window_exceeded|request_too_large/i,
-  /exceeds? the (?:available )?context (?:size|window|length)/i,
-  /maximum (?:context|model|prompt) length/i,
-  /input length exceeds/i,
-  /exceeded (?:max )?context length/i,
-  /greater than the context length/i,
-  /reduce the length of the (?:messages|prompt|input)/i,
-  /input (?:prompt )?.{0,40}is too long/i,
-  /input token count .{0,60}exceeds the maximum/i
-]
-
-/** Statuses that rule out overflow, whatever the text says: a token rate limit is not an overflow. */
-const notOverflow: ReadonlySet<number> = new Set([401, 402, 403, 404, 429])
-
-const isOverflow = (facts: Facts, text: string): boolean =>
-  !(facts.status !== undefined && notOverflow.has(facts.status)) &&
-  !/rate_limit/i.test(facts.code ?? "") &&
-  overflowWordings.some((wording) => wording.test(text))
-
 const retryableCodes =
-  /overloaded|rate_limit|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable|^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
+  /overloaded|rate_limit|resource_exhausted|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
 /** Refusals by Daybook itself: a retry would fail the same way. */
 const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
+const broke = /^(?:ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
 
+/** An account without credit, whatever the status. Gemini's "check your plan and billing" is also a limit per minute. */
+const unpaid =
+  /insufficient[_ ](?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active)|credit balance is too low|exceeded_current_quota_error|out of credits|\barrearage\b/i
+/** z.ai's code for an account without credit. */
+const zaiUnpaid = "1113"
+
+/** Waiting does not help: the account has no credit, or the request exceeds a whole minute's allowance. */
+const isHopeless = (facts: Facts, text: string): boolean =>
+  unpaid.test(text) || facts.code === zaiUnpaid || exceedsRate(text)
+
 const isRetryable = (facts: Facts, text: string): boolean => {
   if (final.has(facts.code ?? "")) return false
   if (facts.transport === true) return true
-  // An account without credit also gets 429, and waiting does not help.
-  if (/insufficient_quota|billing_hard_limit/i.test(text)) return false
+  if (isHopeless(facts, text)) return false
   const status = facts.status
-  if (status !== undefined && status >= 400) return status === 408 || status === 429 || status >= 500
+  if (status !== undefined && status >= 400) {
+    const asked = headerOf(facts, "x-should-retry")
+    if (asked === "true" || asked === "false") return asked === "true"
+    return status === 408 || status === 429 || status >= 500
+  }
   if (facts.transport === false || facts.transport === "unsent") return false
-  return retryableCodes.test(facts.code ?? "") || transportWords.test(facts.detail ?? "")
+  return retryableCodes.test(facts.code ?? "") || isUnanswered(facts)
 }
+
+const headerOf = ({ headers }: Facts, name: string): unknown =>
+  Object.entries(headers ?? {}).find(([each]) => each.toLowerCase() === name)?.[1]
+
+const isAnswered = ({ status }: Facts): boolean => status !== undefined && status >= 400
+
+/** The server was not reached, or its answer broke off. */
+const isUnanswered = (facts: Facts): boolean =>
+  !isAnswered(facts) &&
+  (facts.transport === true || broke.test(facts.code ?? "") || transportWords.test(facts.detail ?? ""))
 
 const messageOf = (facts: Facts, modelID: string | undefined): string => {
   // Either the path or the model is wrong, so the message names both.
   const absent = facts.status === 404
   const where = facts.host === undefined ? "the provider" : `${facts.host}${absent ? (facts.path ?? "") : ""}`
   const asked = absent && modelID !== undefined ? ` to a request for the model ${modelID}` : ""
-  const status = facts.status !== undefined && facts.status >= 400 ? ` answered HTTP ${facts.status}${asked}` : ""
+  const status = isAnswered(facts) ? ` answered HTTP ${facts.status}${asked}` : ""
   const detail = facts.detail ?? facts.code ?? (facts.body === undefined ? "no further details" : facts.body)
-  return bounded(redactSecrets(`${where}${status}: ${detail.trim()}`), maxMessageChars)
+  const question = isClosed(facts) ? "; is it running?" : ""
+  return `${bounded(redactSecrets(`${where}${status}: ${detail.trim()}`), maxMessageChars)}${question}`
 }
+
+/** A server on this machine that does not listen. */
+const isClosed = ({ code, host = "" }: Facts): boolean =>
+  code === "ECONNREFUSED" && /^(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?$/.test(host)
 
 const shownHeaders =
   /^(?:retry-after|retry-after-ms|content-type|date|request-id|x-request-id|cf-ray|(?:anthropic-|x-)?ratelimit-[\w-]+)$/
@@ -256,80 +273,11 @@ const allowedHeaders = (headers: Facts["headers"]): Record<string, string> | und
   return Object.keys(shown).length === 0 ? undefined : shown
 }
 
-type Wait = Pick<ProviderFailure, "retryAfterMs" | "retryAtMs">
-
-/**
- * The delay that the provider asks for: `retry-after-ms`, else `retry-after`, else, after a 429, the latest reset of an
- * exhausted rate limit. Invalid values are ignored (MD-35).
- */
-const retryWait = ({ headers, status }: Facts): Wait => {
-  const all = new Map(
-    Object.entries(headers ?? {}).flatMap(([name, value]) =>
-      Predicate.isString(value) ? [[name.toLowerCase(), value.trim()] as const] : []
-    )
-  )
-  const date = dateOf(all.get("date"))
-  const until = (at: number): Wait =>
-    date === undefined ? { retryAtMs: at } : { retryAfterMs: Math.max(0, at - date) }
-  const ms = amount(all.get("retry-after-ms"))
-  if (ms !== undefined) return { retryAfterMs: Math.ceil(ms) }
-  const after = all.get("retry-after")
-  const seconds = amount(after)
-  if (seconds !== undefined) return { retryAfterMs: Math.ceil(seconds * 1000) }
-  const at = dateOf(after)
-  if (at !== undefined) return until(at)
-  if (status !== 429) return {}
-  const resets = [...all].flatMap(([name, value]): ReadonlyArray<Wait> => {
-    const left = all.get(name.replace("reset", "remaining"))
-    if (
-      !/^(?:x-|anthropic-)?ratelimit-(?:[\w-]+-)?reset(?:-[\w-]+)?$/.test(name) ||
-      (left !== undefined && left !== "0")
-    )
-      return []
-    const wait = resetOf(value)
-    return wait === undefined ? [] : [wait.retryAtMs === undefined ? wait : until(wait.retryAtMs)]
-  })
-  // Dates and durations are comparable only if the response has a date.
-  const longest = (key: keyof Wait) => resets.reduce((most, wait) => Math.max(most, wait[key] ?? -1), -1)
-  const [afterMs, atMs] = [longest("retryAfterMs"), longest("retryAtMs")]
-  return afterMs >= 0 ? { retryAfterMs: afterMs } : atMs >= 0 ? { retryAtMs: atMs } : {}
-}
-
-/** A rate limit reset: a duration as `6m0.5s`, seconds, seconds or milliseconds since the epoch, or a date. */
-const resetOf = (text: string): Wait | undefined => {
-  if (/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(text)) {
-    const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)]
-    const total = parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (unitMs[unit] ?? 0), 0)
-    return { retryAfterMs: Math.ceil(Math.min(total, Number.MAX_SAFE_INTEGER)) }
-  }
-  const count = amount(text)
-  if (count === undefined) {
-    const at = dateOf(text)
-    return at === undefined ? undefined : { retryAtMs: at }
-  }
-  // No delay is thirty years: larger numbers are timestamps.
-  if (count > 1e11) return { retryAtMs: count }
-  return count > 1e9 ? { retryAtMs: count * 1000 } : { retryAfterMs: Math.ceil(count * 1000) }
-}
-
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** A non-negative decimal, capped at 2^53 / 1000, so that sums stay safe integers. */
-const amount = (text: string | undefined): number | undefined =>
-  text !== undefined && /^\d+(?:\.\d+)?$/.test(text)
-    ? Math.min(Number(text), Math.floor(Number.MAX_SAFE_INTEGER / 1000))
-    : undefined
-
-/** A date in one of HTTP's three forms or in RFC 3339; `Date.parse` alone would accept `-5`. */
-const dateOf = (text: string | undefined): number | undefined => {
-  if (text === undefined || !/^(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? |\d{4}-\d\d-\d\d[T ])/i.test(text))
-    return undefined
-  // The oldest form names no zone and means GMT.
-  const at = Date.parse(/^[a-z]{3} .*\d{4}$/i.test(text) ? `${text} GMT` : text)
-  return Number.isFinite(at) ? at : undefined
-}
-
 const string = (value: unknown): string | undefined => (Predicate.isString(value) && value !== "" ? value : undefined)
+
+/** A code in words, or a number that is no status: z.ai numbers its errors. */
+const codeOf = (value: unknown): string | undefined =>
+  Predicate.isNumber(value) && httpStatus(value) === undefined ? String(value) : string(value)
 
 const httpStatus = (value: unknown): number | undefined => {
   const status = Predicate.isString(value) && /^\d{3}$/.test(value) ? Number(value) : value

@@ -1,6 +1,6 @@
 /**
  * Runs one provider attempt: its stream of parts within the model policy's limits, the classification of its faults,
- * and the wait before a retry. Records nothing. Spec: EX-T9..EX-T12 (TU-12, TO-7, TO-8).
+ * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-680, EX-681 (TU-12, TO-7, TO-8).
  */
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Tool from "@effect/ai/Tool"
@@ -33,7 +33,7 @@ export type StreamFault = Reported | Broken
 
 export const broken = (message: string, retryable: boolean): Broken => ({
   _tag: "Broken",
-  failure: { message, retryable, overflow: false, refused: false }
+  failure: { message, retryable, overflow: false, refused: false, ...(retryable ? { unanswered: true } : {}) }
 })
 
 export const reported = (error: unknown): Reported => ({ _tag: "Reported", failure: classifyError(error) })
@@ -186,6 +186,24 @@ export const within =
           onTimeout: () => broken(`the provider took longer than ${Duration.format(timeout)}`, true)
         })
 
+/**
+ * Retries for providers over HTTP. The waits add up to at least 80 seconds: an overload lasts about a minute. A server
+ * that is not reached, or breaks off, has not said that waiting helps: a person learns of it within five seconds.
+ */
+export const defaultRetry = {
+  times: 7,
+  unansweredTimes: 2,
+  baseDelay: Duration.seconds(1),
+  maxDelay: Duration.seconds(30)
+} as const satisfies ModelPolicy["retry"]
+
+/** What comes before the next attempt. */
+export interface Pause {
+  readonly wait: Duration.Duration
+  /** The attempts that the policy allows in all. */
+  readonly attempts: number
+}
+
 /** Longest retry delay accepted from a provider when the policy sets none. */
 const maxRetryAfter = Duration.minutes(15)
 
@@ -205,38 +223,43 @@ const withWords = (fault: StreamFault, words: string): StreamFault => ({
 })
 
 /**
- * The wait before the next attempt, after `attempts` attempts: the provider's delay, else exponential backoff with
+ * The pause before the next attempt, after `count` attempts: the provider's delay, else exponential backoff with
  * jitter. Fails with the fault, and the requested delay in its message, when the policy allows no further attempt.
  */
-export const waitBefore = Effect.fnUntraced(function* (
+export const pauseBefore = Effect.fnUntraced(function* (
   { retry }: ModelPolicy,
   fault: StreamFault,
-  attempts: number
-): Effect.fn.Return<Duration.Duration, StreamFault> {
+  count: number
+): Effect.fn.Return<Pause, StreamFault> {
   const asked = yield* askedWait(fault.failure)
-  if (retry === undefined || attempts > retry.times || !fault.failure.retryable) {
+  const times = timesOf(retry, fault.failure)
+  if (retry === undefined || count > times || !fault.failure.retryable) {
     return yield* Effect.fail(asked === undefined ? fault : withWords(fault, `it asks to wait ${inWords(asked)}`))
   }
   if (asked === undefined) {
     const jitter = yield* Random.nextRange(0.8, 1.2)
-    const wait = Duration.millis(Math.round(Duration.toMillis(retry.baseDelay) * 2 ** (attempts - 1) * jitter))
-    return Duration.min(wait, retry.maxDelay)
+    const wait = Duration.millis(Math.round(Duration.toMillis(retry.baseDelay) * 2 ** (count - 1) * jitter))
+    return { wait: Duration.min(wait, retry.maxDelay), attempts: times + 1 }
   }
   const longest = retry.maxRetryAfter ?? maxRetryAfter
-  if (Duration.lessThanOrEqualTo(asked, longest)) return asked
+  if (Duration.lessThanOrEqualTo(asked, longest)) return { wait: asked, attempts: times + 1 }
   const words = `it asks to wait ${inWords(asked)}, longer than the ${inWords(longest)} allowed: resume the session then`
   return yield* Effect.fail(withWords(fault, words))
 })
+
+const timesOf = (retry: ModelPolicy["retry"], { unanswered }: ProviderFailure): number =>
+  (unanswered === true ? retry?.unansweredTimes : undefined) ?? retry?.times ?? 0
 
 /** Whether the provider may charge tokens for this failed request, because it started to work on it. */
 export const isCharged = ({ _tag, failure }: StreamFault, output: boolean): boolean =>
   output || (_tag === "Broken" && !failure.refused)
 
-/** The event for a failed attempt: the wait before the next one, and the usage estimate. */
-export const retried = (attempt: number, { failure }: StreamFault, wait: Duration.Duration, used: Used | undefined) =>
+/** The event for a failed attempt: the pause before the next one, and the usage estimate. */
+export const retried = (attempt: number, { failure }: StreamFault, pause: Pause, used: Used | undefined) =>
   draft("session.next.retried", {
     attempt,
-    waitMs: Math.ceil(Duration.toMillis(wait)),
+    attempts: pause.attempts,
+    waitMs: Math.ceil(Duration.toMillis(pause.wait)),
     ...used,
     error: {
       message: failure.message,

@@ -2,7 +2,7 @@
  * Publishes one turn: stores its events in the log, publishes its live events, and keeps its state. One permit orders
  * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12.
  */
-import { Array as Arr, type Duration, Effect, Metric, Ref } from "effect"
+import { Array as Arr, Effect, Metric, Ref } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
@@ -77,15 +77,15 @@ export const sent = ({ state }: Publication): Effect.Effect<void> =>
 export const failed = ({ state }: Publication, fault: Provider.StreamFault): Effect.Effect<boolean> =>
   Ref.modify(state, (now) => [now.answer.output, { ...now, charged: Provider.isCharged(fault, now.answer.output) }])
 
-/** Stores a failed attempt that is retried after `wait`, and starts over. */
+/** Stores a failed attempt that is retried after the pause, and starts over. */
 export const retried = Effect.fnUntraced(function* (
   publication: Publication,
   attempt: number,
   fault: Provider.StreamFault,
-  wait: Duration.Duration
+  pause: Provider.Pause
 ) {
   const used = TurnState.usedSoFar(yield* Ref.get(publication.state))
-  yield* append(publication, [Provider.retried(attempt, fault, wait, used)])
+  yield* append(publication, [Provider.retried(attempt, fault, pause, used)])
   yield* Ref.set(publication.state, TurnState.begin(publication.begun))
 })
 

@@ -98,9 +98,9 @@ const attempt = (turn: Turn, count: number): Effect.Effect<void, Provider.Stream
   Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), Provider.isFault, (fault) =>
     Effect.gen(function* () {
       const output = yield* Publication.failed(turn.publication, fault)
-      const wait = yield* Provider.waitBefore(output ? {} : turn.model.policy, fault, count)
-      yield* Publication.retried(turn.publication, count, fault, wait)
-      yield* Effect.sleep(wait)
+      const pause = yield* Provider.pauseBefore(output ? {} : turn.model.policy, fault, count)
+      yield* Publication.retried(turn.publication, count, fault, pause)
+      yield* Effect.sleep(pause.wait)
       yield* attempt(turn, count + 1)
     })
   )

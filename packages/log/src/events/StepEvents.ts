@@ -96,9 +96,13 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
   provider: providerCall
 })
 
-/** A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1. */
+/**
+ * A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1 to `attempts`, the
+ * number that the policy allows.
+ */
 export const Retried = durable("session.next.retried", 1, {
   attempt: Schema.Int,
+  attempts: optional(Schema.Int),
   waitMs: optional(Schema.NonNegativeInt),
   ...spent,
   error: Schema.Struct({

@@ -130,8 +130,8 @@ export class Story {
         timeline.end("tool", callKey(event.data), created, "failed")
         return
       case "session.next.retried": {
-        const { attempt, error, waitMs = 0 } = event.data
-        const label = `retry ${attempt}: ${firstLine(error.message)}`
+        const { attempt, attempts, error, waitMs = 0 } = event.data
+        const label = `retry ${attempt}${attempts === undefined ? "" : ` of ${attempts - 1}`}: ${firstLine(error.message)}`
         timeline.add({ lane: "retry", key: `${seq}`, ...start, label, end: created + waitMs, outcome: "failed" })
         spending.charge(at, event.data)
         return
