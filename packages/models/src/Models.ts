@@ -3,7 +3,7 @@
  * are loaded on a model's first use. `layer` reads the environment; `make` takes the providers from the host. Spec:
  * MD-7..MD-9, MD-36..MD-39.
  */
-import { Cache, type ConfigError, Data, Duration, Effect, Layer } from "effect"
+import { Cache, type ConfigError, Data, Duration, Effect, Layer, Redacted } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import {
@@ -18,14 +18,16 @@ import {
   VariantUnavailable
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
-import { environment } from "./internal/Environment.ts"
+import { environment, environmentWith } from "./internal/Environment.ts"
 import { importWith } from "./internal/OptionalPackage.ts"
 import type { Configurable } from "./internal/Settings.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
-import type { Options, Provider, ProviderBase, Ref } from "./Providers.ts"
+import type { ConfiguredProvider, Options, Provider, ProviderBase, Ref } from "./Providers.ts"
+import * as Servers from "./Servers.ts"
+import * as Windows from "./Windows.ts"
 
-export type { ModelSettings, Options, Provider } from "./Providers.ts"
+export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
 
 /**
  * A resolver over the host's providers. The offline model is always available, as `offline/scribe`.
@@ -47,6 +49,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     timeToLive: Duration.infinity,
     lookup: (ref: Ref) => build(options, ref)
   })
+  const windowed = yield* Windows.make(options)
   const resolve = Effect.fn("Models.resolve")(function* (
     asked: Ref | undefined,
     settings: RequestSettings = {}
@@ -59,7 +62,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     const client = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
     const { info, ...resolved } = client.resolved
     const model = client.configure === undefined ? resolved.model : yield* client.configure(settings)
-    return { ...resolved, info: { ...info, ref }, model }
+    return { ...resolved, info: yield* windowed({ ...info, ref }), model }
   })
   return ModelResolver.of({ resolve })
 })
@@ -69,6 +72,11 @@ export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => La
 
 /** The options from the environment; `specs/models.md` lists the variables (MD-36). */
 export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
+
+/** The options from the environment and the providers of a person's configuration (MD-727). */
+export const fromConfiguration: (
+  providers: Readonly<Record<string, ConfiguredProvider>>
+) => Effect.Effect<Options, ConfigError.ConfigError> = environmentWith
 
 /** The resolver for the environment; without any key the offline model is the default. */
 export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(
@@ -90,16 +98,16 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     return OfflineModel.isOffline(ref) ? { resolved: yield* offline(ref) } : yield* missing(options, providerID)
   }
   const settings = provider.models !== undefined && Object.hasOwn(provider.models, id) ? provider.models[id] : undefined
-  const known = provider.api === "anthropic" || provider.api === "openai" ? Catalog.find(provider.api, id) : undefined
-  if (known === undefined && settings === undefined && (provider.api === "anthropic" || provider.api === "openai")) {
-    const names = [...Object.keys(provider.models ?? {}), ...Object.keys(Catalog.entries[provider.api])]
+  const known = yield* catalogued(providerID, provider, id)
+  if (known === undefined && settings === undefined && isClosed(provider)) {
+    const names = [...Object.keys(provider.models ?? {}), ...Object.keys(yield* Catalog.entriesOf(provider.api))]
     return yield* new ModelNotFound({ providerID, modelID: id, known: names })
   }
-  const { countTokens, policy, variants = known?.variants ?? [], ...facts } = settings ?? {}
+  const { countTokens, policy, thinks = known?.thinks, variants = known?.variants ?? [], ...facts } = settings ?? {}
   if (ref.variant !== undefined && !variants.includes(ref.variant)) {
     return yield* new VariantUnavailable({ model: { ...ref }, known: [...variants] })
   }
-  const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
+  const { thinks: _, variants: __, ...entry } = known ?? { ...unknown, name: id }
   const info: ModelInfo = {
     ...entry,
     systemMessages: provider.api === "openai" ? "anywhere" : "leading",
@@ -107,7 +115,7 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     ref
   }
   const base = provider.api === "language-model" ? {} : Policy.standard
-  const configure = yield* configurable(provider, info, variants)
+  const configure = yield* configurable(provider, info, variants, thinks)
   const count = countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined)
   const resolved = {
     info,
@@ -120,6 +128,18 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(resolved.model) : configure(asked))
   }
 })
+
+/** The catalogue's facts; a server at another address is known by that address. */
+const catalogued = (providerID: string, provider: Provider, id: string): Effect.Effect<Catalog.Entry | undefined> =>
+  provider.api === "ai-sdk" || provider.api === "language-model"
+    ? Effect.succeed(undefined)
+    : Catalog.find(Servers.catalogueName(providerID, provider.baseUrl), provider.api, id)
+
+const unknown = { contextTokens: 0, outputTokens: 0, variants: [], thinks: undefined }
+
+/** Whether only the catalogue's models and their families exist: an address of one's own may serve anything. */
+const isClosed = (provider: Provider): boolean =>
+  (provider.api === "anthropic" || provider.api === "openai") && provider.baseUrl === undefined
 
 /** Without the vocabulary the runtime estimates. */
 const openAiTokens = (id: string) =>
@@ -152,16 +172,19 @@ const leastMaxTokens = 8192
 const configurable = (
   provider: Provider,
   info: ModelInfo,
-  variants: ReadonlyArray<string>
+  variants: ReadonlyArray<string>,
+  thinks: boolean | undefined
 ): Effect.Effect<Configurable, ProviderNotFound | UnsupportedApi> => {
-  // The catalogue does not know efforts of compatible servers: without variants from the host, they are sent unchecked.
+  // Without known variants a compatible server gets an effort unchecked, unless the model is known not to think.
   const takes = (effort: string) =>
-    variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
+    variants.includes(effort) || (variants.length === 0 && thinks !== false && provider.api === "openai-compatible")
   return Effect.map(client(provider, info, variants.length > 0), (configure) => ({ effort: asked, ...settings }) => {
     const effort = info.ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
     return configure({ ...settings, ...(effort === undefined ? {} : { effort }) })
   })
 }
+
+const noKey = Redacted.make("")
 
 const client = (
   provider: Provider,
@@ -177,20 +200,26 @@ const client = (
           "@effect/ai-anthropic",
           () => import("./internal/AnthropicProvider.ts")
         )
-        const { apiKey, baseUrl } = provider
+        const { apiKey = noKey, baseUrl } = provider
         const maxTokens = info.outputTokens === 0 ? leastMaxTokens : info.outputTokens
         return yield* make({ model, apiKey, baseUrl, maxTokens, fetch: yield* fetchOf(provider) })
       })
     case "openai":
       return Effect.gen(function* () {
         const { make } = yield* clientOf(info.ref, "@effect/ai-openai", () => import("./internal/OpenAiProvider.ts"))
-        const { apiKey, baseUrl } = provider
+        const { apiKey = noKey, baseUrl } = provider
         return yield* make({ model, apiKey, baseUrl, reasons, fetch: yield* fetchOf(provider) })
       })
     case "openai-compatible":
       return Effect.gen(function* () {
         const { make } = yield* Effect.promise(() => import("./internal/CompatibleProvider.ts"))
         const { apiKey, baseUrl, headers } = provider
+        if (baseUrl === undefined) {
+          return yield* new ProviderNotFound({
+            providerID: info.ref.providerID,
+            hint: "give the address of its server"
+          })
+        }
         const maxTokens = info.outputTokens === 0 ? undefined : info.outputTokens
         const systemAnywhere = info.systemMessages === "anywhere"
         return make({ model, apiKey, baseUrl, headers, maxTokens, systemAnywhere, fetch: yield* fetchOf(provider) })

@@ -1,9 +1,10 @@
 /** Defines what a host says about its providers. Spec: specs/models.md. */
 import type { LanguageModelV3 } from "@ai-sdk/provider"
 import type * as LanguageModel from "@effect/ai/LanguageModel"
-import { Effect, type Redacted } from "effect"
+import type { Effect, Redacted } from "effect"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
-import * as Policy from "./Policy.ts"
+import type * as Policy from "./Policy.ts"
+import type { Api, Profile } from "./Profile.ts"
 
 /** A reference to a model. */
 export type Ref = ModelInfo["ref"]
@@ -12,6 +13,8 @@ export type Ref = ModelInfo["ref"]
 export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
   /** The words allowed after a colon, sent as the effort. */
   readonly variants?: ReadonlyArray<string>
+  /** False: the model does not think, so that no effort is sent. */
+  readonly thinks?: boolean
   readonly policy?: Policy.PolicySettings
   /** The model's tokenizer. Without it the runtime estimates, except for OpenAI's models. */
   readonly countTokens?: (text: string) => number
@@ -25,28 +28,40 @@ export interface ProviderBase {
   readonly fetch?: typeof globalThis.fetch
 }
 
+/** A model server. */
+export interface WireProvider extends ProviderBase {
+  /** Anthropic's Messages, OpenAI's Responses, chat completions, or Gemini's own protocol. */
+  readonly api: Api
+  /** The address up to the protocol's path; the known server's by default. */
+  readonly baseUrl?: string
+  readonly apiKey?: Redacted.Redacted
+  readonly headers?: Readonly<Record<string, string>>
+  /** The name of a known server whose rules this one follows. By default they are found by name and address. */
+  readonly like?: string
+  /** Rules of this server that differ. */
+  readonly profile?: Partial<Profile>
+}
+
 /** A provider and its wire protocol. */
-export type Provider = ProviderBase &
-  (
-    | { readonly api: "anthropic" | "openai"; readonly apiKey: Redacted.Redacted; readonly baseUrl?: string }
-    | {
-        readonly api: "openai-compatible"
-        readonly baseUrl: string
-        readonly apiKey?: Redacted.Redacted
-        readonly headers?: Readonly<Record<string, string>>
-      }
-    | {
-        /** Any provider of the AI SDK. */
-        readonly api: "ai-sdk"
-        readonly model: (id: string) => LanguageModelV3 | PromiseLike<LanguageModelV3>
-        readonly secrets?: ReadonlyArray<Redacted.Redacted>
-      }
-    | {
-        /** A model instance of the host. */
-        readonly api: "language-model"
-        readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
-      }
-  )
+export type Provider =
+  | WireProvider
+  | (ProviderBase & {
+      /** Any provider of the AI SDK. */
+      readonly api: "ai-sdk"
+      readonly model: (id: string) => LanguageModelV3 | PromiseLike<LanguageModelV3>
+      readonly secrets?: ReadonlyArray<Redacted.Redacted>
+    })
+  | (ProviderBase & {
+      /** A model instance of the host. */
+      readonly api: "language-model"
+      readonly model: (id: string) => Effect.Effect<LanguageModel.Service>
+    })
+
+/** What a person's configuration says about a provider; for a known one, only what differs. */
+export interface ConfiguredProvider extends Partial<Omit<WireProvider, "fetch" | "policy">> {
+  /** Variables that the configuration names and that are not set: the provider cannot be used. */
+  readonly missing?: ReadonlyArray<string>
+}
 
 /** The providers and defaults of a resolver. */
 export interface Options {

@@ -6,6 +6,8 @@
  */
 export * as AiSdkLanguageModel from "./AiSdkLanguageModel.ts"
 export * as Catalog from "./Catalog.ts"
+export * as Listing from "./Listing.ts"
 export * as Models from "./Models.ts"
 export * as OfflineModel from "./OfflineModel.ts"
 export * as Policy from "./Policy.ts"
+export * as Servers from "./Servers.ts"

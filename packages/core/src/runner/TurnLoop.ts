@@ -10,6 +10,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
 import { TurnLimitExceeded } from "../domain/RunFailure.ts"
+import { priceAt } from "../model/Usage.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
@@ -65,7 +66,7 @@ const makeSend = Effect.gen(function* () {
       agent: agent.name,
       model: model.info.ref,
       inputEstimate,
-      ...(model.info.price === undefined ? {} : { price: model.info.price })
+      ...(model.info.price === undefined ? {} : { price: priceAt(model.info.price, inputEstimate) })
     })
     const turn = runTurn({
       ...owned,

@@ -1,0 +1,104 @@
+/**
+ * The model servers for which a key is enough: their variables and default models, in the order in which a default is
+ * chosen. `Profiles.ts` has the rules of each server; those without a profile follow their protocol's. Spec: MD-724..MD-726.
+ */
+import type { Profile } from "./Profile.ts"
+import { profiles } from "./Profiles.ts"
+
+/** A server, the variables that may hold its key (the first is the usual one), and its default model. */
+export interface Server extends Pick<Profile, "name" | "api" | "keys"> {
+  /** The provider's name in model references. */
+  readonly provider: string
+  readonly baseUrl: string
+  readonly model: string
+}
+
+type Address = Pick<Profile, "name" | "api" | "keys"> & { readonly baseUrl: string }
+
+const chat = (name: string, key: string, baseUrl: string): Address => ({
+  name,
+  api: "openai-compatible",
+  baseUrl,
+  keys: [key]
+})
+
+/** Servers without a profile of their own. */
+const others: Readonly<Record<string, Address>> = {
+  baseten: chat("Baseten", "BASETEN_API_KEY", "https://inference.baseten.co/v1"),
+  cerebras: chat("Cerebras", "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
+  dashscope: chat("DashScope (Qwen)", "DASHSCOPE_API_KEY", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
+  fireworks: chat("Fireworks", "FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1"),
+  groq: chat("Groq", "GROQ_API_KEY", "https://api.groq.com/openai/v1"),
+  huggingface: chat("Hugging Face", "HF_TOKEN", "https://router.huggingface.co/v1"),
+  "kimi-coding": chat("Kimi for Coding", "KIMI_API_KEY", "https://api.kimi.com/coding/v1"),
+  meta: { ...chat("Meta", "META_API_KEY", "https://api.meta.ai/v1"), api: "openai" },
+  minimax: chat("MiniMax", "MINIMAX_API_KEY", "https://api.minimax.io/v1"),
+  moonshot: chat("Moonshot AI (Kimi)", "MOONSHOT_API_KEY", "https://api.moonshot.ai/v1"),
+  nvidia: chat("NVIDIA", "NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1"),
+  opencode: chat("OpenCode Zen", "OPENCODE_API_KEY", "https://opencode.ai/inference/openai/v1"),
+  openrouter: chat("OpenRouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
+  together: chat("Together", "TOGETHER_API_KEY", "https://api.together.ai/v1"),
+  vercel: chat("Vercel AI Gateway", "AI_GATEWAY_API_KEY", "https://ai-gateway.vercel.sh/v1"),
+  xai: chat("xAI", "XAI_API_KEY", "https://api.x.ai/v1"),
+  xiaomi: chat("Xiaomi MiMo", "XIAOMI_API_KEY", "https://api.xiaomimimo.com/v1"),
+  zai: chat("Z.ai (GLM)", "ZAI_API_KEY", "https://api.z.ai/api/paas/v4")
+}
+
+/** Default models; makers of models come before servers of others' models. */
+const models: Readonly<Record<string, string>> = {
+  anthropic: "claude-sonnet-5-5",
+  openai: "gpt-6.1-terra",
+  google: "gemini-3.8-flash",
+  deepseek: "deepseek-v4-pro",
+  moonshot: "kimi-k3.1-pro",
+  zai: "glm-5.3",
+  dashscope: "qwen3.8-max",
+  minimax: "MiniMax-M3",
+  mistral: "mistral-large-latest",
+  xai: "grok-4.7",
+  meta: "muse-spark-1.3",
+  xiaomi: "mimo-v2.6-pro",
+  "kimi-coding": "kimi-for-coding",
+  openrouter: "anthropic/claude-sonnet-5.5",
+  vercel: "anthropic/claude-sonnet-5.5",
+  opencode: "glm-5.3",
+  together: "zai-org/GLM-5.3",
+  fireworks: "accounts/fireworks/models/glm-5p3",
+  groq: "openai/gpt-oss-120b",
+  cerebras: "gpt-oss-120b",
+  baseten: "zai-org/GLM-5.3",
+  nvidia: "nvidia/nemotron-3-ultra-550b-a55b",
+  huggingface: "zai-org/GLM-5.3"
+}
+
+const own = <A>(table: Readonly<Record<string, A>>, name: string): A | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
+/** What is known about a provider's name: its protocol, and its address if all users share one. */
+export const knownAs = (
+  provider: string
+): (Pick<Profile, "name" | "api" | "keys"> & { readonly baseUrl?: string }) | undefined =>
+  own(profiles, provider) ?? own(others, provider)
+
+/** The servers in the order in which a default model is chosen. */
+export const servers: ReadonlyArray<Server> = Object.entries(models).flatMap(([provider, model]) => {
+  const known = knownAs(provider)
+  if (known?.baseUrl === undefined) return []
+  const { api, baseUrl, keys, name } = known
+  return [{ provider, name, api, baseUrl, keys, model }]
+})
+
+/** The server of a provider's name. */
+export const serverOf = (provider: string): Server | undefined => servers.find((one) => one.provider === provider)
+
+const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : "")
+
+/** The name under which the catalogue knows a provider: its own, or that of the server at its address. */
+export const catalogueName = (provider: string, baseUrl: string | undefined): string => {
+  if (baseUrl === undefined || serverOf(provider) !== undefined) return provider
+  const host = hostOf(baseUrl)
+  return servers.find((one) => hostOf(one.baseUrl) === host)?.provider ?? provider
+}
+
+/** What to set to use a model: the usual variable of each server. */
+export const keyVariables: ReadonlyArray<string> = [...new Set(servers.flatMap(({ keys }) => keys.slice(0, 1)))]

@@ -1,0 +1,43 @@
+/**
+ * Completes the facts about models with the windows that their servers state, so that sessions on one's own server are
+ * compacted in time. Spec: MD-736.
+ */
+import { Cache, Data, Duration, Effect, Exit } from "effect"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+import * as Listing from "./Listing.ts"
+import { profileOf } from "./Profiles.ts"
+import type { Options } from "./Providers.ts"
+
+/** A server that did not state a window is asked again after this time. */
+const unknownFor = Duration.minutes(5)
+
+const ask = (options: Options, providerID: string, model: string): Effect.Effect<number | undefined> => {
+  const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
+  if (provider === undefined || provider.api === "ai-sdk" || provider.api === "language-model") {
+    return Effect.succeed(undefined)
+  }
+  const { api, apiKey, baseUrl, fetch = globalThis.fetch, headers, like, profile: fields } = provider
+  if (baseUrl === undefined) return Effect.succeed(undefined)
+  const profile = profileOf({ providerID, api, baseUrl, model, like, fields })
+  return Listing.contextOf(profile, baseUrl, apiKey, headers, model, fetch)
+}
+
+/** Returns a function that adds the window of the model's server, if no other window is known. */
+export const make = Effect.fn("Windows.make")(function* (options: Options) {
+  const windows = yield* Cache.makeWith({
+    capacity: 64,
+    timeToLive: (exit: Exit.Exit<number | undefined>) =>
+      Exit.isSuccess(exit) && exit.value !== undefined ? Duration.infinity : unknownFor,
+    lookup: ({ id, providerID }: { readonly id: string; readonly providerID: string }) => ask(options, providerID, id)
+  })
+  return (info: ModelInfo): Effect.Effect<ModelInfo> =>
+    info.contextTokens > 0
+      ? Effect.succeed(info)
+      : Effect.map(
+          windows.get(Data.struct({ id: info.ref.id, providerID: info.ref.providerID })),
+          (contextTokens = 0) => ({
+            ...info,
+            contextTokens
+          })
+        )
+})
