@@ -6,6 +6,9 @@
 import { Effect, Option, Predicate, Redacted } from "effect"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { Profile } from "./Profile.ts"
+import { profileOf } from "./Profiles.ts"
+import type { Provider } from "./Providers.ts"
+import { knownAs } from "./Servers.ts"
 
 /** A model of a server's list. */
 export interface Listed {
@@ -24,6 +27,16 @@ export interface Target {
   readonly key: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly fetch: typeof globalThis.fetch
+}
+
+/** How to ask a provider for its models; undefined for one that is not a server. */
+export const targetOf = (providerID: string, provider: Provider, model = ""): Target | undefined => {
+  if (provider.api === "ai-sdk" || provider.api === "language-model") return undefined
+  const { api, apiKey: key, fetch = globalThis.fetch, headers, like, profile: fields } = provider
+  const baseUrl = provider.baseUrl ?? knownAs(providerID)?.baseUrl
+  if (baseUrl === undefined) return undefined
+  const profile = profileOf({ providerID, api, baseUrl, model, like, fields })
+  return { profile, baseUrl, key, headers, fetch }
 }
 
 const listTime = "5 seconds"
@@ -47,7 +60,8 @@ const tokensOf = (value: unknown): number | undefined => {
 const first = (...values: ReadonlyArray<unknown>): number | undefined =>
   values.map(tokensOf).find((tokens) => tokens !== undefined)
 
-const headersOf = ({ headers, key, profile }: Target): Record<string, string> => {
+/** The headers of a request to the server: its key, and the person's own. */
+export const headersOf = ({ headers, key, profile }: Target): Record<string, string> => {
   const secret = key === undefined ? "" : Redacted.value(key)
   const own: Readonly<Record<Profile["api"], string>> = {
     anthropic: "x-api-key",
@@ -67,7 +81,8 @@ const withoutSlash = (address: string): string => address.replace(/\/+$/, "")
 /** The server's address without the version. */
 const rootOf = (address: string): string => withoutSlash(withoutSlash(address).replace(/\/v1$/, ""))
 
-const modelsAddress = ({ baseUrl, profile }: Target): string =>
+/** The address of its list of models. */
+export const modelsAddress = ({ baseUrl, profile }: Target): string =>
   profile.api === "anthropic" ? `${rootOf(baseUrl)}/v1/models` : `${withoutSlash(baseUrl)}/models`
 
 /** The text of a body; undefined if it is too long. */

@@ -58,7 +58,8 @@ export type Provider =
     })
 
 /** What a person's configuration says about a provider; for a known one, only what differs. */
-export interface ConfiguredProvider extends Partial<Omit<WireProvider, "fetch" | "policy">> {
+export interface ConfiguredProvider extends Partial<Omit<WireProvider, "fetch" | "headers" | "policy">> {
+  readonly headers?: Readonly<Record<string, Redacted.Redacted>>
   /** Variables that the configuration names and that are not set: the provider cannot be used. */
   readonly missing?: ReadonlyArray<string>
 }

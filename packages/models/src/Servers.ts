@@ -88,6 +88,9 @@ export const servers: ReadonlyArray<Server> = Object.entries(models).flatMap(([p
   return [{ provider, name, api, baseUrl, keys, model }]
 })
 
+/** The names of all known servers. */
+export const knownNames: ReadonlyArray<string> = [...new Set([...Object.keys(profiles), ...Object.keys(others)])].sort()
+
 /** The server of a provider's name. */
 export const serverOf = (provider: string): Server | undefined => servers.find((one) => one.provider === provider)
 

@@ -5,7 +5,6 @@
 import { Cache, Data, Duration, Effect, Exit } from "effect"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 import * as Listing from "./Listing.ts"
-import { profileOf } from "./Profiles.ts"
 import type { Options } from "./Providers.ts"
 
 /** A server that did not state a window is asked again after this time. */
@@ -16,10 +15,11 @@ const ask = (options: Options, providerID: string, model: string): Effect.Effect
   if (provider === undefined || provider.api === "ai-sdk" || provider.api === "language-model") {
     return Effect.succeed(undefined)
   }
-  const { api, apiKey, baseUrl, fetch = globalThis.fetch, headers, like, profile: fields } = provider
-  if (baseUrl === undefined) return Effect.succeed(undefined)
-  const profile = profileOf({ providerID, api, baseUrl, model, like, fields })
-  return Listing.contextOf(profile, baseUrl, apiKey, headers, model, fetch)
+  // The protocols' own servers state no windows.
+  const target = provider.baseUrl === undefined ? undefined : Listing.targetOf(providerID, provider, model)
+  if (target === undefined) return Effect.succeed(undefined)
+  const { baseUrl, fetch, headers, key, profile } = target
+  return Listing.contextOf(profile, baseUrl, key, headers, model, fetch)
 }
 
 /** Returns a function that adds the window of the model's server, if no other window is known. */

@@ -2,7 +2,7 @@
  * Reads the providers and the default model from environment variables and from the person's configuration.
  * Spec: MD-36..MD-39, MD-64, MD-70, MD-724..MD-727.
  */
-import { Config, ConfigError, type Duration, Effect, Either, Option, Redacted } from "effect"
+import { Config, ConfigError, type Duration, Effect, Either, Option, Record, Redacted } from "effect"
 import * as Catalog from "../Catalog.ts"
 import * as OfflineModel from "../OfflineModel.ts"
 import type { PolicySettings } from "../Policy.ts"
@@ -78,12 +78,13 @@ const settings = Config.all({
 })
 
 type Found = Config.Config.Success<typeof settings>
-type Providers = Readonly<Record<string, WireProvider>>
+type Providers = { readonly [name: string]: WireProvider }
+type ConfiguredProviders = { readonly [name: string]: ConfiguredProvider }
 
 /** The providers that the variables configure. */
 const fromVariables = ({ anthropicUrl, daybookKey, daybookUrl, keys, openaiUrl }: Found): Providers => {
-  const addresses: Readonly<Record<string, Option.Option<string>>> = { anthropic: anthropicUrl, openai: openaiUrl }
-  const providers: Record<string, WireProvider> = {}
+  const addresses: { readonly [name: string]: Option.Option<string> } = { anthropic: anthropicUrl, openai: openaiUrl }
+  const providers: { [name: string]: WireProvider } = {}
   for (const [server, apiKey] of keys) {
     if (Option.isNone(apiKey)) continue
     const address =
@@ -108,22 +109,26 @@ const standardAddress = (provider: string, baseUrl: string | undefined): string 
 /** A configured provider over what the variables say about it; undefined if it lacks an API or an address. */
 const merged = (
   name: string,
-  { missing: _, ...configured }: ConfiguredProvider,
+  { headers, missing: _, ...configured }: ConfiguredProvider,
   provider: WireProvider | undefined
 ): WireProvider | undefined => {
   const known = knownAs(name) ?? (configured.like === undefined ? undefined : knownAs(configured.like))
   const api = configured.api ?? provider?.api ?? known?.api
   if (api === undefined) return undefined
-  return { ...given("baseUrl", standardAddress(name, known?.baseUrl)), ...provider, ...configured, api }
+  return {
+    ...given("baseUrl", standardAddress(name, known?.baseUrl)),
+    ...provider,
+    ...configured,
+    ...given("headers", headers && Record.map(headers, Redacted.value)),
+    api
+  }
 }
 
 /** The options from the environment, with the person's configured providers over those of variables. */
-export const environmentWith = (
-  configured: Readonly<Record<string, ConfiguredProvider>>
-): Effect.Effect<Options, ConfigError.ConfigError> =>
+export const environmentWith = (configured: ConfiguredProviders): Effect.Effect<Options, ConfigError.ConfigError> =>
   Effect.map(settings, (found) => {
-    const providers: Record<string, WireProvider> = { ...fromVariables(found) }
-    const hints: Record<string, string> = { ...standardHints }
+    const providers: { [name: string]: WireProvider } = { ...fromVariables(found) }
+    const hints: { [name: string]: string } = { ...standardHints }
     for (const [name, one] of Object.entries(configured)) {
       const { missing = [] } = one
       const provider = merged(name, one, providers[name])
@@ -158,7 +163,7 @@ export const environment: Effect.Effect<Options, ConfigError.ConfigError> = envi
  */
 const defaultModel = (
   providers: Providers,
-  configured: Readonly<Record<string, ConfiguredProvider>>,
+  configured: ConfiguredProviders,
   ownServer: boolean
 ): Options["default"] | undefined => {
   const usable = servers.find(
@@ -172,7 +177,7 @@ const defaultModel = (
   return Object.keys(providers).length === 0 ? OfflineModel.ref : undefined
 }
 
-const standardHints: Readonly<Record<string, string>> = {
+const standardHints: { readonly [name: string]: string } = {
   ...Object.fromEntries(servers.map(({ keys, provider }) => [provider, `set ${keys.join(" or ")}`])),
   "openai-compatible": "set DAYBOOK_BASE_URL to the server's address, for example http://localhost:11434/v1"
 }
