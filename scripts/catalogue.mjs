@@ -96,7 +96,7 @@ const rowOf = (provider, { prices = true }, model, whole) => {
   const sees = model.input.includes("image")
   return [
     model.id,
-    model.name.replace(/ \(latest\)$/, ""),
+    model.name.trim().replace(/ \(latest\)$/, ""),
     windowOf(provider, model, whole),
     model.maxTokens,
     sees ? (readsPdf.has(provider) ? "image pdf" : "image") : "",
