@@ -6,7 +6,7 @@ import { createServer, type RequestListener } from "node:http"
 import { dirname, join } from "node:path"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
-import { place } from "./support/Process.ts"
+import { jsonLines, place } from "./support/Process.ts"
 
 beforeAll(() => void build())
 

@@ -103,5 +103,7 @@ export const catalogueName = (provider: string, baseUrl: string | undefined): st
   return servers.find((one) => hostOf(one.baseUrl) === host)?.provider ?? provider
 }
 
-/** What to set to use a model: the usual variable of each server. */
-export const keyVariables: ReadonlyArray<string> = [...new Set(servers.flatMap(({ keys }) => keys.slice(0, 1)))]
+const variables = [...new Set(servers.flatMap(({ keys }) => keys.slice(0, 1)))]
+
+/** What to set to use a model: the usual variable of each server, or the address of one's own. */
+export const howToConfigure = `set ${variables.join(", ")} or DAYBOOK_BASE_URL`

@@ -48,7 +48,7 @@ const run = Effect.fn("Command.models")(function* ({ all, json, words }: Options
 export const models = {
   name: "models",
   summary: "list the models that can be chosen",
-  words: "[PATTERN]",
+  words: "[PATTERN...]",
   details: [
     "The columns are: name for --model, tokens of its context window and of its longest answer, price of a million input and " +
       "output tokens, inputs, levels of thinking, and ready, default, or the variable to set. A pattern is words that a " +

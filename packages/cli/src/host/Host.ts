@@ -33,8 +33,8 @@ import * as Trusting from "./Trusting.ts"
 /** The models, for checks without a database. */
 export const models = ModelOptions.layer
 
-/** The variables that may hold the key of a provider. */
-export const { keyVariables } = Servers
+/** The variables to set to use a model. */
+export const { howToConfigure } = Servers
 
 /** Parses `provider/model`. */
 export const parseModel = Catalog.parseModel

@@ -169,11 +169,8 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
   const { info } = yield* chosenModel(ref)
   if (info.ref.providerID === "offline") {
     const output = yield* Output
-    const { keyVariables } = yield* host
-    const variables = [...keyVariables, "DAYBOOK_BASE_URL"]
-    yield* output.note(
-      `no language model is configured, so the offline model answers: set ${variables.slice(0, -1).join(", ")} or ${variables.at(-1)}\n`
-    )
+    const { howToConfigure } = yield* host
+    yield* output.note(`no language model is configured, so the offline model answers: ${howToConfigure}\n`)
   }
 })
 

@@ -28,8 +28,8 @@ export interface ListedServer {
 }
 
 /** `200k`, `1M`, `1.05M`. */
-const tokens = (count: number | undefined): string => {
-  if (count === undefined) return "-"
+const tokens = (count = 0): string => {
+  if (count === 0) return "-"
   const thousands = Math.round(count / 1_000)
   return thousands < 1_000 ? `${thousands}k` : `${Math.round(thousands / 10) / 100}M`
 }
