@@ -2,7 +2,7 @@
  * The section `providers` of the configuration: model servers of one's own, and what differs for known ones. Pure.
  * Spec: CF-720..CF-726 in specs/config.md.
  */
-import { ParseResult, Record, Redacted, Schema } from "effect"
+import { ParseResult, Record, Redacted, Schema, Struct } from "effect"
 import { boolean, counting, expects, optional, selected, shaped, someText } from "@daybook/core/definition/Fields"
 import { type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
 import type { Profile } from "@daybook/models/Profile"
@@ -169,14 +169,13 @@ const rulesOf = ({
   cache_marks: cacheMarks,
   call_ids: callIds,
   key_header: keyHeader,
-  like: _,
   max_tokens: maxTokens,
   stream_options: streamOptions,
   system_role: systemRole,
   tool_choice: toolChoice,
   ...same
 }: WrittenProfile): Partial<Profile> => ({
-  ...same,
+  ...Struct.omit(same, "like"),
   ...present({ answersResults, cacheMarks, callIds, keyHeader, maxTokens, streamOptions, systemRole, toolChoice })
 })
 

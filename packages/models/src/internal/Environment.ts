@@ -2,7 +2,7 @@
  * Reads the providers and the default model from environment variables and from the person's configuration.
  * Spec: MD-36..MD-39, MD-64, MD-70, MD-724..MD-727.
  */
-import { Config, ConfigError, type Duration, Effect, Either, Option, Record, Redacted } from "effect"
+import { Config, ConfigError, type Duration, Effect, Either, Option, Record, Redacted, Struct } from "effect"
 import * as Catalog from "../Catalog.ts"
 import * as OfflineModel from "../OfflineModel.ts"
 import type { PolicySettings } from "../Policy.ts"
@@ -109,9 +109,10 @@ const standardAddress = (provider: string, baseUrl: string | undefined): string 
 /** A configured provider over what the variables say about it; undefined if it lacks an API or an address. */
 const merged = (
   name: string,
-  { headers, missing: _, ...configured }: ConfiguredProvider,
+  { headers, ...written }: ConfiguredProvider,
   provider: WireProvider | undefined
 ): WireProvider | undefined => {
+  const configured = Struct.omit(written, "missing")
   const known = knownAs(name) ?? (configured.like === undefined ? undefined : knownAs(configured.like))
   const api = configured.api ?? provider?.api ?? known?.api
   if (api === undefined) return undefined
