@@ -106,8 +106,9 @@ describe("the window in /models", () => {
   it.scopedLive("MD-731: a server with a public address is asked for /models only", () =>
     Effect.gen(function* () {
       const server = yield* serving({ "/v1/models": models({ id: "m" }), "/info": { max_total_tokens: 5 } })
-      assert.isUndefined(yield* contextOf(server, "m", { ...rules(), hosts: ["api.example.com"] }))
+      assert.isUndefined(yield* contextOf(server, "m", { ...rules(), hosts: ["127.0.0.1"] }))
       assert.lengthOf(server.asked, 1)
+      assert.strictEqual(yield* contextOf(server, "m", { ...rules(), hosts: ["api.example.com"] }), 5)
     })
   )
 })

@@ -37,7 +37,9 @@ export interface Entry {
   readonly media?: ReadonlyArray<Medium>
 }
 
-const rates = [Schema.NonNegative, Schema.NonNegative, Schema.NonNegative, Schema.NonNegative] as const
+const rate = Schema.Finite.pipe(Schema.nonNegative())
+const rates = [rate, rate, rate, rate] as const
+const counting = Schema.Int.pipe(Schema.positive())
 
 /**
  * A row of the data: id, name, window, output limit, media, thinking (whether, or the words of its levels), then the
@@ -48,13 +50,13 @@ export const Row = Schema.Tuple(
   [
     Schema.NonEmptyTrimmedString,
     Schema.NonEmptyTrimmedString,
-    Schema.Positive.pipe(Schema.int()),
-    Schema.Positive.pipe(Schema.int()),
+    counting,
+    counting,
     Schema.Literal("", "image", "image pdf"),
     Schema.Union(Schema.Boolean, Schema.String.pipe(Schema.pattern(/^[a-z]+(?: [a-z]+)*$/))),
     Schema.optionalElement(Schema.Tuple(...rates))
   ],
-  Schema.Tuple(Schema.Positive, ...rates)
+  Schema.Tuple(counting, ...rates)
 )
 type Row = typeof Row.Type
 

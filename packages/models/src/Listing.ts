@@ -250,11 +250,16 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
   )
 }
 
-/** Completes entries without a window. Servers of the public net state it in `/models`, or nowhere. */
+/** Whether the address is the known server's own, and not one that follows its rules elsewhere. */
+const isPublic = ({ baseUrl, profile }: Target): boolean => {
+  const { hostname } = new URL(baseUrl)
+  return profile.hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`))
+}
+
+/** Completes entries without a window. Public servers state it in `/models`, or nowhere. */
 const completed = (target: Target, found: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Listed>> => {
   const missing = found.filter(({ contextTokens }) => contextTokens === undefined).map(({ id }) => id)
-  const ways =
-    missing.length === 0 || target.profile.hosts.length > 0 ? Effect.succeed(none) : ownWay(target, found, missing)
+  const ways = missing.length === 0 || isPublic(target) ? Effect.succeed(none) : ownWay(target, found, missing)
   return Effect.map(ways, (windows) =>
     found.map(({ contextTokens, id, trained }) => {
       const tokens = contextTokens ?? windows(id) ?? trained
