@@ -8,7 +8,7 @@ import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { Profile } from "./Profile.ts"
 import { profileOf } from "./Profiles.ts"
 import type { Provider } from "./Providers.ts"
-import { knownAs } from "./Servers.ts"
+import { isServer, knownAs } from "./Servers.ts"
 
 /** A model of a server's list. */
 export interface Listed {
@@ -31,7 +31,7 @@ export interface Target {
 
 /** How to ask a provider for its models; undefined for one that is not a server. */
 export const targetOf = (providerID: string, provider: Provider, model = ""): Target | undefined => {
-  if (provider.api === "ai-sdk" || provider.api === "language-model") return undefined
+  if (!isServer(provider)) return undefined
   const { api, apiKey: key, fetch = globalThis.fetch, headers, like, profile: fields } = provider
   const baseUrl = provider.baseUrl ?? knownAs(providerID)?.baseUrl
   if (baseUrl === undefined) return undefined

@@ -131,9 +131,9 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
 
 /** The catalogue's facts; a server at another address is known by that address. */
 const catalogued = (providerID: string, provider: Provider, id: string): Effect.Effect<Catalog.Entry | undefined> =>
-  provider.api === "ai-sdk" || provider.api === "language-model"
-    ? Effect.succeed(undefined)
-    : Catalog.find(Servers.catalogueName(providerID, provider.baseUrl), provider.api, id)
+  Servers.isServer(provider)
+    ? Catalog.find(Servers.catalogueName(providerID, provider.baseUrl), provider.api, id)
+    : Effect.succeed(undefined)
 
 const unknown = { contextTokens: 0, outputTokens: 0, variants: [], thinks: undefined }
 

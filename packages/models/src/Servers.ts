@@ -4,6 +4,7 @@
  */
 import type { Profile } from "./Profile.ts"
 import { profiles } from "./Profiles.ts"
+import type { Provider, WireProvider } from "./Providers.ts"
 
 /** A server, the variables that may hold its key (the first is the usual one), and its default model. */
 export interface Server extends Pick<Profile, "name" | "api" | "keys"> {
@@ -70,6 +71,11 @@ const models: Readonly<Record<string, string>> = {
   nvidia: "nvidia/nemotron-3-ultra-550b-a55b",
   huggingface: "zai-org/GLM-5.3"
 }
+
+const protocols: ReadonlySet<string> = new Set(["anthropic", "openai", "openai-compatible", "gemini"])
+
+/** Whether a provider is a server, and not a model that the host made. */
+export const isServer = (provider: Provider): provider is WireProvider => protocols.has(provider.api)
 
 const own = <A>(table: Readonly<Record<string, A>>, name: string): A | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined

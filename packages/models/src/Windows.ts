@@ -6,17 +6,16 @@ import { Cache, Data, Duration, Effect, Exit } from "effect"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 import * as Listing from "./Listing.ts"
 import type { Options } from "./Providers.ts"
+import { isServer } from "./Servers.ts"
 
 /** A server that did not state a window is asked again after this time. */
 const unknownFor = Duration.minutes(5)
 
 const ask = (options: Options, providerID: string, model: string): Effect.Effect<number | undefined> => {
   const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
-  if (provider === undefined || provider.api === "ai-sdk" || provider.api === "language-model") {
-    return Effect.succeed(undefined)
-  }
   // The protocols' own servers state no windows.
-  const target = provider.baseUrl === undefined ? undefined : Listing.targetOf(providerID, provider, model)
+  const isOwn = provider !== undefined && isServer(provider) && provider.baseUrl !== undefined
+  const target = isOwn ? Listing.targetOf(providerID, provider, model) : undefined
   if (target === undefined) return Effect.succeed(undefined)
   const { baseUrl, fetch, headers, key, profile } = target
   return Listing.contextOf(profile, baseUrl, key, headers, model, fetch)
