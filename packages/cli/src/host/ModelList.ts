@@ -31,10 +31,13 @@ const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"
   }
 }
 
-const advice = (provider: string, why: string, own: boolean): string => {
+/** What to do about a server that refuses the key. */
+const advised = (provider: string, why: string): string => {
   if (!/ answered HTTP 40[13]$/.test(why)) return why
   const [variable] = Servers.knownAs(provider)?.keys ?? []
-  return `${why}; ${variable === undefined || own ? "give it a key that it accepts in the configuration" : `set ${variable} to a key that it accepts`}`
+  return variable === undefined
+    ? `${why}; give it a key that it accepts in the configuration`
+    : `${why}; set ${variable} to a key that it accepts`
 }
 
 /** The models that a provider's server lists, if the catalogue does not know the provider. */
@@ -47,10 +50,7 @@ const served = Effect.fnUntraced(function* (
   const target = isKnown ? undefined : Listing.targetOf(name, provider)
   if (target === undefined) return new Map<string, Facts>()
   const listed = yield* Effect.catchAll(Listing.list(target), (why) => {
-    silent.push({
-      provider: name,
-      why: advice(name, why, provider.api === "openai-compatible" && name !== "openai-compatible")
-    })
+    silent.push({ provider: name, why: advised(name, why) })
     return Effect.succeed([])
   })
   return new Map(listed.map(({ id, ...facts }) => [id, factsOf(id, facts, "server")]))
