@@ -1,7 +1,7 @@
 /**
  * Asks a server for its models and their context windows. Each server says them in its own way: most in `/models`, some
  * at an address of their own, which is asked only if `/models` tells no window. Reads tolerantly; requests are bounded in
- * time, bytes and count. Spec: MD-730..MD-735.
+ * time, bytes and count. Spec: MD-730..MD-733.
  */
 import { Effect, Option, Predicate, Redacted } from "effect"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"

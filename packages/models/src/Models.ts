@@ -73,7 +73,7 @@ export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => La
 /** The options from the environment; `specs/models.md` lists the variables (MD-36). */
 export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
 
-/** The options from the environment and the providers of a person's configuration (MD-727). */
+/** The options from the environment and the providers of a person's configuration (MD-725). */
 export const fromConfiguration: (
   providers: Readonly<Record<string, ConfiguredProvider>>
 ) => Effect.Effect<Options, ConfigError.ConfigError> = environmentWith

@@ -1,6 +1,6 @@
 /**
  * The model servers for which a key is enough: their variables and default models, in the order in which a default is
- * chosen. `Profiles.ts` has the rules of each server; those without a profile follow their protocol's. Spec: MD-724..MD-726.
+ * chosen. `Profiles.ts` has the rules of each server; those without a profile follow their protocol's. Spec: MD-4, MD-36, MD-722.
  */
 import type { Profile } from "./Profile.ts"
 import { profiles } from "./Profiles.ts"

@@ -1,6 +1,6 @@
 /**
  * Completes the facts about models with the windows that their servers state, so that sessions on one's own server are
- * compacted in time. Spec: MD-736.
+ * compacted in time. Spec: MD-734.
  */
 import { Cache, Data, Duration, Effect, Exit } from "effect"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"

@@ -1,6 +1,6 @@
 /**
  * The section `providers` of the configuration: model servers of one's own, and what differs for known ones. Pure.
- * Spec: CF-720..CF-726 in specs/config.md.
+ * Spec: CF-720..CF-724 in specs/config.md.
  */
 import { ParseResult, Record, Redacted, Schema, Struct } from "effect"
 import { boolean, counting, expects, optional, selected, shaped, someText } from "@daybook/core/definition/Fields"

@@ -1,4 +1,4 @@
-/** The models of the environment and of the person's configuration. Spec: MD-727 in specs/models.md. */
+/** The models of the environment and of the person's configuration. Spec: MD-725 in specs/models.md. */
 import { Effect, Layer } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Models } from "@daybook/models"

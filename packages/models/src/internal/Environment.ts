@@ -1,6 +1,6 @@
 /**
  * Reads the providers and the default model from environment variables and from the person's configuration.
- * Spec: MD-36..MD-39, MD-64, MD-70, MD-724..MD-727.
+ * Spec: MD-36..MD-39, MD-64, MD-70, MD-724, MD-725.
  */
 import { Config, ConfigError, type Duration, Effect, Either, Option, Record, Redacted, Struct } from "effect"
 import * as Catalog from "../Catalog.ts"
