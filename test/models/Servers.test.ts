@@ -132,6 +132,14 @@ describe("configured providers", () => {
     })
   )
 
+  it.effect("MD-725: a known one with a key needs no address", () =>
+    Effect.gen(function* () {
+      const found = yield* options({}, { moonshot: { apiKey: Redacted.make("c") } })
+      assert.deepInclude(found.providers["moonshot"], { baseUrl: "https://api.moonshot.ai/v1" })
+      assert.deepStrictEqual<unknown>(found.default, { providerID: "moonshot", id: "kimi-k3.1-pro" })
+    })
+  )
+
   it.effect("MD-725: facts about a model of a known provider alone do not make it usable", () =>
     Effect.gen(function* () {
       const configured = { xai: { models: { "grok-4.7": { contextTokens: 9_000 } } } }
