@@ -140,56 +140,6 @@ describe("models", () => {
       )
     })
   )
-
-  it.scopedLive("CL-130: models lists the server's and the catalogue's, and what each needs", () =>
-    Effect.gen(function* () {
-      const here = yield* place
-      const address = yield* serving(listing(["one"]))
-      const env = { DAYBOOK_BASE_URL: `http://${address}/v1`, ANTHROPIC_API_KEY: "x".repeat(20) }
-      const listed = yield* here.run(["models", "--json"], { env })
-      assert.deepStrictEqual([listed.code, listed.stderr], [0, ""])
-      const models = jsonLines(listed.stdout)
-      assert.deepStrictEqual(models[0], {
-        model: "openai-compatible/one",
-        name: "one",
-        source: "server",
-        default: false
-      })
-      const of = (model: string) => models.find((each) => each["model"] === model)
-      assert.strictEqual(of("openai/gpt-5.1")?.["needs"], "OPENAI_API_KEY")
-      assert.strictEqual(of("anthropic/claude-opus-5-5")?.["needs"], undefined)
-      assert.strictEqual(of("anthropic/claude-sonnet-5-5")?.["default"], true)
-      const table = yield* here.run(["models"])
-      assert.match(table.stdout, /^openai\/gpt-5\.1 +400k +\$1\.25\/\$10 +catalogue +set OPENAI_API_KEY$/m)
-      assert.match(table.stdout, /^offline\/scribe +- +- +built in +default$/m)
-    })
-  )
-
-  it.scopedLive(
-    "CL-130: a server that lists nothing usable is told, the rest is listed, and nothing hangs or grows",
-    () =>
-      Effect.gen(function* () {
-        const here = yield* place
-        const answers: ReadonlyArray<readonly [RequestListener, RegExp]> = [
-          [(_, response) => response.end("nonsense"), /does not list its models as chat completions servers do/],
-          [(_, response) => response.end("x".repeat(2_000_000)), /model list of \S+ exceeds 1 MiB/],
-          [(_, response) => response.writeHead(401).end(), /answered HTTP 401; set DAYBOOK_API_KEY/],
-          [(_, response) => response.writeHead(302, { location: "/elsewhere" }).end(), /cannot be reached/],
-          // Headers, and then nothing.
-          [(_, response) => response.write(" "), /gave no answer in 5 seconds/]
-        ]
-        for (const [answer, why] of answers) {
-          const address = yield* serving(answer)
-          const { code, stderr, stdout } = yield* here.run(["models"], {
-            env: { DAYBOOK_BASE_URL: `http://${address}/v1` }
-          })
-          assert.strictEqual(code, 5)
-          assert.match(stderr, /^daybook: openai-compatible: [^\n]+\n$/)
-          assert.match(stderr, why)
-          assert.include(stdout, "offline/scribe")
-        }
-      })
-  )
 })
 
 describe("folders", () => {

@@ -109,14 +109,19 @@ describe("views", () => {
             model: "anthropic/m",
             name: "M",
             contextTokens: 200_000,
+            outputTokens: 32_000,
             price: { input: 1, output: 5.5, cacheRead: 0, cacheWrite: 0 },
+            media: ["image"],
+            variants: ["low", "high"],
             source: "catalogue",
             default: true
           },
           {
             model: "openai/m",
             name: "M",
-            contextTokens: 0,
+            contextTokens: 1_050_000,
+            media: [],
+            thinks: true,
             source: "catalogue",
             needs: "OPENAI_API_KEY",
             default: false

@@ -65,6 +65,24 @@ describe("the example", () => {
       "openai-compatible/qwen3:8b": { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
       "anthropic/claude-opus-5-5": { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
     })
+    assert.deepStrictEqual(settings.providers?.["lab"], {
+      api: "openai-compatible",
+      baseUrl: "http://gpu.example:8000/v1",
+      apiKey: Redacted.make(""),
+      headers: { "x-team": Redacted.make("") },
+      like: "mistral",
+      profile: { alternates: false },
+      models: {
+        "qwen3-coder": {
+          contextTokens: 131_072,
+          outputTokens: 16_384,
+          media: ["image"],
+          thinks: true,
+          variants: ["low", "high"]
+        }
+      },
+      missing: ["LAB_KEY", "TEAM"]
+    })
     assert.deepStrictEqual(settings.shared, {
       team: { agents: ["build", "review"], read: "group", write: "owner", group: "staff" }
     })

@@ -42,7 +42,9 @@ const serve = (write: (response: ServerResponse) => void): Effect.Effect<Origin,
 /** The failure of one prompt, and what the session keeps of it. */
 const fail = Effect.fnUntraced(function* (api: Api, write: (response: ServerResponse) => void) {
   const { asked, url } = yield* serve(write)
-  const provider = { api, apiKey: Redacted.make(secret), baseUrl: api === "anthropic" ? url : `${url}/v1` }
+  // A known window, so that the server is not asked for it.
+  const facts = { models: { [models[api]]: { contextTokens: 100_000 } } }
+  const provider = { api, apiKey: Redacted.make(secret), baseUrl: api === "anthropic" ? url : `${url}/v1`, ...facts }
   const layer = Layer.provide(
     Daybook.layer({ filename: ":memory:" }),
     Models.layerOptions({ providers: { [api]: provider } })

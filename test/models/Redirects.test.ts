@@ -13,7 +13,9 @@ const models: Readonly<Record<Api, string>> = {
 }
 
 const modelAt = Effect.fnUntraced(function* (api: Api, url: string) {
-  const provider = { api, apiKey: Redacted.make(secret), baseUrl: api === "anthropic" ? url : `${url}/v1` }
+  // A known window, so that the server is not asked for it.
+  const facts = { models: { [models[api]]: { contextTokens: 100_000 } } }
+  const provider = { api, apiKey: Redacted.make(secret), baseUrl: api === "anthropic" ? url : `${url}/v1`, ...facts }
   const resolver = yield* Models.make({ providers: { [api]: provider } })
   return (yield* Effect.orDie(resolver.resolve({ providerID: api, id: models[api] }))).model
 })

@@ -14,9 +14,7 @@ const namesOf = (body: unknown): ReadonlyArray<unknown> => {
 
 const forms: Readonly<Record<Api, (choice: NonNullable<Asked["toolChoice"]>) => unknown>> = {
   anthropic: (choice) =>
-    typeof choice === "object"
-      ? { type: "tool", name: choice.tool }
-      : { type: choice === "required" ? "any" : choice },
+    typeof choice === "object" ? { type: "tool", name: choice.tool } : { type: choice === "required" ? "any" : choice },
   openai: (choice) => (typeof choice === "object" ? { type: "function", name: choice.tool } : choice),
   "openai-compatible": (choice) =>
     typeof choice === "object" ? { type: "function", function: { name: choice.tool } } : choice

@@ -45,7 +45,11 @@ const read = (server: ModelServer, body: Body) =>
         if (body.ending === "break") controller.error(new TypeError("terminated"))
       }
     })
-    const fetch = async () => new Response(stream, { headers: { "content-type": "text/event-stream" } })
+    // Only the request of the answer gets it: a server is also asked for its models.
+    const fetch: typeof globalThis.fetch = async (_, init) =>
+      init?.method === "POST"
+        ? new Response(stream, { headers: { "content-type": "text/event-stream" } })
+        : new Response("", { status: 404 })
     const provider = { api: server.api, baseUrl: "http://127.0.0.1:9/v1", fetch, models: { [server.model]: {} } }
     const resolver = yield* Models.make({ providers: { [server.profile]: provider } })
     const { model } = yield* Effect.orDie(resolver.resolve({ providerID: server.profile, id: server.model }))

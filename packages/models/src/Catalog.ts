@@ -1,10 +1,10 @@
 /**
- * The catalogue of models: names, limits, prices and variants; and the parser of model names. A table and pure
- * functions, without requests. Providers change faster than releases: an unknown model of a known family is accepted
- * with the family's facts. Spec: MD-1..MD-6.
+ * The catalogue of models: names, limits, prices, media and variants; and the parser of model names. Makes no requests.
+ * The facts are generated data, `CatalogData.ts`. Providers change faster than releases: an unknown model of a known
+ * family is accepted with the family's facts. Spec: MD-1..MD-6, MD-720..MD-723.
  */
-import { Either, Schema } from "effect"
-import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+import { Effect, Either, Schema } from "effect"
+import type { ModelInfo, Pricing } from "@daybook/core/model/ModelResolver"
 
 /** A model reference, as `ModelRef` of `@daybook/core`. */
 type Ref = ModelInfo["ref"]
@@ -15,9 +15,12 @@ export class InvalidModelName extends Schema.TaggedError<InvalidModelName>("@day
   { input: Schema.String, reason: Schema.String }
 ) {
   override get message() {
-    return `"${this.input}" does not name a model: ${this.reason}; write provider/model, for example anthropic/${defaults.anthropic}`
+    return `"${this.input}" does not name a model: ${this.reason}; write provider/model, for example anthropic/claude-sonnet-5-5`
   }
 }
+
+/** Media that a model reads besides text. */
+export type Medium = "image" | "pdf"
 
 /** The catalogue's facts about one model. */
 export interface Entry {
@@ -25,100 +28,138 @@ export interface Entry {
   readonly contextTokens: number
   /** The output limit of one request, which the context must leave free; the model's own maximum may be higher. */
   readonly outputTokens: number
-  readonly price?: NonNullable<ModelInfo["price"]>
+  readonly price?: Pricing
   /** Effort levels of the model, in the provider's words. */
   readonly variants: ReadonlyArray<string>
+  /** Whether the model thinks; absent when unknown. */
+  readonly thinks?: boolean
+  /** Absent when unknown. */
+  readonly media?: ReadonlyArray<Medium>
 }
 
-/** The default model of each provider. */
-export const defaults = { anthropic: "claude-sonnet-5-5", openai: "gpt-6.1-terra" } as const
+const rate = Schema.Finite.pipe(Schema.nonNegative())
+const rates = [rate, rate, rate, rate] as const
+const counting = Schema.Int.pipe(Schema.positive())
 
-const price = (input: number, output: number, cacheRead: number, cacheWrite: number) => ({
-  input,
-  output,
-  cacheRead,
-  cacheWrite
+/**
+ * A row of the data: id, name, window, output limit, media, thinking (whether, or the words of its levels), then the
+ * price (input, output, cache read, cache write, in US dollars per million tokens), and the prices above a number of
+ * input tokens. Without a price it is unknown.
+ */
+export const Row = Schema.Tuple(
+  [
+    Schema.NonEmptyTrimmedString,
+    Schema.NonEmptyTrimmedString,
+    counting,
+    counting,
+    Schema.Literal("", "image", "image pdf"),
+    Schema.Union(Schema.Boolean, Schema.String.pipe(Schema.pattern(/^[a-z]+(?: [a-z]+)*$/))),
+    Schema.optionalElement(Schema.Tuple(...rates))
+  ],
+  Schema.Tuple(counting, ...rates)
+)
+type Row = typeof Row.Type
+
+/** The whole data: rows by provider. */
+export const Table = Schema.Record({ key: Schema.String, value: Schema.Array(Row) })
+
+type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
+
+const price = ([input, output, cacheRead, cacheWrite]: Rates) => ({ input, output, cacheRead, cacheWrite })
+
+const priceOf = (base: Rates, tiers: ReadonlyArray<readonly [above: number, ...Rates]>): Pricing => ({
+  ...price(base),
+  ...(tiers.length === 0 ? {} : { tiers: tiers.map(([above, ...more]) => ({ above, ...price(more) })) })
 })
 
-const efforts = ["low", "medium", "high", "max"]
-const moreEfforts = ["low", "medium", "high", "xhigh", "max"]
-const openaiEfforts = ["none", ...moreEfforts]
+/**
+ * The part of a model's maximum that a request asks for. Compaction keeps it free, and servers add it to the request: a
+ * maximum of half of the window would leave no room. OpenAI counts it only when it is used.
+ */
+const outputOf = (provider: string, window: number, most: number): number => {
+  if (provider === "openai") return most < window / 2 ? most : Math.floor(window / 4)
+  return Math.min(most, window >= 1_000_000 ? 64_000 : 32_000, Math.floor(window / 4))
+}
 
-const claude = (name: string, variants: ReadonlyArray<string>, prices: Entry["price"], wide = true): Entry => ({
-  name,
-  contextTokens: wide ? 1_000_000 : 200_000,
-  outputTokens: wide ? 64_000 : 32_000,
-  ...(prices === undefined ? {} : { price: prices }),
-  variants
-})
-
-const gpt = (name: string, variants: ReadonlyArray<string>, prices: Entry["price"], context = 1_050_000): Entry => ({
-  name,
-  contextTokens: context,
-  outputTokens: 128_000,
-  ...(prices === undefined ? {} : { price: prices }),
-  variants
-})
-
-/** Known models by API. Prices are base rates in US dollars per million tokens, without long-context surcharges. */
-export const entries: Readonly<Record<"anthropic" | "openai", Readonly<Record<string, Entry>>>> = {
-  anthropic: {
-    "claude-fable-5-1": claude("Claude Fable 5.1", moreEfforts, price(10, 50, 1, 12.5)),
-    "claude-opus-5-5": claude("Claude Opus 5.5", moreEfforts, price(4, 20, 0.2, 5)),
-    "claude-sonnet-5-5": claude("Claude Sonnet 5.5", moreEfforts, price(2, 10, 0.2, 2.5)),
-    "claude-haiku-5-5": claude("Claude Haiku 5.5", efforts, price(0.1, 0.5, 0.01, 0.125)),
-    "claude-opus-5": claude("Claude Opus 5", moreEfforts, price(5, 25, 0.5, 6.25)),
-    "claude-sonnet-5": claude("Claude Sonnet 5", moreEfforts, price(2, 10, 0.2, 2.5)),
-    "claude-opus-4-6": claude("Claude Opus 4.6", efforts, price(5, 25, 0.5, 6.25)),
-    "claude-sonnet-4-6": claude("Claude Sonnet 4.6", efforts, price(3, 15, 0.3, 3.75)),
-    "claude-opus-4-5": claude("Claude Opus 4.5", ["low", "medium", "high"], price(5, 25, 0.5, 6.25), false),
-    "claude-sonnet-4-5": claude("Claude Sonnet 4.5", [], price(3, 15, 0.3, 3.75), false),
-    "claude-haiku-4-5": claude("Claude Haiku 4.5", [], price(1, 5, 0.1, 1.25), false)
-  },
-  openai: {
-    "gpt-6.1-sol": gpt("GPT-6.1 Sol", openaiEfforts, price(2, 10, 0.1, 2.5)),
-    "gpt-6.1-terra": gpt("GPT-6.1 Terra", openaiEfforts, price(1, 5, 0.05, 1.25)),
-    "gpt-6-sol": gpt("GPT-6 Sol", openaiEfforts, price(2, 10, 0.1, 2.5)),
-    "gpt-6-luna": gpt("GPT-6 Luna", openaiEfforts, price(0.1, 0.5, 0.005, 0.125)),
-    "gpt-5.6-sol": gpt("GPT-5.6 Sol", openaiEfforts, price(4, 20, 0.4, 5)),
-    "gpt-5.6-terra": gpt("GPT-5.6 Terra", openaiEfforts, price(2, 12, 0.2, 2.5)),
-    "gpt-5.6-luna": gpt("GPT-5.6 Luna", openaiEfforts, price(0.2, 1.2, 0.02, 0.25)),
-    "gpt-5.1": gpt("GPT-5.1", ["none", "low", "medium", "high"], price(1.25, 10, 0.125, 1.25), 400_000),
-    "gpt-5-mini": gpt("GPT-5 Mini", ["minimal", "low", "medium", "high"], price(0.25, 2, 0.025, 0.25), 400_000),
-    "gpt-4.1": {
-      name: "GPT-4.1",
-      contextTokens: 1_047_576,
-      outputTokens: 32_768,
-      price: price(2, 8, 0.5, 2),
-      variants: []
-    }
+const entryOf = (provider: string, row: Row): Entry => {
+  const [, name, contextTokens, most, media, thinking, base, ...tiers] = row
+  return {
+    name,
+    contextTokens,
+    outputTokens: outputOf(provider, contextTokens, most),
+    ...(base === undefined ? {} : { price: priceOf(base, tiers) }),
+    variants: typeof thinking === "string" ? thinking.split(" ") : [],
+    thinks: thinking !== false,
+    media: media === "" ? [] : media === "image" ? ["image"] : ["image", "pdf"]
   }
 }
+
+type Known = ReadonlyMap<string, ReadonlyMap<string, Entry>>
+
+let loaded: Promise<Known> | undefined
+
+/** The data, by provider and id. Loaded on first use. */
+const known: Effect.Effect<Known> = Effect.promise(
+  () =>
+    (loaded ??= import("./CatalogData.ts").then(({ json }) => {
+      // A test checks the generated text against the schema.
+      const table = JSON.parse(json) as typeof Table.Type
+      return new Map(
+        Object.entries(table).map(([provider, rows]) => [
+          provider,
+          new Map(rows.map((row) => [row[0], entryOf(provider, row)]))
+        ])
+      )
+    }))
+)
+
+/** The models of a provider by id; none for a provider that the catalogue lacks. */
+export const entriesOf = (provider: string): Effect.Effect<Readonly<Record<string, Entry>>> =>
+  Effect.map(known, (providers) => Object.fromEntries(providers.get(provider) ?? []))
+
+/** The providers of the catalogue. */
+export const providers: Effect.Effect<ReadonlyArray<string>> = Effect.map(known, (found) => [...found.keys()])
+
+/** The protocols whose own provider has families. */
+type Own = "anthropic" | "openai"
+
+const efforts = ["low", "medium", "high", "xhigh", "max"]
 
 /**
  * Model families for names missing in the table (a dated snapshot, a later model, a fine-tuned one), with facts common
  * to the family. An unknown limit is 0.
  */
-const families: Readonly<Record<"anthropic" | "openai", ReadonlyArray<readonly [RegExp, Omit<Entry, "name">]>>> = {
+const families: Readonly<Record<Own, ReadonlyArray<readonly [RegExp, Omit<Entry, "name">]>>> = {
   anthropic: [
     [/^claude-3-/, { contextTokens: 200_000, outputTokens: 4096, variants: [] }],
-    [/^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: moreEfforts }]
+    [/^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: efforts }]
   ],
   openai: [
-    [/^gpt-([5-9]|\d\d)/, { contextTokens: 400_000, outputTokens: 128_000, variants: ["minimal", ...openaiEfforts] }],
+    [/^gpt-([5-9]|\d\d)/, { contextTokens: 400_000, outputTokens: 128_000, variants: ["minimal", "none", ...efforts] }],
     [/^(o\d|codex-)/, { contextTokens: 200_000, outputTokens: 100_000, variants: ["low", "medium", "high"] }],
     [/^(gpt-|chatgpt-|ft:)/, { contextTokens: 0, outputTokens: 0, variants: [] }]
   ]
 }
 
-/** The entry of a model: exact, under a dated snapshot's base name, or from its family. */
-export const find = (api: "anthropic" | "openai", id: string): Entry | undefined => {
-  const known = entries[api]
-  const exact = known[id] ?? known[id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")]
-  if (exact !== undefined) return exact
+const familyOf = (api: Own, id: string): Entry | undefined => {
   const family = families[api].find(([pattern]) => pattern.test(id))
   return family === undefined ? undefined : { name: id, ...family[1] }
 }
+
+const undated = (id: string): string => id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
+
+/**
+ * The facts about a provider's model: exact, under a dated snapshot's base name, or from its family. A provider that the
+ * catalogue lacks has the models of its protocol's own provider, if its protocol is `anthropic` or `openai`.
+ */
+export const find = (providerID: string, api: string, id: string): Effect.Effect<Entry | undefined> =>
+  Effect.map(known, (found) => {
+    const own = api === "anthropic" || api === "openai" ? api : undefined
+    const models = found.get(providerID) ?? (own === undefined ? undefined : found.get(own))
+    const exact = models?.get(id) ?? models?.get(undated(id))
+    if (exact !== undefined || own === undefined) return exact
+    return providerID === own || !found.has(providerID) ? familyOf(own, id) : undefined
+  })
 
 /** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])

@@ -19,16 +19,18 @@ import {
   VariantUnavailable
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
-import { environment } from "./Environment.ts"
+import { environment, environmentWith } from "./Environment.ts"
 import { importWith } from "./OptionalPackage.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
 import type { Api, Profile } from "./Profile.ts"
 import * as Profiles from "./Profiles.ts"
-import type { Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
+import type { ConfiguredProvider, Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
+import * as Servers from "./Servers.ts"
+import * as Windows from "./Windows.ts"
 import type { Protocol } from "./wire/Protocol.ts"
 
-export type { ModelSettings, Options, Provider } from "./Providers.ts"
+export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
 
 /**
  * A resolver over the host's providers. The offline model is always available, as `offline/scribe`.
@@ -50,6 +52,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     timeToLive: Duration.infinity,
     lookup: (ref: Ref) => build(options, ref)
   })
+  const windowed = yield* Windows.make(options)
   const resolve = Effect.fn("Models.resolve")(function* (
     asked: Ref | undefined,
     settings: RequestSettings = {}
@@ -62,7 +65,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     const client = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
     const { info, ...resolved } = client.resolved
     const model = client.configure === undefined ? resolved.model : yield* client.configure(settings)
-    return { ...resolved, info: { ...info, ref }, model }
+    return { ...resolved, info: yield* windowed({ ...info, ref }), model }
   })
   return ModelResolver.of({ resolve })
 })
@@ -72,6 +75,11 @@ export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => La
 
 /** The options from the environment; `specs/models.md` lists the variables (MD-36). */
 export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
+
+/** The options from the environment and the providers of a person's configuration (MD-725). */
+export const fromConfiguration: (
+  providers: Readonly<Record<string, ConfiguredProvider>>
+) => Effect.Effect<Options, ConfigError.ConfigError> = environmentWith
 
 /** The resolver for the environment; without any key the offline model is the default. */
 export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(
@@ -96,29 +104,26 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     return OfflineModel.isOffline(ref) ? { resolved: yield* offline(ref) } : yield* missing(options, providerID)
   }
   const settings = provider.models !== undefined && Object.hasOwn(provider.models, id) ? provider.models[id] : undefined
-  const known = provider.api === "anthropic" || provider.api === "openai" ? Catalog.find(provider.api, id) : undefined
-  if (known === undefined && settings === undefined && (provider.api === "anthropic" || provider.api === "openai")) {
-    const names = [...Object.keys(provider.models ?? {}), ...Object.keys(Catalog.entries[provider.api])]
+  const known = yield* catalogued(providerID, provider, id)
+  if (known === undefined && settings === undefined && isClosed(provider)) {
+    const names = [...Object.keys(provider.models ?? {}), ...Object.keys(yield* Catalog.entriesOf(provider.api))]
     return yield* new ModelNotFound({ providerID, modelID: id, known: names })
   }
-  const { countTokens, policy, variants = known?.variants ?? [], ...facts } = settings ?? {}
+  const { countTokens, policy, thinks = known?.thinks, variants = known?.variants ?? [], ...facts } = settings ?? {}
   if (ref.variant !== undefined && !variants.includes(ref.variant)) {
     return yield* new VariantUnavailable({ model: { ...ref }, known: [...variants] })
   }
-  const { variants: _, ...entry } = known ?? { name: id, contextTokens: 0, outputTokens: 0, variants: [] }
+  const { thinks: _, variants: __, ...entry } = known ?? { ...unknown, name: id }
   const info: ModelInfo = {
     ...entry,
-    ...(provider.api === "language-model" || !Object.hasOwn(protocols, provider.api)
-      ? {}
-      : {
-          systemMessages:
-            profileOf(provider, { ref }).system === "anywhere" ? ("anywhere" as const) : ("leading" as const)
-        }),
+    ...(Servers.isServer(provider)
+      ? { systemMessages: profileOf(provider, { ref }).system === "anywhere" ? "anywhere" : "leading" }
+      : {}),
     ...facts,
     ref
   }
   const base = provider.api === "language-model" ? {} : Policy.standard
-  const configure = yield* configurable(provider, info, variants)
+  const configure = yield* configurable(provider, info, variants, thinks)
   const count = countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined)
   const resolved = {
     info,
@@ -131,6 +136,18 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(resolved.model) : configure(asked))
   }
 })
+
+/** The catalogue's facts; a server at another address is known by that address. */
+const catalogued = (providerID: string, provider: Provider, id: string): Effect.Effect<Catalog.Entry | undefined> =>
+  Servers.isServer(provider)
+    ? Catalog.find(Servers.catalogueName(providerID, provider.baseUrl), provider.api, id)
+    : Effect.succeed(undefined)
+
+const unknown = { contextTokens: 0, outputTokens: 0, variants: [], thinks: undefined }
+
+/** Whether only the catalogue's models and their families exist: an address of one's own may serve anything. */
+const isClosed = (provider: Provider): boolean =>
+  (provider.api === "anthropic" || provider.api === "openai") && provider.baseUrl === undefined
 
 /** Without the vocabulary the runtime estimates. */
 const openAiTokens = (id: string) =>
@@ -156,15 +173,20 @@ const missing = (options: Options, providerID: string): ProviderNotFound => {
 const configurable = (
   provider: Provider,
   info: ModelInfo,
-  variants: ReadonlyArray<string>
+  variants: ReadonlyArray<string>,
+  thinks: boolean | undefined
 ): Effect.Effect<Configurable, ModelResolutionError> => {
-  // The catalogue does not know efforts of compatible servers: without variants from the host, they are sent unchecked.
+  // Without known variants a compatible server gets an effort unchecked, unless the model is known not to think.
   const takes = (effort: string) =>
-    variants.includes(effort) || (variants.length === 0 && provider.api === "openai-compatible")
-  return Effect.map(client(provider, info, variants.length > 0), (configure) => ({ effort: asked, ...settings }) => {
-    const effort = info.ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
-    return configure({ ...settings, ...(effort === undefined ? {} : { effort }) })
-  })
+    variants.includes(effort) || (variants.length === 0 && thinks !== false && provider.api === "openai-compatible")
+  return Effect.map(
+    client(provider, info, thinks ?? variants.length > 0),
+    (configure) =>
+      ({ effort: asked, ...settings }) => {
+        const effort = info.ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
+        return configure({ ...settings, ...(effort === undefined ? {} : { effort }) })
+      }
+  )
 }
 
 const protocols: Readonly<Record<Api, () => Promise<Protocol>>> = {
@@ -184,7 +206,7 @@ const client = (
     return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
   }
   // Options may come from a file, unchecked by the compiler.
-  if (!Object.hasOwn(protocols, provider.api)) return new UnsupportedApi({ providerID, api: String(provider.api) })
+  if (!Servers.isServer(provider)) return unsupported(provider, providerID)
   const profile = profileOf(provider, info)
   const baseUrl = provider.baseUrl ?? profile.baseUrl
   if (baseUrl === undefined) {
@@ -211,17 +233,22 @@ const client = (
   })
 }
 
+const unsupported = ({ api }: { readonly api?: unknown }, providerID: string) =>
+  new UnsupportedApi({ providerID, api: String(api) })
+
 /** The server's rules, with the host's word on system messages. */
 const profileOf = (
   provider: WireProvider,
-  { ref, systemMessages }: Pick<ModelInfo, "ref" | "systemMessages">
+  { media, ref, systemMessages }: Pick<ModelInfo, "media" | "ref" | "systemMessages">
 ): Profile => {
-  const profile = Profiles.profileOf({
+  const known = Profiles.profileOf({
     ...provider,
     providerID: ref.providerID,
     model: ref.id,
     fields: provider.profile
   })
+  // The catalogue knows what the model takes, the profile only what some model of the server does.
+  const profile = media === undefined || provider.profile?.media !== undefined ? known : { ...known, media }
   if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
   return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
 }

@@ -9,6 +9,7 @@ import type * as Response from "@effect/ai/Response"
 import { Effect, Hash, Predicate, Stream } from "effect"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import type { ResolvedModel } from "@daybook/core/model/ModelResolver"
+import { howToConfigure } from "./Servers.ts"
 
 /** The reference of the offline model. */
 export const ref = { providerID: "offline", id: "scribe" } as const
@@ -16,7 +17,7 @@ export const ref = { providerID: "offline", id: "scribe" } as const
 /** One line for people: why the offline model answers, and how to change that. */
 export const notice =
   "no model is configured: the offline model answers, which is a fixed program and not a language model " +
-  "(set ANTHROPIC_API_KEY, OPENAI_API_KEY or DAYBOOK_BASE_URL, or name a model with DAYBOOK_MODEL)"
+  `(${howToConfigure}, or name a model with DAYBOOK_MODEL)`
 
 /** Whether a reference is the offline model. */
 export const isOffline = (model: { readonly providerID: string }): boolean => model.providerID === ref.providerID

@@ -1,6 +1,7 @@
 /** Merges the fault policies of a host, a provider and a model. The runtime applies the result. Spec: MD-8. */
 import { Duration } from "effect"
 import type { ModelPolicy } from "@daybook/core/model/ModelResolver"
+import { defaultRetry } from "@daybook/core/model/ProviderStream"
 
 /** A policy as a host writes it: an absent field inherits, `false` disables. */
 export interface PolicySettings {
@@ -20,10 +21,8 @@ export interface PolicySettings {
     | false
 }
 
-/** For providers over HTTP: two retries; no time limit, because long thinking is not a fault. */
-export const standard: ModelPolicy = {
-  retry: { times: 2, baseDelay: Duration.seconds(1), maxDelay: Duration.seconds(30) }
-}
+/** For providers over HTTP: retries that outlast an overload; no time limit, because long thinking is not a fault. */
+export const standard: ModelPolicy = { retry: defaultRetry }
 
 /** Merges settings into a policy, field by field; the last one wins. */
 export const apply = (policy: ModelPolicy, ...layers: ReadonlyArray<PolicySettings | undefined>): ModelPolicy =>
@@ -48,12 +47,12 @@ const limit = (
 const retryOf = (under: ModelPolicy["retry"], over: PolicySettings["retry"]): ModelPolicy["retry"] => {
   if (over === undefined) return under
   if (over === false || over.times <= 0) return undefined
-  const base = under ?? standard.retry
-  const maxRetryAfter = over.maxRetryAfter ?? base?.maxRetryAfter
+  const base = under ?? defaultRetry
+  const maxRetryAfter = over.maxRetryAfter ?? under?.maxRetryAfter
   return {
     times: Math.floor(over.times),
-    baseDelay: Duration.decode(over.baseDelay ?? base?.baseDelay ?? "1 second"),
-    maxDelay: Duration.decode(over.maxDelay ?? base?.maxDelay ?? "30 seconds"),
+    baseDelay: Duration.decode(over.baseDelay ?? base.baseDelay),
+    maxDelay: Duration.decode(over.maxDelay ?? base.maxDelay),
     ...(maxRetryAfter === undefined ? {} : { maxRetryAfter: Duration.decode(maxRetryAfter) })
   }
 }

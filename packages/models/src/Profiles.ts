@@ -172,8 +172,8 @@ export const profiles: Readonly<Record<string, Profile>> = {
   moonshot: over(service, {
     name: "Moonshot (Kimi)",
     baseUrl: "https://api.moonshot.ai/v1",
-    keys: ["MOONSHOT_API_KEY", "KIMI_API_KEY"],
-    hosts: ["api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"],
+    keys: ["MOONSHOT_API_KEY"],
+    hosts: ["api.moonshot.ai", "api.moonshot.cn"],
     ...kimiRules,
     effort: "thinking.type"
   }),
@@ -282,6 +282,26 @@ export const profiles: Readonly<Record<string, Profile>> = {
     callIds: claudeIds,
     thinking: thinking("never")
   }),
+  baseten: over(service, { name: "Baseten", baseUrl: "https://inference.baseten.co/v1", keys: ["BASETEN_API_KEY"] }),
+  "kimi-coding": over(service, {
+    name: "Kimi for Coding",
+    baseUrl: "https://api.kimi.com/coding/v1",
+    keys: ["KIMI_API_KEY"],
+    ...kimiRules
+  }),
+  nvidia: over(service, { name: "NVIDIA", baseUrl: "https://integrate.api.nvidia.com/v1", keys: ["NVIDIA_API_KEY"] }),
+  opencode: over(service, {
+    name: "OpenCode Zen",
+    baseUrl: "https://opencode.ai/inference/openai/v1",
+    keys: ["OPENCODE_API_KEY"]
+  }),
+  vercel: over(service, {
+    name: "Vercel AI Gateway",
+    baseUrl: "https://ai-gateway.vercel.sh/v1",
+    keys: ["AI_GATEWAY_API_KEY"]
+  }),
+  xiaomi: over(service, { name: "Xiaomi MiMo", baseUrl: "https://api.xiaomimimo.com/v1", keys: ["XIAOMI_API_KEY"] }),
+  meta: over(openai, { name: "Meta", baseUrl: "https://api.meta.ai/v1", keys: ["META_API_KEY"] }),
   litellm: over(compatible, { name: "LiteLLM", keys: ["LITELLM_API_KEY"] }),
   vllm: over(local, { name: "vLLM", keys: ["VLLM_API_KEY"] }),
   sglang: over(local, { name: "SGLang", keys: ["SGLANG_API_KEY"] }),

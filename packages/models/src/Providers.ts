@@ -12,6 +12,8 @@ export type Ref = ModelInfo["ref"]
 export interface ModelSettings extends Partial<Omit<ModelInfo, "ref">> {
   /** The words allowed after a colon, sent as the effort. */
   readonly variants?: ReadonlyArray<string>
+  /** False: the model does not think, so that no effort is sent. */
+  readonly thinks?: boolean
   readonly policy?: Policy.PolicySettings
   /** The model's tokenizer. Without it the runtime estimates, except for OpenAI's models. */
   readonly countTokens?: (text: string) => number
@@ -46,6 +48,13 @@ export interface HostProvider extends ProviderBase {
 }
 
 export type Provider = WireProvider | HostProvider
+
+/** What a person's configuration says about a provider; for a known one, only what differs. */
+export interface ConfiguredProvider extends Partial<Omit<WireProvider, "fetch" | "headers" | "policy">> {
+  readonly headers?: Readonly<Record<string, Redacted.Redacted>>
+  /** Variables that the configuration names and that are not set: the provider cannot be used. */
+  readonly missing?: ReadonlyArray<string>
+}
 
 /** The providers and defaults of a resolver. */
 export interface Options {

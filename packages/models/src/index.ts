@@ -5,8 +5,10 @@
  * @module @daybook/models
  */
 export * as Catalog from "./Catalog.ts"
+export * as Listing from "./Listing.ts"
 export * as Models from "./Models.ts"
 export * as OfflineModel from "./OfflineModel.ts"
 export * as Policy from "./Policy.ts"
 export * as Profiles from "./Profiles.ts"
 export type { Profile } from "./Profile.ts"
+export * as Servers from "./Servers.ts"

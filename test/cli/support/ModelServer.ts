@@ -71,6 +71,8 @@ const exchange = (body: Exchange["body"], response: ServerResponse, closed: Effe
 export const make: Effect.Effect<ModelServer, never, Scope.Scope> = Effect.gen(function* () {
   const requests = yield* Queue.unbounded<Exchange>()
   const server = createServer((request, response) => {
+    // It does not list its models.
+    if (request.method === "GET") return void response.writeHead(404).end()
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {

@@ -42,6 +42,8 @@ export const serveEach = (
     const abandoned = yield* Deferred.make<void>()
     const arrived = yield* Deferred.make<void>()
     const server = createServer((request, response) => {
+      // It does not list its models, and a question for them is no request to a model.
+      if (request.method === "GET") return void response.writeHead(404).end()
       const bytes: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => bytes.push(chunk))
       request.on("end", () => {

@@ -95,7 +95,7 @@ export const start = (server: ModelServer): Effect.Effect<Running, never, Scope.
         api: server.api,
         baseUrl: `${http.url}${server.base}`,
         apiKey: Redacted.make(secret),
-        models: { [server.model]: window }
+        models: { [server.model]: { ...window, media: server.pictures ? ["image"] : [] } }
       },
       answer: (...actions) => void replies.push(answering(actions, false)),
       hold: (...actions) => void replies.push(answering(actions, true)),

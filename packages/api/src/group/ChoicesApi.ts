@@ -19,8 +19,10 @@ export const OfferedModel = Schema.Struct({
   contextTokens: optional(Schema.Int),
   outputTokens: optional(Schema.Int),
   price: optional(Price),
+  media: optional(Schema.Array(Schema.Literal("image", "pdf"))),
+  thinks: optional(Schema.Boolean),
   variants: optional(Schema.Array(Schema.String)),
-  source: Schema.Literal("catalogue", "server", "built in"),
+  source: Schema.Literal("catalogue", "configuration", "server", "built in"),
   needs: optional(Schema.String),
   default: Schema.Boolean
 }).annotations({ identifier: "OfferedModel" })

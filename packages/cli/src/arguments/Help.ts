@@ -35,7 +35,10 @@ const environment: ReadonlyArray<readonly [string, string]> = [
   ["DAYBOOK_WATCH_TOKEN", "the token of the page of daybook shell watch --serve (default: a new one at each start)"],
   ["DAYBOOK_DISABLE_PROJECT_CONFIG", "1: ignore instructions, agents, templates and skills of projects"],
   ["DAYBOOK_DEBUG", "any value: log to stderr, and show stack traces of errors"],
-  ["ANTHROPIC_API_KEY, OPENAI_API_KEY", "keys of the providers; without a key, an offline model answers"],
+  [
+    "ANTHROPIC_API_KEY, ...",
+    "keys of the providers, whose variables daybook models lists; without a key, an offline model answers"
+  ],
   [
     "DAYBOOK_BASE_URL",
     "a server with the chat completions API, as provider openai-compatible; daybook models lists its models"

@@ -17,6 +17,7 @@ import type { Verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import {
+  announceModel,
   chosenModel,
   findAgent,
   parsedModel,
@@ -136,7 +137,10 @@ const usable = Effect.fn("Command.prompt.usable")(function* (options: Options, s
 const startable = Effect.fn("Command.prompt.startable")(function* ({ agent, directory, model }: Options) {
   yield* trusting(directory)
   const { model: itsModel, name } = yield* findAgent(agent, directory)
-  if (model === undefined) yield* resolveModel(itsModel)
+  if (model === undefined) {
+    yield* resolveModel(itsModel)
+    if (itsModel === undefined) yield* announceModel()
+  }
   return name
 })
 

@@ -25,11 +25,13 @@ import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
 import { isStdio, type McpServer } from "@daybook/mcp/McpServer"
+import type { ConfiguredProvider } from "@daybook/models/Providers"
 import { ageOf, sizeOf } from "../support/Amounts.ts"
 import { expandVariables } from "./EnvironmentVariables.ts"
+import { keysOf, providerIssues, providerOf } from "./ProvidersSection.ts"
 import { type ShellSection, shellOf } from "./ShellSection.ts"
-import { durationOrNever, present } from "./Written.ts"
-import { File, isMap, type WrittenSandbox } from "./WrittenConfig.ts"
+import { durationOrNever, isMap, present, priceOf } from "./Written.ts"
+import { File, type WrittenSandbox } from "./WrittenConfig.ts"
 
 /** The file is unusable; `issues` lists all of its errors. */
 export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
@@ -83,6 +85,10 @@ export interface Settings {
   readonly permissionTimeout?: number
   /** US dollars per million tokens, by `provider/model`. */
   readonly prices?: Readonly<Record<string, Price>>
+  /** Providers by name: new ones, and what differs for known ones. Keys and headers are redacted. */
+  readonly providers?: Readonly<Record<string, ConfiguredProvider>>
+  /** The key paths of keys that stand in the file themselves. */
+  readonly literalKeys?: ReadonlyArray<string>
   /** What `daybook serve` removes of the log in the background. */
   readonly retention?: RetentionSettings
   /** False: no snapshots of files are taken. */
@@ -120,8 +126,9 @@ export interface SharedSpace {
 
 type Audience = "owner" | "group" | "everyone"
 
-/** Settings of MCP servers are never shown: arguments and URLs may hold secrets too. */
-const secret = (at: KeyPath) => at[0] === "mcp"
+/** Settings of MCP servers are never shown: arguments and URLs may hold secrets too; of providers, keys and headers. */
+const secret = ([section, , field]: KeyPath) =>
+  section === "mcp" || (section === "providers" && (field === undefined || field === "key" || field === "headers"))
 
 /** Drops empty sections, for example one whose lines are all commented out. */
 const withoutEmpty = ({ at, value }: Parsed): Parsed => ({
@@ -137,7 +144,9 @@ interface Naming {
 const names: Naming = { takes: (key) => namePattern.test(key), rule: nameRule }
 
 /** The naming rule of each section. */
-const namings: { readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "shared"]: Naming } = {
+const namings: {
+  readonly [Section in "agents" | "references" | "templates" | "mcp" | "prices" | "providers" | "shared"]: Naming
+} = {
   agents: names,
   references: names,
   templates: names,
@@ -146,6 +155,7 @@ const namings: { readonly [Section in "agents" | "references" | "templates" | "m
     rule: "at most 32 of a-z, 0-9, _ and -, the first a letter or digit"
   },
   prices: { takes: (key) => /^[^/\s]+\/\S+$/.test(key), rule: "provider/model" },
+  providers: names,
   shared: { takes: isName, rule: addressRule }
 }
 
@@ -209,7 +219,10 @@ export const parseConfig = (
   const { at } = document.right
   const { issues: variables, value } = expandVariables(document.right, environment)
   const decoded = decodeParsed(File, { at, value }, secret)
-  const unnamed = Either.match(decoded, { onLeft: () => [], onRight: (file) => badNames(file, at) })
+  const unnamed = Either.match(decoded, {
+    onLeft: () => [],
+    onRight: (file) => [...badNames(file, at), ...providerIssues(file.providers ?? {}, at)]
+  })
   const issues = [...Either.match(decoded, { onLeft: (faults) => faults, onRight: () => unnamed }), ...variables]
   if (Either.isLeft(decoded) || issues.length > 0) return Either.left(issues)
   const {
@@ -223,6 +236,7 @@ export const parseConfig = (
     naming,
     permission_timeout: permissionTimeout,
     prices,
+    providers,
     references,
     retention,
     sandbox,
@@ -258,14 +272,9 @@ export const parseConfig = (
       naming,
       maxLoopLag,
       permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
-      prices:
-        prices &&
-        mapValues(prices, ({ input, output, cache_read: cacheRead = input, cache_write: cacheWrite = input }) => ({
-          input,
-          output,
-          cacheRead,
-          cacheWrite
-        })),
+      prices: prices && mapValues(prices, priceOf),
+      providers: providers && mapValues(providers, (provider) => providerOf(provider, environment)),
+      literalKeys: keysOf(providers),
       retention:
         retention &&
         present({

@@ -67,3 +67,19 @@ export const load: Effect.Effect<Configured, UsageError> = Effect.catchTag(
   "ConfigInvalid",
   ({ message }) => new UsageError({ message: message.replace(":\n", ": ").replaceAll("\n", "; ") })
 )
+
+/** A sentence about keys in a file that other users may read; undefined if there is nothing to say. */
+export const exposedKeys: Effect.Effect<string | undefined, UsageError> = Effect.gen(function* () {
+  const { literalKeys = [] } = yield* load
+  if (literalKeys.length === 0) return undefined
+  const { file } = yield* places
+  const mode = yield* Effect.promise(() =>
+    stat(file).then(
+      (found) => found.mode,
+      () => 0
+    )
+  )
+  return (mode & 0o044) === 0
+    ? undefined
+    : `other users may read ${literalKeys.join(" and ")} in ${oneLine(file, 400)}: write \${VARIABLE} there, or run chmod 600`
+})

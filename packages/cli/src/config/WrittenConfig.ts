@@ -1,5 +1,5 @@
 /** The configuration file as it is written: its schema, with snake_case keys. `Config.ts` reads it. Spec: CF-1..CF-9. */
-import { ParseResult, Predicate, Schema } from "effect"
+import { ParseResult, Schema } from "effect"
 import { ConfiguredAgent } from "@daybook/core/agent/AgentDefinition"
 import {
   amount,
@@ -17,24 +17,15 @@ import { NamingMode } from "@daybook/core/session/NamingMode"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import { HttpServer, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+import { WrittenProvider } from "./ProvidersSection.ts"
 import { WrittenShell } from "./ShellSection.ts"
-import { amountOf, amountOrNever } from "./Written.ts"
-
-/** Whether the value is a map of YAML. */
-export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
+import { amountOf, amountOrNever, isMap, WrittenPrice } from "./Written.ts"
 
 const named = <A, I>(value: Schema.Schema<A, I>) =>
   optional(Schema.Record({ key: Schema.String, value }).pipe(shaped("a map of names")))
 
 const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
 const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
-
-const WrittenPrice = Schema.Struct({
-  input: amount,
-  output: amount,
-  cache_read: optional(amount),
-  cache_write: optional(amount)
-}).pipe(shaped("a map of input and output, in US dollars per million tokens"))
 
 const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
 const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
@@ -129,6 +120,7 @@ export const File = Schema.Struct({
   permission_timeout: amountOrNever,
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
   prices: named(WrittenPrice),
+  providers: named(WrittenProvider),
   retention: optional(WrittenRetention),
   snapshots: optional(WrittenSnapshots),
   shell: optional(WrittenShell),

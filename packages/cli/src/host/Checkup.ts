@@ -4,7 +4,7 @@
  */
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
-import { type ConfigError, Effect, Option, Redacted, Stream } from "effect"
+import { type ConfigError, Effect, Option, Stream } from "effect"
 import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
@@ -20,10 +20,12 @@ import { verify } from "@daybook/log/search/Verify"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import * as Store from "@daybook/log/Store"
 import { isAlive } from "@daybook/log/support/Alive"
-import { Models, type Profile, Profiles } from "@daybook/models"
+import { Listing } from "@daybook/models"
 import { many, sizeText } from "../support/Amounts.ts"
 import { dataFolder } from "../support/Paths.ts"
+import type { UsageError } from "../support/Errors.ts"
 import { rootOf } from "./FilesHost.ts"
+import * as ModelOptions from "./ModelOptions.ts"
 
 /** One line of the report. */
 export interface Check {
@@ -212,9 +214,9 @@ const causeText = (cause: unknown): string => {
 const patience = "5 seconds"
 
 /** Requests the list of models, which is free and requires the key. */
-const reach = (name: string, base: string, headers: Record<string, string>): Effect.Effect<Check> =>
+const reach = (name: string, address: string, headers: Record<string, string>): Effect.Effect<Check> =>
   Effect.tryPromise({
-    try: (signal) => safeFetch(`${base.replace(/\/$/, "")}/models`, { headers, signal }),
+    try: (signal) => safeFetch(address, { headers, signal }),
     catch: (cause) => causeText(cause)
   }).pipe(
     Effect.tap((response) => Effect.promise(async () => response.body?.cancel())),
@@ -223,7 +225,7 @@ const reach = (name: string, base: string, headers: Record<string, string>): Eff
       onFailure: (why): Check => ({
         about: name,
         verdict: "error",
-        says: `${new URL(base).host} cannot be reached: ${why}`,
+        says: `${new URL(address).host} cannot be reached: ${why}`,
         fix: "check the address, the network and its proxy"
       }),
       onSuccess: ({ status }): Check =>
@@ -231,43 +233,33 @@ const reach = (name: string, base: string, headers: Record<string, string>): Eff
           ? { about: name, verdict: "error", says: `the key was refused (HTTP ${status})`, fix: "check the key" }
           : status >= 500
             ? { about: name, verdict: "warning", says: `answers HTTP ${status}`, fix: "try again later" }
-            : { about: name, verdict: "ok", says: `${new URL(base).host} answers` }
+            : { about: name, verdict: "ok", says: `${new URL(address).host} answers` }
     })
   )
 
-/** Checks each provider of the environment, and the default model. */
-export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError> = Effect.gen(function* () {
-  const { default: standard, defaultHint, providers } = yield* Models.fromEnvironment
-  const first: Check =
-    standard === undefined
-      ? {
-          about: "model",
-          verdict: "warning",
-          says: "no model is selected",
-          fix: defaultHint ?? "name one with --model"
-        }
-      : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
-  const reached = yield* Effect.forEach(
-    Object.entries(providers),
-    ([name, provider]) => {
-      if (provider.api === "language-model") {
-        return Effect.succeed<Check>({ about: name, verdict: "ok", says: "created by the host" })
-      }
-      const { api, apiKey, baseUrl = Profiles.profileOf({ ...provider, providerID: name, model: "" }).baseUrl } = provider
-      if (baseUrl === undefined) {
-        return Effect.succeed<Check>({ about: name, verdict: "warning", says: "has no address", fix: "give it a baseURL" })
-      }
-      const key = apiKey === undefined ? undefined : Redacted.value(apiKey)
-      return reach(name, api === "anthropic" ? `${baseUrl.replace(/\/(?:v1\/?)?$/, "")}/v1` : baseUrl, keyHeaders(api, key))
-    },
-    { concurrency: "unbounded" }
-  )
-  return [first, ...reached]
-})
-
-/** The headers that carry the key in each protocol. */
-const keyHeaders = (api: Profile["api"], key: string | undefined): Record<string, string> => {
-  if (key === undefined) return {}
-  if (api === "anthropic") return { "x-api-key": key, "anthropic-version": "2023-06-01" }
-  return api === "gemini" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` }
-}
+/** Checks each configured provider, and the default model. */
+export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError | UsageError> = Effect.gen(
+  function* () {
+    const { default: standard, defaultHint, providers } = yield* ModelOptions.options
+    const first: Check =
+      standard === undefined
+        ? {
+            about: "model",
+            verdict: "warning",
+            says: "no model is selected",
+            fix: defaultHint ?? "name one with --model"
+          }
+        : { about: "model", verdict: "ok", says: `${standard.providerID}/${standard.id}` }
+    const reached = yield* Effect.forEach(
+      Object.entries(providers),
+      ([name, provider]) => {
+        const target = Listing.targetOf(name, provider)
+        return target === undefined
+          ? Effect.succeed<Check>({ about: name, verdict: "ok", says: "created by the host" })
+          : reach(name, Listing.modelsAddress(target), Listing.headersOf(target))
+      },
+      { concurrency: "unbounded" }
+    )
+    return [first, ...reached]
+  }
+)

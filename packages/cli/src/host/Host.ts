@@ -19,9 +19,10 @@ import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
-import { Catalog, Models } from "@daybook/models"
+import { Catalog, Models, Servers } from "@daybook/models"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as Configuration from "../config/Configuration.ts"
+import * as ModelOptions from "./ModelOptions.ts"
 import { ownFiles } from "./OwnFiles.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
@@ -29,8 +30,11 @@ import * as PermissionPrompt from "../terminal/PermissionPrompt.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Trusting from "./Trusting.ts"
 
-/** The models of the environment, for checks without a database. */
-export const models = Models.layer
+/** The models, for checks without a database. */
+export const models = ModelOptions.layer
+
+/** The variables to set to use a model. */
+export const { howToConfigure } = Servers
 
 /** Parses `provider/model`. */
 export const parseModel = Catalog.parseModel
@@ -75,7 +79,7 @@ const configured = (
     const trust = yield* Trusting.store
     return {
       naming: "model" as const,
-      ...Struct.omit(settings, "shared", "trust", "retention", "permissionTimeout"),
+      ...Struct.omit(settings, "literalKeys", "permissionTimeout", "providers", "retention", "shared", "trust"),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       mcp: servers ? mcp : {},
@@ -118,7 +122,7 @@ export const layer = (
           ...(background && policy !== undefined ? { retention: policy } : {})
         })
     )
-  ).pipe(Layer.provideMerge(Models.layer))
+  ).pipe(Layer.provideMerge(ModelOptions.layer))
 
 /** The whole runtime in memory, for sessions that end with their clients. */
 export const layerInMemory = (
@@ -130,4 +134,4 @@ export const layerInMemory = (
     Effect.map(configured(true, asker, root, worlds), (options) =>
       Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
     )
-  ).pipe(Layer.provideMerge(Models.layer))
+  ).pipe(Layer.provideMerge(ModelOptions.layer))

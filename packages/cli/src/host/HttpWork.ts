@@ -79,7 +79,7 @@ const shells: Machine["shells"] = Effect.flatMap(
 ).pipe(Effect.mapError(({ message }) => new ShellsUnavailable({ details: message })))
 
 /** The list of `daybook models`. A name that no session can be given is left out. */
-const models = Effect.map(ModelList.list, ({ models, silent: unreachable }) => ({
+const models = Effect.map(ModelList.list(false), ({ models, silent: unreachable }) => ({
   models: models.flatMap(({ model, ...more }) =>
     Either.match(Catalog.parseModel(model), { onLeft: () => [], onRight: (ref) => [{ model: ref, ...more }] })
   ),

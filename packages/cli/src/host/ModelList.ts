@@ -1,11 +1,11 @@
 /**
- * Lists the available models: those of the catalogue, and those of the server at `DAYBOOK_BASE_URL`. The request to that
- * server is bounded in time, bytes and count. Spec: CL-130, CL-131 in specs/cli.md.
+ * Lists models: those of the configured providers from the catalogue, the configuration and the servers themselves, and on
+ * request all others of the catalogue. Spec: CL-130, CL-131, CL-720..CL-724 in specs/cli.md.
  */
-import { Effect, Redacted, Schema } from "effect"
-import { safeFetch } from "@daybook/core/http/SameOrigin"
-import { Catalog, Models, OfflineModel } from "@daybook/models"
-import type { ListedModel } from "../render/ModelText.ts"
+import { Effect } from "effect"
+import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
+import type { ListedModel, ListedServer } from "../render/ModelText.ts"
+import * as ModelOptions from "./ModelOptions.ts"
 
 /** A server that did not list its models. */
 export interface Silent {
@@ -13,91 +13,121 @@ export interface Silent {
   readonly why: string
 }
 
-const patience = "5 seconds"
-const maxBytes = 1024 * 1024
-const maxModels = 500
+type Facts = Omit<ListedModel, "default" | "model" | "needs">
+type Options = Effect.Effect.Success<typeof ModelOptions.options>
 
-const Listing = Schema.parseJson(Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.NonEmptyString })) }))
-
-/** The text of a body; undefined if it is too long. */
-const bounded = async (response: Response): Promise<string | undefined> => {
-  const parts: Array<Uint8Array> = []
-  let size = 0
-  for await (const part of response.body ?? []) {
-    size += part.length
-    if (size > maxBytes) return undefined
-    parts.push(part)
+/** The facts that are known; a window of 0 is not. */
+const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"]): Facts => {
+  const { contextTokens = 0, media, name = id, outputTokens = 0, price, thinks, variants = [] } = facts
+  return {
+    name,
+    ...(contextTokens > 0 ? { contextTokens } : {}),
+    ...(outputTokens > 0 ? { outputTokens } : {}),
+    ...(price === undefined ? {} : { price }),
+    ...(media === undefined ? {} : { media }),
+    ...(thinks === undefined ? {} : { thinks }),
+    ...(variants.length === 0 ? {} : { variants }),
+    source
   }
-  return Buffer.concat(parts).toString("utf8")
 }
 
-/** The models that a chat completions server lists at `/models`; the error is a sentence. */
-const offered = (base: string, key: string | undefined): Effect.Effect<ReadonlyArray<string>, string> =>
-  Effect.gen(function* () {
-    const host = new URL(base).host
-    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` }
-    const response = yield* Effect.tryPromise({
-      try: (signal) => safeFetch(`${base.replace(/\/+$/, "")}/models`, { headers, signal }),
-      catch: (cause) =>
-        `${host} cannot be reached: ${cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)}`
-    })
-    if (!response.ok) {
-      yield* Effect.promise(async () => response.body?.cancel())
-      const advice =
-        response.status === 401 || response.status === 403 ? "; set DAYBOOK_API_KEY to a key that it accepts" : ""
-      return yield* Effect.fail(`${host} answered HTTP ${response.status}${advice}`)
-    }
-    const text = yield* Effect.tryPromise({
-      try: () => bounded(response),
-      catch: () => `the response of ${host} was cut off`
-    })
-    if (text === undefined) return yield* Effect.fail(`the model list of ${host} exceeds ${maxBytes / 1024 / 1024} MiB`)
-    const { data } = yield* Effect.mapError(
-      Schema.decodeUnknown(Listing)(text),
-      () => `${host} does not list its models as chat completions servers do`
-    )
-    return data.slice(0, maxModels).map(({ id }) => id)
-  }).pipe(
-    Effect.timeoutFail({ duration: patience, onTimeout: () => `${new URL(base).host} gave no answer in ${patience}` })
-  )
+/** What to do about a server that refuses the key. */
+const advised = (provider: string, why: string): string => {
+  if (!/ answered HTTP 40[13]$/.test(why)) return why
+  const [variable] = Servers.knownAs(provider)?.keys ?? []
+  return variable === undefined
+    ? `${why}; give it a key that it accepts in the configuration`
+    : `${why}; set ${variable} to a key that it accepts`
+}
 
-const variables = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const
-
-/** Every known model, the server's first, and the servers that did not answer. */
-export const list = Effect.gen(function* () {
-  const { default: standard, providers } = yield* Models.fromEnvironment
-  const chosen = standard === undefined ? undefined : Catalog.formatModel(standard)
-  const marked = (model: Omit<ListedModel, "default">): ListedModel => ({ ...model, default: model.model === chosen })
-  const silent: Array<Silent> = []
-  const served = yield* Effect.forEach(Object.entries(providers), ([provider, options]) =>
-    options.api !== "openai-compatible" || options.baseUrl === undefined
-      ? Effect.succeed([])
-      : offered(options.baseUrl, options.apiKey === undefined ? undefined : Redacted.value(options.apiKey)).pipe(
-          Effect.map((ids) => ids.map((id) => marked({ model: `${provider}/${id}`, name: id, source: "server" }))),
-          Effect.catchAll((why) => Effect.sync((): ReadonlyArray<ListedModel> => (silent.push({ provider, why }), [])))
-        )
-  )
-  const known = (["anthropic", "openai"] as const).flatMap((provider) =>
-    Object.entries(Catalog.entries[provider]).map(([id, { price, ...entry }]) =>
-      marked({
-        model: `${provider}/${id}`,
-        ...entry,
-        ...(price === undefined ? {} : { price }),
-        source: "catalogue",
-        ...(providers[provider] === undefined ? { needs: variables[provider] } : {})
-      })
-    )
-  )
-  const offline = marked({
-    model: Catalog.formatModel(OfflineModel.ref),
-    name: "no language model",
-    source: "built in"
+/** The models that a provider's server lists, if the catalogue does not know the provider. */
+const served = Effect.fnUntraced(function* (
+  name: string,
+  provider: Models.Provider,
+  isKnown: boolean,
+  silent: Array<Silent>
+) {
+  const target = isKnown ? undefined : Listing.targetOf(name, provider)
+  if (target === undefined) return new Map<string, Facts>()
+  const listed = yield* Effect.catchAll(Listing.list(target), (why) => {
+    silent.push({ provider: name, why: advised(name, why) })
+    return Effect.succeed([])
   })
-  return { models: [...served.flat(), ...known, offline], silent }
+  return new Map(listed.map(({ id, ...facts }) => [id, factsOf(id, facts, "server")]))
 })
 
+/** The models of one provider: the configuration's facts over the server's over the catalogue's. */
+const modelsOf = Effect.fnUntraced(function* (name: string, provider: Models.Provider, silent: Array<Silent>) {
+  const address = "baseUrl" in provider ? provider.baseUrl : undefined
+  const entries = yield* Catalog.entriesOf(Servers.catalogueName(name, address))
+  const isKnown = Object.keys(entries).length > 0
+  const facts = new Map(Object.entries(entries).map(([id, entry]) => [id, factsOf(id, entry, "catalogue")]))
+  for (const [id, each] of yield* served(name, provider, isKnown, silent)) facts.set(id, each)
+  for (const [id, settings] of Object.entries(provider.models ?? {})) {
+    facts.set(id, {
+      ...facts.get(id),
+      ...factsOf(id, { name: facts.get(id)?.name ?? id, ...settings }, "configuration")
+    })
+  }
+  return [...facts].map(([id, each]) => ({ model: `${name}/${id}`, ...each }))
+})
+
+/** The catalogue's models of providers that are not configured, with the variables to set. */
+const others = ({ hints = {}, providers }: Options) =>
+  Effect.map(
+    Effect.forEach(
+      Servers.servers.filter(({ provider }) => providers[provider] === undefined),
+      ({ keys, provider }) =>
+        Effect.map(Catalog.entriesOf(provider), (entries) =>
+          Object.entries(entries).map(([id, entry]) => ({
+            model: `${provider}/${id}`,
+            ...factsOf(id, entry, "catalogue"),
+            needs: hints[provider]?.replace(/^set /, "") ?? keys.join(" or ")
+          }))
+        )
+    ),
+    (lists) => lists.flat()
+  )
+
+const offline = { model: Catalog.formatModel(OfflineModel.ref), name: "no language model", source: "built in" } as const
+
+/** The models that can be chosen, with `all` those of all providers, and the servers that did not answer. */
+export const list = Effect.fn("ModelList.list")(function* (all: boolean) {
+  const options = yield* ModelOptions.options
+  const chosen = options.default === undefined ? undefined : Catalog.formatModel(options.default)
+  const silent: Array<Silent> = []
+  // Servers of one's own come first: their models are fewest, and known nowhere else.
+  const names = Object.keys(options.providers)
+  const ordered = [
+    ...names.filter((name) => Servers.serverOf(name) === undefined),
+    ...Servers.servers.map(({ provider }) => provider).filter((provider) => names.includes(provider))
+  ]
+  const configured = yield* Effect.forEach(
+    ordered,
+    (name) => {
+      const provider = options.providers[name]
+      return provider === undefined ? Effect.succeed([]) : modelsOf(name, provider, silent)
+    },
+    { concurrency: 8 }
+  )
+  const listed = [...configured.flat(), ...(all ? yield* others(options) : []), offline]
+  const models = listed.map((model): ListedModel => ({ ...model, default: model.model === chosen }))
+  return { models, silent, hasProvider: names.length > 0 }
+})
+
+/** The servers for which a key is enough. */
+export const servers: ReadonlyArray<ListedServer> = Servers.servers
+
+/** Whether a model has all words in its name, case apart. */
+export const matches =
+  (words: ReadonlyArray<string>) =>
+  ({ model, name }: Pick<ListedModel, "model" | "name">): boolean => {
+    const text = `${model} ${name}`.toLowerCase()
+    return words.every((word) => text.includes(word.toLowerCase()))
+  }
+
 /** Names the first few models of a server when no model was chosen; empty if none are listed. */
-export const suggestion = Effect.map(list, ({ models, silent }) => {
+export const suggestion = Effect.map(list(false), ({ models, silent }) => {
   const found = models.filter(({ source }) => source === "server").map(({ model }) => model)
   const why = silent[0]?.why
   if (found.length === 0) return why === undefined ? "" : `; ${why}`

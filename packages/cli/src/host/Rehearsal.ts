@@ -33,6 +33,7 @@ const serverCheck = ({ details, name, state, tools }: McpStatus): Check => {
 export const configuration = Effect.gen(function* () {
   const { file } = yield* Configuration.places
   const about = "config"
+  const exposed = yield* Effect.orElseSucceed(Configuration.exposedKeys, () => undefined)
   return yield* Effect.match(Configuration.read, {
     onFailure: (error) => ({
       settings: undefined,
@@ -41,7 +42,14 @@ export const configuration = Effect.gen(function* () {
           ? [{ about, verdict: "error", says: error.message } satisfies Check]
           : error.message.split("\n").map((says): Check => ({ about, verdict: "error", says }))
     }),
-    onSuccess: (settings) => ({ settings, checks: [{ about, verdict: "ok", says: file } satisfies Check] })
+    onSuccess: (settings) => ({
+      settings,
+      checks: [
+        exposed === undefined
+          ? ({ about, verdict: "ok", says: file } satisfies Check)
+          : ({ about, verdict: "warning", says: exposed } satisfies Check)
+      ]
+    })
   })
 })
 
@@ -115,7 +123,7 @@ export const rehearse = (
         Effect.map(Trusting.storeOf(settings), (trust) =>
           Daybook.layer({
             filename: ":memory:",
-            ...Struct.omit(settings, "shared", "shell", "trust"),
+            ...Struct.omit(settings, "literalKeys", "providers", "shared", "shell", "trust"),
             trust,
             mcp: servers ? mcp : {},
             serverStart: serverStart()

@@ -10,6 +10,7 @@ import * as Store from "@daybook/log/Store"
 import type { Configured } from "../config/Configuration.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
+import { oneLine } from "../render/Plain.ts"
 import { needsDatabase, UsageError } from "../support/Errors.ts"
 import * as Watchdog from "../support/Watchdog.ts"
 import { Output } from "../terminal/Output.ts"
@@ -154,14 +155,22 @@ const listed = (error: ModelNotSelected) =>
 export const chosenModel = (ref: ModelRef | undefined) =>
   Effect.flatMap(ModelResolver, (resolver) => Effect.catchTag(resolver.resolve(ref), "ModelNotSelected", listed))
 
+/** Says which model answers a new session for which none was chosen (CL-724). */
+export const announceModel = Effect.fn("Runtime.announceModel")(function* () {
+  if ((process.env["DAYBOOK_MODEL"] ?? "").trim() !== "") return
+  const { id, providerID } = (yield* chosenModel(undefined)).info.ref
+  if (providerID === "offline") return
+  const output = yield* Output
+  yield* output.note(`the model is ${oneLine(`${providerID}/${id}`)}; --model or DAYBOOK_MODEL chooses another\n`)
+})
+
 /** Checks that a session's model, or the default one, exists; a note says if it is the offline model. */
 export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: ModelRef | undefined) {
   const { info } = yield* chosenModel(ref)
   if (info.ref.providerID === "offline") {
     const output = yield* Output
-    yield* output.note(
-      "no language model is configured, so the offline model answers: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n"
-    )
+    const { howToConfigure } = yield* host
+    yield* output.note(`no language model is configured, so the offline model answers: ${howToConfigure}\n`)
   }
 })
 

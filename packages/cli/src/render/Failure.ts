@@ -4,6 +4,7 @@
 import * as HelpDoc from "@effect/cli/HelpDoc"
 import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, ConfigError, Predicate } from "effect"
+import { knownAs } from "@daybook/models/Servers"
 import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
 import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
@@ -195,10 +196,8 @@ export const failureOf = (error: unknown): Failure => {
   }
 }
 
-/** The variable that holds a provider's key. */
+/** The variable that holds a provider's key, where it needs more words than its name. */
 const keys: ReadonlyArray<readonly [providerID: string, variable: string]> = [
-  ["anthropic", "ANTHROPIC_API_KEY"],
-  ["openai", "OPENAI_API_KEY"],
   ["openai-compatible", "DAYBOOK_API_KEY (of the server at DAYBOOK_BASE_URL)"]
 ]
 
@@ -219,7 +218,8 @@ const providerAdvice = (sentence: string): string => {
     const check = address === undefined ? "" : `, and check ${address}`
     return `; choose a model that daybook models lists${check}`
   }
-  const variable = keys.find(([providerID]) => providerID === provider)?.[1]
+  const own = keys.find(([providerID]) => providerID === provider)?.[1]
+  const variable = own ?? (provider === undefined ? undefined : knownAs(provider)?.keys[0])
   if (variable === undefined) return ""
   return status === "401" ? `; set ${variable} to a key that it accepts` : `; the key in ${variable} lacks permission`
 }

@@ -18,6 +18,12 @@ export {
   VariantUnavailable
 } from "../domain/ModelError.ts"
 
+/** A price. Requests of more input tokens than a tier's `above` cost that tier's price as a whole. */
+export interface Pricing extends Price {
+  /** In ascending order of `above`. */
+  readonly tiers?: ReadonlyArray<Price & { readonly above: number }>
+}
+
 /** The facts about a model that the runtime needs. */
 export interface ModelInfo {
   readonly ref: ModelRef
@@ -32,7 +38,9 @@ export interface ModelInfo {
   /** False: it is not a language model, and cannot name sessions. */
   readonly canName?: false
   /** Absent when unknown: then a step costs 0, and a cost budget is rejected (EX-B6). */
-  readonly price?: Price
+  readonly price?: Pricing
+  /** Media that the model reads besides text; absent when unknown. */
+  readonly media?: ReadonlyArray<"image" | "pdf">
 }
 
 /**

@@ -4,8 +4,8 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import type { ProviderMetadata, Tokens } from "@daybook/log/domain/Values"
-import type { ModelInfo } from "./ModelResolver.ts"
+import type { Price, ProviderMetadata, Tokens } from "@daybook/log/domain/Values"
+import type { ModelInfo, Pricing } from "./ModelResolver.ts"
 
 /** An invalid count is treated as unknown: 0. */
 const counted = (value: unknown): number =>
@@ -65,9 +65,18 @@ export const toTokens = (usage: Response.Usage, metadata: ProviderMetadata): Tok
   cache: { read: counted(usage.cachedInputTokens), write: cacheWritten(metadata) }
 })
 
+/** The price of a request with so many input tokens. */
+export const priceAt = ({ tiers = [], ...base }: Pricing, input: number): Price => {
+  const tier = tiers.findLast(({ above }) => input > above)
+  if (tier === undefined) return base
+  const { above: _, ...price } = tier
+  return price
+}
+
 /** US dollars; 0 when the price is unknown. */
-export const toCost = (tokens: Tokens, price: ModelInfo["price"]): number => {
-  if (price === undefined) return 0
+export const toCost = (tokens: Tokens, pricing: ModelInfo["price"]): number => {
+  if (pricing === undefined) return 0
+  const price = priceAt(pricing, tokens.input)
   const fresh = Math.max(0, tokens.input - tokens.cache.read - tokens.cache.write)
   return (
     (fresh * price.input +

@@ -12,6 +12,7 @@ import { Compaction } from "../compaction/Compaction.ts"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { TurnLimitExceeded } from "../domain/RunFailure.ts"
 import { answeredNothing } from "../request/Reminders.ts"
+import { priceAt } from "../model/Usage.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
@@ -72,7 +73,7 @@ const makeSend = Effect.gen(function* () {
       agent: agent.name,
       model: model.info.ref,
       inputEstimate,
-      ...(model.info.price === undefined ? {} : { price: model.info.price })
+      ...(model.info.price === undefined ? {} : { price: priceAt(model.info.price, inputEstimate) })
     })
     const turn = runTurn({
       ...owned,
