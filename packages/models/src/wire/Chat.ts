@@ -138,7 +138,7 @@ const thoughtsOf = (
   return { [form]: thought }
 }
 
-/** Stands for thinking that is required and absent. Servers reject an empty one, and models repeat one that is always the same. */
+/** The thinking to send where it is required and absent. Servers reject an empty one, and models repeat one that never changes. */
 const substitute = (calls: ReadonlyArray<Prompt.ToolCallPart>): string =>
   calls.length === 0 ? " " : `I call ${[...new Set(calls.map(({ name }) => name))].join(", ")}.`
 
