@@ -271,11 +271,16 @@ describe.each(modelServers.map((server) => [server.profile, server] as const))("
 
     it.scoped("MD-138: a rate limit is waited for, as long as the server asks", () =>
       Effect.gen(function* () {
-        const { id, one } = yield* opened
+        const [sessions, { id, one }] = [yield* Sessions, yield* opened]
         one.refuse("rateLimit")
         one.answer({ text: "At last." })
         const run = yield* Effect.fork(prompt(id, "Hurry."))
-        yield* waitingFor("the wait for the rate limit")(untilAsleep(7_000))
+        const retried = sessions.events({ sessionID: id }).pipe(
+          Stream.filter(({ type }) => type === "session.next.retried"),
+          Stream.runHead
+        )
+        yield* waitingFor("the retry")(retried)
+        yield* untilAsleep(7_000)
         yield* TestClock.adjust("7 seconds")
         assert.isUndefined(yield* Fiber.join(run))
         assert.deepStrictEqual(yield* shown(id), ["user: Hurry.", "text: At last."])

@@ -46,7 +46,7 @@ export interface Profile {
     readonly field: "reasoning_content" | "reasoning" | "reasoning_details" | "content"
     /** `calls`: with answers that have calls. */
     readonly back: "never" | "calls" | "always"
-    /** Whether an answer to which `back` applies is rejected without the field. */
+    /** Whether an answer to which `back` applies is rejected without the field, or with an empty one. */
     readonly required: boolean
   }
   /** Google's signature for calls of other models: the first call of each answer is rejected without one. */

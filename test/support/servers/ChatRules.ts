@@ -22,7 +22,7 @@ export interface ChatRules {
   readonly thinking?: Thinking
   /** Which answers must come back with their thinking. */
   readonly back?: "calls" | "all"
-  /** A field without which an answer with calls is rejected, whoever wrote it. */
+  /** A field without which, or with an empty one, an answer with calls is rejected, whoever wrote it. */
   readonly required?: string
   /** Fields of messages and requests other than these are rejected. */
   readonly strict?: { readonly answer: ReadonlyArray<string>; readonly request: ReadonlyArray<string> }
@@ -39,6 +39,8 @@ export interface ChatRules {
   /** Whether the first call of an answer needs Google's signature. */
   readonly signed?: boolean
 }
+
+const isText = (value: unknown): boolean => Predicate.isString(value) && value !== ""
 
 const inputOf = (call: Json | undefined): string | undefined => {
   const input = record(call?.["function"])["arguments"]
@@ -89,7 +91,7 @@ const checkAnswer = (message: Json, rules: ChatRules, said: ReadonlyArray<Readon
   for (const { id } of calls)
     if (rules.ids !== undefined && !rules.ids.test(String(id))) note(`Tool call id was ${String(id)}`)
   if (rules.noNull === true && message["content"] === null) note("content must not be null")
-  if (calls.length > 0 && rules.required !== undefined && !(rules.required in message)) {
+  if (calls.length > 0 && rules.required !== undefined && !isText(message[rules.required])) {
     note(`The \`${rules.required}\` in the thinking mode must be passed back to the API.`)
   }
   const signature = record(record(calls[0]?.["extra_content"])["google"])["thought_signature"]

@@ -108,7 +108,7 @@ const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile)
   const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
   const thoughts = content.filter((part): part is Prompt.ReasoningPart => part.type === "reasoning")
   const details = [...thoughts, ...calls].flatMap((part) => list(notedOn(part)["reasoning_details"]))
-  const { parts, ...fields } = thoughtsOf(thoughts, calls.length, profile)
+  const { parts, ...fields } = thoughtsOf(thoughts, calls, profile)
   const words = said === "" ? (calls.length > 0 ? profile.noText : "") : said
   return defined({
     role: "assistant",
@@ -123,19 +123,24 @@ const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile)
 /** The thinking of an answer in the server's form: fields of the message, or parts of its content. */
 const thoughtsOf = (
   thoughts: ReadonlyArray<Prompt.ReasoningPart>,
-  calls: number,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
   { thinking }: Profile
 ): Json & { readonly parts?: ReadonlyArray<Json> } => {
   const { back, field, required } = thinking
-  const thought = thoughts.map((part) => part.text).join("\n\n")
-  const goes = back === "always" || (back === "calls" && calls > 0)
-  if (!goes || (thought === "" && !required)) return {}
+  const goes = back === "always" || (back === "calls" && calls.length > 0)
+  const own = thoughts.map((part) => part.text).join("\n\n")
+  const thought = own === "" && required ? substitute(calls) : own
+  if (!goes || thought === "") return {}
   const received = text(notedOn(thoughts[0] ?? { options: {} })["field"])
   const form = field === "content" || field === "reasoning_details" ? field : (received ?? field)
   if (form === "content") return { parts: [{ type: "thinking", thinking: [{ type: "text", text: thought }] }] }
   if (form === "reasoning_details") return { [form]: [{ type: "reasoning.text", text: thought }] }
   return { [form]: thought }
 }
+
+/** The thinking to send where it is required and absent. Servers reject an empty one, and models repeat one that never changes. */
+const substitute = (calls: ReadonlyArray<Prompt.ToolCallPart>): string =>
+  calls.length === 0 ? " " : `I call ${[...new Set(calls.map(({ name }) => name))].join(", ")}.`
 
 const callOf = (part: Prompt.ToolCallPart, signature: string | undefined): Json =>
   defined({
