@@ -6,6 +6,7 @@
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */
 export interface ProviderFailure {
@@ -15,6 +16,8 @@ export interface ProviderFailure {
   readonly retryable: boolean
   /** Whether the request exceeded the model's context window. */
   readonly overflow: boolean
+  /** Which content of the request the provider rejected, if that is why it failed. Never together with `overflow`. */
+  readonly content?: RejectedContent
   /** The provider did not start on the request: it rejected it, or was not reached. */
   readonly refused: boolean
   readonly statusCode?: number
@@ -45,7 +48,8 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   const status = facts.status
   const headers = allowedHeaders(facts.headers)
   const wait = retryWait(facts)
-  const retryable = !overflow && isRetryable(facts, text)
+  const content = overflow ? undefined : rejectedContent(status, text)
+  const retryable = !overflow && content === undefined && isRetryable(facts, text)
   return {
     message: messageOf(facts, modelID),
     retryable,
@@ -56,6 +60,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
       facts.transport === "unsent" ||
       facts.code === "redirect_refused" ||
       unreached.test(facts.code ?? ""),
+    ...(content === undefined ? {} : { content }),
     ...(status === undefined ? {} : { statusCode: status }),
     ...wait,
     ...(headers === undefined ? {} : { responseHeaders: headers }),
