@@ -117,7 +117,7 @@ describe("media", () => {
         ["b.png", yield* picture({ format: "jpeg" }), "image/jpeg"],
         ["c.bin", yield* picture({ format: "gif" }), "image/gif"],
         ["d.dat", yield* picture({ format: "webp" }), "image/webp"],
-        ["e.md", Buffer.from("%PDF-1.7\n1 0 obj"), "application/pdf"]
+        ["e.md", Buffer.from("%PDF-1.7\n1 0 obj\n%%EOF"), "application/pdf"]
       ]
       for (const [name, bytes] of samples) desk.write(name, bytes)
       const parts = yield* desk.parts(samples.map(([name]) => `@${name}`).join(" "))
@@ -150,7 +150,7 @@ describe("media", () => {
     Effect.gen(function* () {
       const desk = yield* makeDesk()
       const mib = 1024 * 1024
-      const document = (size: number) => Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(size - 9)])
+      const document = (size: number) => Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(size - 15), Buffer.from("\n%%EOF")])
       desk.write("large.pdf", document(5 * mib + 1))
       for (let index = 0; index < 5; index++) desk.write(`p${index}.pdf`, document(5 * mib))
       const parts = yield* desk.parts("@large.pdf @p0.pdf @p1.pdf @p2.pdf @p3.pdf @p4.pdf")

@@ -70,7 +70,7 @@ export const eventFields: Readonly<Record<string, string>> = {
   "context.edited.callID": "The call whose result it is. Absent: the message.",
   "context.edited.content": "What the model is shown. Absent: nothing.",
   "part.withheld.messageID": "The message with the part.",
-  "part.withheld.callID": "The call whose result has the part. Absent: the message has it.",
+  "part.withheld.callID": "The call whose input or result has the part. Absent: the message has it.",
   "part.withheld.index":
     "The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text.",
   "part.withheld.kind": "What the part is.",

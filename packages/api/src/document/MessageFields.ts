@@ -11,7 +11,7 @@ export const messageFields: Readonly<Record<string, string>> = {
   "calls.callID": "The id of the call.",
   "calls.input": "The input that the model is shown.",
   "Message.withheld": "Parts that a model is not shown, because its server refused them.",
-  "withheld.callID": "The call whose result has the part. Absent: the message has it.",
+  "withheld.callID": "The call whose input or result has the part. Absent: the message has it.",
   "withheld.index":
     "The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text.",
   "withheld.kind": "What the part is.",

@@ -18,12 +18,19 @@ export const mediaKind = (mime: string): MediaKind | undefined =>
 export interface Instead {
   /** In place of the whole text of a message or result. */
   readonly whole: string | undefined
+  /** Whether the input of a call is hidden; its result then says so. */
+  readonly input: boolean
   readonly text: (index: number) => string | undefined
   readonly medium: (index: number, kind: MediaKind, name: string | undefined) => string | undefined
 }
 
 /** Everything is shown. */
-export const nothingInstead: Instead = { whole: undefined, text: () => undefined, medium: () => undefined }
+export const nothingInstead: Instead = {
+  whole: undefined,
+  input: false,
+  text: () => undefined,
+  medium: () => undefined
+}
 
 /** A data URI may have parameters between its media type and its body. */
 const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s

@@ -76,7 +76,7 @@ const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 
 const spoken = (text = ""): ReadonlyArray<AssistantPart> => (isBlank(text) ? [] : [textPart(text)])
 
-const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> =>
+const allParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> =>
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
     if (part.type === "text") return spoken(part.text)
     if (part.type === "reasoning") {
@@ -93,7 +93,7 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
       type: "tool-call",
       id: part.id,
       name: part.name,
-      params: part.input,
+      params: insteadOf(message, shown, part.id).input ? {} : part.input,
       providerExecuted: hosted(part),
       ...options(part.provider?.metadata, native)
     }
@@ -111,15 +111,15 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
   })
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
-const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> => {
-  const parts = allParts(message, native)
+const assistantParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> => {
+  const parts = allParts(message, native, shown)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
 }
 
 const assistantMessages = (message: AssistantMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
   const { model, prunedSeq } = shown
   const native = nativeTo(message, model)
-  const content = assistantParts(message, native)
+  const content = assistantParts(message, native, shown)
   // An empty answer is omitted (MS-3).
   if (content.length === 0) return []
   const local = message.content.filter(

@@ -105,7 +105,7 @@ const partsOf = (message: Message, { shown }: RepairInput, from: number): Readon
   const ref: ModelRef = { providerID: model.providerID, id: model.id }
   return found(message, shown, message.seq >= from)
     .map((part) => ({ messageID: message.id, ...part, model: ref }))
-    .filter(({ kind }) => kind === "text" || media === undefined || media.includes(kind))
+    .filter(({ kind }) => (kind !== "image" && kind !== "pdf") || media === undefined || media.includes(kind))
     .filter((part) => !withheld.some((other) => samePart(other, part)))
 }
 
@@ -124,6 +124,12 @@ const kinds: Readonly<Record<RejectedContent["kind"], ReadonlyArray<WithheldKind
   text: ["text"],
   unknown: ["image", "pdf", "text"]
 }
+
+/** The texts with the inputs of their calls: a refused text is often in both. */
+const withInputs = (parts: ReadonlyArray<PartRef>): ReadonlyArray<PartRef> =>
+  parts.flatMap((part): ReadonlyArray<PartRef> =>
+    part.kind === "text" && part.callID !== undefined ? [part, { ...part, kind: "input" }] : [part]
+  )
 
 /** The parts to choose from, oldest first. What an accepted request had is innocent, unless nothing else is of the kind. */
 const candidates = (input: RepairInput, { extent, kind }: RejectedContent): ReadonlyArray<PartRef> => {
@@ -144,15 +150,15 @@ const setsOf = (
 ): ReadonlyArray<ReadonlyArray<PartRef>> => {
   const half = Math.max(1, Math.floor(parts.length / 2))
   const [olderHalf, newerHalf] = [parts.slice(0, -half), parts.slice(-half)]
-  const [others, newest] = [parts.slice(0, -1), parts.slice(-1)]
+  const [others, newest, all] = [parts.slice(0, -1), parts.slice(-1), withInputs(parts)]
   const sets =
     extent === "all"
-      ? [parts]
+      ? [all]
       : extent === "many"
-        ? [parts.slice(0, half), others, parts]
+        ? [parts.slice(0, half), others, all]
         : kind === "unknown"
-          ? [newerHalf, olderHalf, parts]
-          : [newest, others, parts]
+          ? [newerHalf, olderHalf, all]
+          : [newest, kind === "text" ? withInputs(newest) : others, all]
   return sets.filter((set, at) => set.length > 0 && sets.findIndex((other) => isSame(set, other)) === at)
 }
 

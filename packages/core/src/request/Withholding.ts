@@ -37,6 +37,9 @@ const refused = {
 const refusedText =
   "[This text is not shown: the model's server refused it. Go on without it, or say that it is missing.]"
 
+const refusedCall =
+  "[The input and the result of this call are not shown: the model's server refused them. Do not repeat the call.]"
+
 /** What is withheld, and from which model. */
 export interface Withholding {
   readonly model: ModelRef
@@ -56,9 +59,12 @@ export const withheldFrom = ({ withheld = [] }: Message, model: ModelRef): Reado
 /** What stands in place of the parts of a message, or of the result of one of its calls. */
 export const insteadOf = (message: Message, { media, model }: Withholding, callID?: string): Instead => {
   const withheld = withheldFrom(message, model).filter((part) => part.callID === callID)
-  const isWithheld = (at: number | undefined): boolean => withheld.some(({ index }) => index === at)
+  const isWithheld = (at: number | undefined): boolean =>
+    withheld.some(({ index, kind }) => index === at && kind !== "input")
+  const input = withheld.some(({ kind }) => kind === "input")
   return {
-    whole: isWithheld(undefined) ? refusedText : undefined,
+    whole: input ? refusedCall : isWithheld(undefined) ? refusedText : undefined,
+    input,
     text: (index) => (isWithheld(index) ? refusedText : undefined),
     medium: (index, kind, name) =>
       media !== undefined && !media.includes(kind)
@@ -71,8 +77,8 @@ export const insteadOf = (message: Message, { media, model }: Withholding, callI
 
 /** The message with sentences in place of refused texts. */
 const withSentences = (message: Message, withheld: ReadonlyArray<Withheld>): Message => {
-  const isRefused = (callID?: string) =>
-    withheld.some((part) => part.kind === "text" && part.callID === callID && part.index === undefined)
+  const isRefused = (callID?: string, kind = "text") =>
+    withheld.some((part) => part.kind === kind && part.callID === callID && part.index === undefined)
   switch (message.type) {
     case "user":
       return isRefused() ? { ...Struct.omit(message, "expansion"), text: refusedText } : message
@@ -82,9 +88,10 @@ const withSentences = (message: Message, withheld: ReadonlyArray<Withheld>): Mes
       return {
         ...message,
         content: message.content.map((part) =>
-          part.type === "tool" && isRefused(part.id)
+          part.type === "tool" && (isRefused(part.id) || isRefused(part.id, "input"))
             ? {
                 ...Struct.omit(part, "structured"),
+                ...(isRefused(part.id, "input") ? { input: {}, raw: "" } : {}),
                 content: [{ type: "text" as const, text: refusedText }],
                 ...(part.error === undefined ? {} : { error: { ...part.error, message: refusedText } })
               }

@@ -4,13 +4,13 @@ import { ModelRef } from "./Values.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
-/** What a refused part is. */
-export const WithheldKind = Schema.Literal("image", "pdf", "text")
+/** What a refused part is; `input` is that of a call. */
+export const WithheldKind = Schema.Literal("image", "pdf", "text", "input")
 export type WithheldKind = typeof WithheldKind.Type
 
 /** What an event says of a part of a message. */
 export const withheldFields = {
-  /** The call of the answer whose result has the part; absent: the message has it. */
+  /** The call of the answer whose input or result has the part; absent: the message has it. */
   callID: optional(Schema.NonEmptyString),
   /** The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text. */
   index: optional(Schema.NonNegativeInt),
@@ -25,11 +25,12 @@ export const withheldFields = {
 export const Withheld = Schema.Struct(withheldFields)
 export type Withheld = typeof Withheld.Type
 
-const kindNames = { image: "a picture", pdf: "a PDF document", text: "a text" } as const
+const kindNames = { image: "a picture", pdf: "a PDF document", text: "a text", input: "the input" } as const
 
 /** The event in a sentence for people. */
 export const withheldText = ({ callID, kind, model, reason }: Withheld): string => {
-  const part = `${kindNames[kind]}${callID === undefined ? "" : ` of the result of ${callID}`}`
+  const place = callID === undefined ? "" : kind === "input" ? ` of call ${callID}` : ` of the result of call ${callID}`
+  const part = `${kindNames[kind]}${place}`
   const name = `${model.providerID}/${model.id}`
   return reason === undefined
     ? `${name} is shown ${part} again`
@@ -38,4 +39,8 @@ export const withheldText = ({ callID, kind, model, reason }: Withheld): string 
 
 /** Whether both name the same part, withheld from the same model. */
 export const samePart = (a: Withheld, b: Withheld): boolean =>
-  a.callID === b.callID && a.index === b.index && a.model.providerID === b.model.providerID && a.model.id === b.model.id
+  a.callID === b.callID &&
+  a.index === b.index &&
+  a.kind === b.kind &&
+  a.model.providerID === b.model.providerID &&
+  a.model.id === b.model.id
