@@ -91,7 +91,7 @@ const base = {
   createdAt: Schema.Int,
   /** Edits of the context: what the model is shown in place of the message, or of results of its calls (CP-440). */
   edits: optional(Schema.Array(ContextEdit)),
-  /** Parts that a model is not shown, because its server refused them (EX-640). */
+  /** Parts that a model is not shown, because its server refused them (RQ-644). */
   withheld: optional(Schema.Array(Withheld))
 }
 

@@ -1,4 +1,4 @@
-/** Defines the parts of messages that are withheld from a model, because its server refused them. Spec: EX-640. */
+/** Defines the parts of messages that are withheld from a model, because its server refused them. Spec: RQ-644. */
 import { Schema } from "effect"
 import { ModelRef } from "./Values.ts"
 

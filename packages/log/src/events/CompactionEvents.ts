@@ -58,7 +58,7 @@ export const ContextEdited = durable("session.next.context.edited", 1, {
 
 /**
  * The model's server refused this part of a message: from here on the model is shown a sentence in its place. The last
- * event of each part and model holds. Stored data does not change (EX-640).
+ * event of each part and model holds. Stored data does not change (RQ-644).
  */
 export const PartWithheld = durable("session.next.part.withheld", 1, {
   messageID: MessageID,
