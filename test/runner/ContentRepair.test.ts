@@ -53,7 +53,7 @@ it.scopedLive("RQ-644: messages list what is withheld, and a fork withholds it t
     const server = yield* makeRefusing({ rejects: noPictures, calls: [["read", { path: "a.png" }]] })
     yield* server.ask("look")
     const fork = yield* server.sessions.fork({ sessionID: server.id })
-    for (const sessionID of [server.id, fork.id]) {
+    for (const sessionID of [server.id, fork.session.id]) {
       const { items } = yield* server.sessions.messages({ sessionID })
       assert.deepStrictEqual(
         items.flatMap(({ withheld = [] }) => withheld.map(({ index, kind }) => [kind, index])),

@@ -36,9 +36,7 @@ const never = anyOf(
   "no endpoints found that support",
   "unknown variant",
   "unrecognized",
-  "text[- ]only",
-  "only (?:supports? )?text",
-  "not an? (?:vision|multi-?modal) model"
+  "only (?:supports? )?text"
 )
 const bad = anyOf(
   "(?:could ?n[o']t|can ?n[o']t|unable to|failed to|error) (?:\\w+ )?(?:process|decod|load|read|pars|open|identif)",
@@ -90,6 +88,7 @@ const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
   [near(picture, formats), { kind: "image", extent: "some" }],
   [near(document, never), { kind: "pdf", extent: "all" }],
   [near(picture, never), { kind: "image", extent: "all" }],
+  [/not an? (?:vision|multi-?modal) model|text[- ]only model/i, { kind: "image", extent: "all" }],
   [near(picture, bad), { kind: "image", extent: "some" }],
   [near("base64", anyOf(bad, "illegal")), { kind: "media", extent: "some" }],
   [near(medium, never), { kind: "media", extent: "all" }],

@@ -5,7 +5,7 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Struct } from "effect"
-import type { Message } from "@daybook/log/domain/Message"
+import type { Message, UserMessage } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import type { Withheld } from "@daybook/log/domain/Withheld"
 import { mediaKind, type Instead, type MediaKind, textPart } from "../prompt/FilePart.ts"
@@ -75,13 +75,28 @@ export const insteadOf = (message: Message, { media, model }: Withholding, callI
   }
 }
 
+/** The prompt with sentences in place of the attached texts that were refused. */
+const withoutAttached = (message: UserMessage, withheld: ReadonlyArray<Withheld>): UserMessage => {
+  const { expansion } = message
+  const refused = new Set(
+    withheld.flatMap(({ index, kind }) => (kind === "text" && index !== undefined ? [index] : []))
+  )
+  if (expansion === undefined || refused.size === 0) return message
+  const parts = expansion.parts.map((part, at) =>
+    refused.has(at) ? { ...part, content: { type: "text" as const, text: refusedText } } : part
+  )
+  return { ...message, expansion: { ...expansion, parts } }
+}
+
 /** The message with sentences in place of refused texts. */
 const withSentences = (message: Message, withheld: ReadonlyArray<Withheld>): Message => {
   const isRefused = (callID?: string, kind = "text") =>
     withheld.some((part) => part.kind === kind && part.callID === callID && part.index === undefined)
   switch (message.type) {
     case "user":
-      return isRefused() ? { ...Struct.omit(message, "expansion"), text: refusedText } : message
+      return isRefused()
+        ? { ...Struct.omit(message, "expansion"), text: refusedText }
+        : withoutAttached(message, withheld)
     case "shell":
       return isRefused() ? { ...message, command: refusedText, output: "" } : message
     case "assistant":
