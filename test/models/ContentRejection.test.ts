@@ -34,7 +34,13 @@ const wordings: ReadonlyArray<readonly [status: number | undefined, text: string
   [400, "Content Exists Risk", "text", "some"],
   [400, "The response was filtered due to Azure OpenAI's content management policy", "text", "some"],
   [400, "data_inspection_failed: Input data may contain inappropriate content.", "text", "some"],
-  [422, "Input should be a valid string", "unknown", "some"],
+  [422, "Input should be a valid string", "media", "all"],
+  [400, "'messages.1.content' : value must be a string", "media", "all"],
+  [500, "this model is missing data required for image input", "image", "all"],
+  [400, "Invalid content type. image_url is only supported by certain models.", "image", "all"],
+  [400, "image.source.base64.media_type: Input should be 'image/jpeg', 'image/png'", "image", "some"],
+  [400, "Unable to process input image.", "image", "some"],
+  [400, "input new_sensitive (1026)", "text", "some"],
   [400, "Bad Request", "unknown", "some"]
 ]
 

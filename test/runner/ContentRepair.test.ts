@@ -157,6 +157,19 @@ it.scopedLive("RQ-648: parts whose absence does not help are shown again", () =>
   })
 )
 
+it.scopedLive("RQ-648: parts are shown again when the next request fails for a reason beside content", () =>
+  Effect.gen(function* () {
+    const server = yield* makeRefusing({
+      rejects: (body) => noPictures(body) ?? (body.includes("call_0") ? "no such key" : undefined),
+      status: (reason) => (reason === "no such key" ? 401 : 400),
+      calls: [["read", { path: "a.png" }]]
+    })
+    assert.include(yield* server.ask("look"), "no such key")
+    const { items } = yield* server.sessions.messages({ sessionID: server.id })
+    assert.isTrue(items.every(({ withheld }) => withheld === undefined))
+  })
+)
+
 it.scopedLive("RQ-644: a kind after another is withheld too, and both stay withheld", () =>
   Effect.gen(function* () {
     const server = yield* makeRefusing({

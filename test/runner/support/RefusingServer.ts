@@ -22,7 +22,8 @@ export type Call = readonly [name: string, input: Readonly<Record<string, unknow
 export interface Refusing {
   /** Why the server rejects a body, given as JSON; undefined if it accepts it. */
   readonly rejects: (body: string) => string | undefined
-  readonly status?: number
+  /** The status of a rejection, by its reason. */
+  readonly status?: (reason: string) => number
   readonly calls?: ReadonlyArray<Call>
 }
 
@@ -52,12 +53,12 @@ const calling = (calls: ReadonlyArray<Call>): Reply => {
 const offersTools = ({ body }: Received): boolean => Array.isArray(body["tools"]) && body["tools"].length > 0
 
 /** A session of that server, in a folder with two pictures. */
-export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, status = 400 }: Refusing) {
+export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, status = () => 400 }: Refusing) {
   let called = false
   const greeting = hello["openai-compatible"]
   const server = yield* serveEach((request) => {
     const reason = rejects(JSON.stringify(request.body["messages"]))
-    if (reason !== undefined) return refusal(status, { error: { message: reason } })
+    if (reason !== undefined) return refusal(status(reason), { error: { message: reason } })
     if (called || calls.length === 0 || !offersTools(request)) return greeting
     called = true
     return calling(calls)

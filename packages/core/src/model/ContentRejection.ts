@@ -36,6 +36,8 @@ const never = anyOf(
   "no endpoints found that support",
   "unknown variant",
   "unrecognized",
+  "only (?:supported|allowed|available)",
+  "missing data required for",
   "only (?:supports? )?text"
 )
 const bad = anyOf(
@@ -64,7 +66,11 @@ const tooMany = anyOf(
   "maximum (?:number )?of",
   "exceed\\w* (?:the )?(?:maximum |max )?(?:number|count|limit of)"
 )
-const formats = anyOf("unsupported (?:image )?format", "(?<!un)supported (?:image )?(?:formats|types)", "media type")
+const formats = anyOf(
+  "unsupported (?:image )?format",
+  "(?<!un)supported (?:image )?(?:formats|types)",
+  "m(?:edia|ime)[ _]?type"
+)
 const policies = anyOf(
   "flagged",
   "usage polic",
@@ -75,7 +81,9 @@ const policies = anyOf(
   "responsible ?ai",
   "prohibited[ _]content",
   "safety (?:system|filter|polic)",
-  "sensitive (?:content|words?)"
+  "sensitive (?:content|words?)",
+  "new_sensitive",
+  "敏感|不安全"
 )
 
 /** Whether both stand within this distance, in either order. */
@@ -92,6 +100,8 @@ const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
   [near(picture, bad), { kind: "image", extent: "some" }],
   [near("base64", anyOf(bad, "illegal")), { kind: "media", extent: "some" }],
   [near(medium, never), { kind: "media", extent: "all" }],
+  // Only media make the content of a message a list.
+  [/(?:must|should) be a (?:valid )?string|expected a string/i, { kind: "media", extent: "all" }],
   [near(anyOf("media", "attachments?", "mime ?type"), bad), { kind: "media", extent: "some" }],
   [new RegExp(policies, "i"), { kind: "text", extent: "some" }]
 ]
