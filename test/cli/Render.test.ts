@@ -98,6 +98,18 @@ describe("renderers", () => {
       ["context.pruned", { through: -1 }, /all results are shown$/],
       ["context.edited", { messageID: "msg_b" }, / msg_b is not shown$/],
       ["context.edited", { messageID: "msg_b", callID: "c", content: [] }, / msg_b c is shown with another content$/],
+      [
+        "part.withheld",
+        {
+          messageID: "msg_b",
+          callID: "c",
+          index: 0,
+          kind: "pdf",
+          model: { providerID: "a", id: "m" },
+          reason: "locked"
+        },
+        / msg_b a\/m is not shown a PDF document of the result of call c: its server refused it \(locked\)$/
+      ],
       ["question.answered", { callID: "c", answers: ["one", "two"] }, / c one \| two$/],
       ["step.ended", { finish: "stop", tokens: { input: 3, output: 4 } }, / stop 3 in, 4 out$/],
       ["step.failed", { error: { message: "interrupted" } }, / interrupted$/],
@@ -216,6 +228,16 @@ describe("renderers", () => {
     assert.include(text, "a result")
     assert.include(text, "\n~ the model is not shown this message\n")
     assert.include(text, "\n~ in place of the result of c1 the model is shown: other words\n")
+  })
+
+  it("CL-640: a transcript says which parts a model is not shown, and why", () => {
+    const withheld = [
+      { index: 0, kind: "image", model: { providerID: "acme", id: "m1" }, reason: "no\npictures" },
+      { callID: "c1", kind: "input", model: { providerID: "acme", id: "m1" }, reason: "flagged" }
+    ]
+    const text = messageText({ ...assistant("See", "a result"), withheld } as never, true)
+    assert.include(text, "\n~ acme/m1 is not shown a picture: its server refused it (no pictures)\n")
+    assert.include(text, "\n~ acme/m1 is not shown the input of call c1: its server refused it (flagged)\n")
   })
 
   it("CL-16: a transcript cuts long results and says how much is left", () => {

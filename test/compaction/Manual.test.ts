@@ -3,8 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { dataOf, gatedTool, toUnknownModel } from "../runner/support/Runs.ts"
-import { eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { dataOf, gatedTool, tool, toUnknownModel } from "../runner/support/Runs.ts"
+import { allUserTexts, eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -37,6 +37,26 @@ it.scoped("CP-41: an idle session is compacted at once; nothing is promoted, and
     const next = yield* exchange(id, "three")
     assert.include(checkpointIn(next), "On request")
   }).pipe(Effect.provide(narrow()))
+)
+
+it.scoped("CP-640: a summary whose content the server rejects is asked for again, without results", () =>
+  Effect.gen(function* () {
+    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+    yield* tool("look", () => Effect.succeed("forbidden words"))
+    const { id } = yield* newSession()
+    yield* model.answer(calls(callParts("c1", "look", {})))
+    yield* exchange(id, "one")
+    yield* model.request
+    yield* exchange(id, "two")
+    yield* model.answer(streams({ type: "error", error: { message: "your input was flagged" } }))
+    yield* model.answer(says(summary("On request")))
+    yield* sessions.compact(id)
+    yield* sessions.wait(id)
+    const [refused, asked] = [yield* model.request, yield* model.request]
+    assert.include(allUserTexts(refused).join("\n"), "forbidden words")
+    assert.notInclude(allUserTexts(asked).join("\n"), "forbidden words")
+    assert.deepStrictEqual(yield* compactions(id), ["requested", "started", "ended"])
+  }).pipe(Effect.provide(narrow({ agents: [brief("look")] })))
 )
 
 it.scoped("CP-37: a person can ask for a compaction where they are turned off", () =>

@@ -18,7 +18,7 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { cases } from "../support/Cases.ts"
 import { memoryLog } from "../support/Database.ts"
-import { hostileLog, refs } from "../support/HostileLogs.ts"
+import { hostileLog, refs, withheldLog } from "../support/HostileLogs.ts"
 import { plausibleLog } from "../support/PlausibleLogs.ts"
 import { faultsOf, type Protocol } from "../support/ProviderHistory.ts"
 import { hello } from "./support/Answers.ts"
@@ -90,6 +90,7 @@ const byModels = (drafts: NonEmptyReadonlyArray<Draft>): NonEmptyReadonlyArray<D
 describe("any log", () => {
   for (const [name, logs, count] of [
     ["what breaks conversations", hostileLog("x"), 40],
+    ["withheld parts", withheldLog("x"), 40],
     ["any events", plausibleLog("x", 120).map(byModels), 10]
   ] as const) {
     it.scopedLive(

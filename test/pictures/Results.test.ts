@@ -105,7 +105,7 @@ describe("another tool", () => {
       const good = { type: "file", uri: dataUri("image/png", yield* picture()), mime: "image/png" } as const
       const pdf = {
         type: "file",
-        uri: dataUri("application/pdf", Buffer.from("%PDF-1.7")),
+        uri: dataUri("application/pdf", Buffer.from("%PDF-1.7\n%%EOF")),
         mime: "application/pdf"
       } as const
       const bad = { type: "file", uri: dataUri("image/png", Buffer.from("?")), mime: "image/png", name: "x" } as const

@@ -109,6 +109,22 @@ it.scoped("PX-10: a mentioned folder is listed, folders first, and a long list i
 )
 
 describe("media", () => {
+  it.scoped("PC-640: a mentioned document that is broken or locked is a failure with the reason", () =>
+    Effect.gen(function* () {
+      const desk = yield* makeDesk()
+      desk.write("broken.pdf", "%PDF-1.4\nnot really a document\n")
+      desk.write("locked.pdf", "%PDF-1.4\ntrailer\n<</Encrypt 3 0 R>>\n%%EOF\n")
+      const parts = yield* desk.parts("@broken.pdf @locked.pdf")
+      assert.deepStrictEqual(
+        parts.map(({ content, kind }) => [kind, content.type === "text" ? content.text : ""]),
+        [
+          ["failure", '"broken.pdf" cannot be shown: it is not a valid PDF document: its end is missing'],
+          ["failure", '"locked.pdf" cannot be shown: it is protected with a password']
+        ]
+      )
+    })
+  )
+
   it.scopedLive("PX-12: pictures and documents are told by their bytes, not by their names", () =>
     Effect.gen(function* () {
       const desk = yield* makeDesk()
@@ -117,7 +133,7 @@ describe("media", () => {
         ["b.png", yield* picture({ format: "jpeg" }), "image/jpeg"],
         ["c.bin", yield* picture({ format: "gif" }), "image/gif"],
         ["d.dat", yield* picture({ format: "webp" }), "image/webp"],
-        ["e.md", Buffer.from("%PDF-1.7\n1 0 obj"), "application/pdf"]
+        ["e.md", Buffer.from("%PDF-1.7\n1 0 obj\n%%EOF"), "application/pdf"]
       ]
       for (const [name, bytes] of samples) desk.write(name, bytes)
       const parts = yield* desk.parts(samples.map(([name]) => `@${name}`).join(" "))
@@ -150,7 +166,8 @@ describe("media", () => {
     Effect.gen(function* () {
       const desk = yield* makeDesk()
       const mib = 1024 * 1024
-      const document = (size: number) => Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(size - 9)])
+      const document = (size: number) =>
+        Buffer.concat([Buffer.from("%PDF-1.7\n"), Buffer.alloc(size - 15), Buffer.from("\n%%EOF")])
       desk.write("large.pdf", document(5 * mib + 1))
       for (let index = 0; index < 5; index++) desk.write(`p${index}.pdf`, document(5 * mib))
       const parts = yield* desk.parts("@large.pdf @p0.pdf @p1.pdf @p2.pdf @p3.pdf @p4.pdf")

@@ -117,7 +117,7 @@ describe("what is shown again", () => {
 describe("names of pictures and documents", () => {
   const files = [
     { uri: `data:image/png;base64,${pixel}`, mime: "image/png", name: "plan of the house.png" },
-    { uri: "data:application/pdf;base64,JVBERi0xLjQK", mime: "application/pdf", name: "lease.pdf" }
+    { uri: "data:application/pdf;base64,JVBERi0xLjQKJSVFT0YK", mime: "application/pdf", name: "lease.pdf" }
   ]
   for (const api of ["anthropic", "openai", "openai-compatible"] as const) {
     it.scopedLive(`PX-28, PX-19: reach the provider, before what they name, expanded or as given: ${api}`, () =>
@@ -135,7 +135,7 @@ describe("names of pictures and documents", () => {
             yield* sessions.prompt({ sessionID: id, prompt: { text: "Look.", files }, expand, resume: false })
             yield* sessions.resume(id)
             const body = JSON.stringify(server.received[nth]?.body)
-            const places = ["plan of the house.png", pixel, "lease.pdf", "JVBERi0xLjQK"].map((text) =>
+            const places = ["plan of the house.png", pixel, "lease.pdf", "JVBERi0xLjQKJSVFT0YK"].map((text) =>
               body.indexOf(text)
             )
             assert.notInclude(places, -1, body)

@@ -221,6 +221,40 @@ const saidDrafts = (messageID: MessageID, { files, kind, system, text }: Made<ty
   }
 }
 
+const withheld = fc.record({
+  at: fc.nat(),
+  callID: fc.option(oneOf(...hostileIds), { freq: 3, nil: undefined }),
+  index: fc.option(oneOf(0, 1, 2, 9), { freq: 2, nil: undefined }),
+  kind: oneOf("image", "pdf", "text", "input"),
+  model: oneOf(...Object.values(refs)),
+  reason: fc.option(hostileText, { freq: 9, nil: undefined })
+})
+
+/** A log whose parts are withheld and shown again at random, also ones that it does not have. */
+export const withheldLog = (name: string): fc.Arbitrary<NonEmptyReadonlyArray<Draft>> =>
+  fc.tuple(hostileLog(name), fc.array(withheld, { maxLength: 30, size: "max" })).map(([log, all]) => {
+    const ids = log.flatMap(({ data }) =>
+      "assistantMessageID" in data ? [data.assistantMessageID] : "messageID" in data ? [data.messageID] : []
+    )
+    return [
+      ...log,
+      ...all.flatMap(({ at, callID, index, kind, model, reason }): ReadonlyArray<Draft> => {
+        const messageID = ids[at % Math.max(1, ids.length)]
+        if (messageID === undefined) return []
+        return [
+          draft("session.next.part.withheld", {
+            messageID,
+            kind,
+            model,
+            ...(callID === undefined ? {} : { callID }),
+            ...(index === undefined ? {} : { index }),
+            ...(reason === undefined ? {} : { reason: reason.slice(0, 300) })
+          })
+        ]
+      })
+    ]
+  })
+
 /** A log that begins with the session's creation; its message ids contain `name`. */
 export const hostileLog = (name: string, maxLength = 12): fc.Arbitrary<NonEmptyReadonlyArray<Draft>> =>
   fc

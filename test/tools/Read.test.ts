@@ -136,6 +136,18 @@ describe("read: files", () => {
     })
   )
 
+  it.scoped("PC-640: a document is one also if its bytes look like text, and a broken one is a failure", () =>
+    Effect.gen(function* () {
+      const bench = yield* makeWorkbench()
+      writeFileSync(join(bench.folder, "a.pdf"), "%PDF-1.4\ntrailer\n<<>>\n%%EOF\n")
+      writeFileSync(join(bench.folder, "b.pdf"), "%PDF-1.4\nnot really a document\n")
+      const { content } = yield* bench.succeed("read", { path: "a.pdf" })
+      assert.deepInclude(content[0], { type: "file", mime: "application/pdf" })
+      const { message } = yield* bench.fail("read", { path: "b.pdf" })
+      assert.match(message, /^\[b\.pdf cannot be shown: it is not a valid PDF document/)
+    })
+  )
+
   it.scoped("TO-13: an empty file is said to be empty", () =>
     Effect.gen(function* () {
       const bench = yield* makeWorkbench()

@@ -116,9 +116,7 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   const { thinks: _, variants: __, ...entry } = known ?? { ...unknown, name: id }
   const info: ModelInfo = {
     ...entry,
-    ...(Servers.isServer(provider)
-      ? { systemMessages: profileOf(provider, { ref }).system === "anywhere" ? "anywhere" : "leading" }
-      : {}),
+    ...(Servers.isServer(provider) ? rulesOf(profileOf(provider, { ...entry, ref })) : {}),
     ...facts,
     ref
   }
@@ -135,6 +133,13 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
     resolved,
     configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(resolved.model) : configure(asked))
   }
+})
+
+/** What the runtime knows of a server's rules. */
+const rulesOf = ({ media, pictures, system }: Profile): Pick<ModelInfo, "media" | "pictures" | "systemMessages"> => ({
+  media,
+  pictures,
+  systemMessages: system === "anywhere" ? "anywhere" : "leading"
 })
 
 /** The catalogue's facts; a server at another address is known by that address. */

@@ -194,6 +194,8 @@ export const makeRead = Effect.gen(function* () {
             file.handle.read(sample, 0, sampleBytes, 0)
           )
           const head = sample.subarray(0, bytesRead)
+          // A document without compressed parts looks like text.
+          if (mediaMime(head) === "application/pdf") return yield* readBinary(target, file, head)
           if (looksLikeText(head)) return yield* readText(target, file, head, offset, limit)
           const other = yield* readEncoded(file.handle, target.resource, head)
           return other === undefined

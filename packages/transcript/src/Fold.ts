@@ -46,6 +46,7 @@ const handlers: Handlers = {
   "session.next.budget.set": Session.budgetSet,
   "session.next.context.pruned": Session.pruned,
   "session.next.context.edited": ignore,
+  "session.next.part.withheld": Session.withheld,
   "session.next.leaf.moved": Session.leafMoved,
   "session.next.branch.summarized": (out, event) => {
     Session.spend(out, event.data)

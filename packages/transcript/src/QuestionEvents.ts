@@ -63,6 +63,7 @@ export const questionChange = (event: SessionEvent | LiveEvent): QuestionChange 
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
     case "session.next.context.edited":
+    case "session.next.part.withheld":
     case "session.next.leaf.moved":
     case "session.next.branch.summarized":
     case "session.next.labeled":

@@ -129,6 +129,7 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.context.updated":
     case "session.next.context.pruned":
     case "session.next.context.edited":
+    case "session.next.part.withheld":
     case "session.next.synthetic":
     case "session.next.prompt.admitted":
     case "session.next.prompt.promoted":

@@ -85,6 +85,10 @@ const payloads: Readonly<Record<string, ReadonlyArray<unknown>>> = {
     { messageID: "msg_b" },
     { messageID: "msg_b", callID: "call_1", content: [{ type: "text", text: "other words" }] }
   ],
+  "session.next.part.withheld": [
+    { messageID: "msg_b", index: 0, kind: "image", model: { providerID: "acme", id: "m1" }, reason: "no pictures" },
+    { messageID: "msg_b", callID: "call_1", kind: "text", model: { providerID: "acme", id: "m1" } }
+  ],
   "session.next.leaf.moved": [{ messageID: "msg_b", path: [[0, 4]] }, { path: [] }],
   "session.next.branch.summarized": [{ messageID: "msg_s", text: "## Goal\nTo count" }],
   "session.next.labeled": [{ messageID: "msg_b", label: "good" }, { messageID: "msg_b" }],

@@ -70,6 +70,13 @@ export const eventFields: Readonly<Record<string, string>> = {
   "context.edited.messageID": "The message of which the model is shown something else.",
   "context.edited.callID": "The call whose result it is. Absent: the message.",
   "context.edited.content": "What the model is shown. Absent: nothing.",
+  "part.withheld.messageID": "The message with the part.",
+  "part.withheld.callID": "The call whose input or result has the part. Absent: the message has it.",
+  "part.withheld.index":
+    "The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text.",
+  "part.withheld.kind": "What the part is.",
+  "part.withheld.model": "The model that is not shown the part.",
+  "part.withheld.reason": "Why the model's server refused the part. Absent: the part is shown again.",
   "instructions.discovered.paths": "Files with instructions, as canonical paths.",
 
   "step.started.snapshot": "Names the state of the files before the step.",

@@ -10,6 +10,13 @@ export const messageFields: Readonly<Record<string, string>> = {
   calls: "The calls that stay in an edited answer, with their inputs.",
   "calls.callID": "The id of the call.",
   "calls.input": "The input that the model is shown.",
+  "Message.withheld": "Parts that a model is not shown, because its server refused them.",
+  "withheld.callID": "The call whose input or result has the part. Absent: the message has it.",
+  "withheld.index":
+    "The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text.",
+  "withheld.kind": "What the part is.",
+  "withheld.model": "The model that is not shown the part.",
+  "withheld.reason": "Why the model's server refused the part.",
   "Message.text": "The text.",
   "Message.files": "Files that the prompt shows the model.",
   "Message.agents": "Agents that the prompt mentions.",

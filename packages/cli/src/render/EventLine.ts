@@ -1,4 +1,5 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
+import { withheldText } from "@daybook/log/domain/Withheld"
 import { type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import { elapsed } from "./CallText.ts"
@@ -66,6 +67,8 @@ const summary = (event: SessionEvent): string => {
       const target = callID === undefined ? messageID : `${messageID} ${callID}`
       return `${target} ${content === undefined ? "is not shown" : "is shown with another content"}`
     }
+    case "session.next.part.withheld":
+      return `${event.data.messageID} ${withheldText(event.data)}`
     case "session.next.leaf.moved":
       return event.data.messageID === undefined ? "before the first message" : `after ${event.data.messageID}`
     case "session.next.branch.summarized":

@@ -210,6 +210,8 @@ const addresses: ReadonlyArray<readonly [providerID: string, variable: string]> 
 
 /** Advice for a provider that refuses the key, does not have the model, or does not answer. */
 const providerAdvice = (sentence: string): string => {
+  // The refusal of content says what to do.
+  if (sentence.endsWith("with daybook switch")) return ""
   if (/^openai-compatible: \S+: Cannot connect/.test(sentence))
     return "; check DAYBOOK_BASE_URL, and that its server runs"
   const [, provider, status] = /^([\w.-]+): .*?\banswered HTTP (401|403|404)\b/.exec(sentence) ?? []

@@ -6,6 +6,7 @@ import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Expansion } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Withheld"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 
@@ -49,7 +50,9 @@ const resultLines = 12
 export const messageText = (message: Message, terminal: boolean): string => {
   const safe = (text: string) => (terminal ? visible(text) : text)
   const block = (title: string, body: string) => {
-    const text = safe([body.trimEnd(), ...edits(message)].filter((part) => part !== "").join("\n\n"))
+    const text = safe(
+      [body.trimEnd(), ...edits(message), ...withheld(message)].filter((part) => part !== "").join("\n\n")
+    )
     return `## ${title}  ${dateTime(message.createdAt)}\n${text === "" ? "" : `\n${text}\n`}\n`
   }
   switch (message.type) {
@@ -90,6 +93,10 @@ const edits = (message: Message): ReadonlyArray<string> =>
     const texts = content.map((part) => (part.type === "text" ? part.text : `[${part.name ?? part.mime}]`))
     return `~ in place of ${target} the model is shown: ${oneLine(texts.join(" "), 400)}`
   })
+
+/** The parts that a model is not shown, because its server refused them. */
+const withheld = (message: Message): ReadonlyArray<string> =>
+  (message.withheld ?? []).map((part) => `~ ${oneLine(withheldText(part), 400)}`)
 
 /** How many files the summarised part read and changed. */
 const files = ({

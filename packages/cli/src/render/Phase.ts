@@ -72,6 +72,7 @@ export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined =
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
     case "session.next.context.edited":
+    case "session.next.part.withheld":
     case "session.next.leaf.moved":
     case "session.next.branch.summarized":
     case "session.next.labeled":

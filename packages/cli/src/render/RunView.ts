@@ -6,6 +6,7 @@
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import { goesOn } from "@daybook/log/domain/LongText"
 import type { JsonRecord } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Withheld"
 import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"
@@ -154,6 +155,8 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
         view,
         event.data.through < 0 ? "… all tool results are shown again" : "… older tool results are left out"
       )
+    case "session.next.part.withheld":
+      return note(view, `… ${oneLine(withheldText(event.data), 400)}`)
     case "session.next.step.started":
       // Ended texts and calls are kept for the running step only; a long activity would accumulate them.
       return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]

@@ -102,7 +102,13 @@ export const carryOut = Effect.fn("Compaction.compact")(function* (attempt: Atte
   const spent = nothingSpent()
   const completed = yield* Ref.make(false)
   const body = Effect.gen(function* () {
-    const summary = yield* summarize({ ...request, ...plan, log, messageID, spent })
+    const input = { ...request, ...plan, log, messageID, spent }
+    // Refused content is most likely in a result: the summary is made of what is left (CP-640).
+    const summary = yield* Effect.catchIf(
+      summarize(input),
+      (error) => error instanceof SummaryFailed && error.rejected,
+      () => summarize({ ...input, prompt: plan.bare })
+    )
     // An interrupt during this write finds the attempt completed.
     yield* Effect.uninterruptible(Effect.zipRight(complete(attempt, plan, summary, spent), Ref.set(completed, true)))
     return true

@@ -7,6 +7,7 @@ import type { ResolvedModel } from "../model/ModelResolver.ts"
 import { lower } from "../request/Lowering.ts"
 import { shownFor } from "../request/Request.ts"
 import { messageTokens } from "../request/TokenEstimate.ts"
+import { withoutRefused } from "../request/Withholding.ts"
 import { type CompactionSettings, type Limits, limitsOf } from "./Limits.ts"
 import { answeredUpTo, notCompactable, notCompactableText, select, type Selection, sized } from "./Selection.ts"
 import { serialize, tighterClips } from "./Serialize.ts"
@@ -40,6 +41,8 @@ export interface Plan {
   readonly selection: Selection
   readonly checkpoint: Checkpoint | undefined
   readonly prompt: string
+  /** The prompt without results, attachments and reasoning, in case the server refuses their content. */
+  readonly bare: string
   readonly limits: Limits
   /** Sequence number of the first prompt that stays unchanged. */
   readonly firstKeptSeq: number | undefined
@@ -71,7 +74,8 @@ const tokensIn = (messages: ReadonlyArray<Message>, { model, prunedSeq }: Compac
 
 /** Returns the plan, or why there is none. */
 export const planOf = (request: CompactionRequest, settings: CompactionSettings): Plan | string => {
-  const { messages, model } = request
+  const { model } = request
+  const messages = withoutRefused(request.messages, model.info.ref)
   const limits = limitsFor(request, settings)
   const checkpoint = messages.findLast((message): message is Checkpoint => message.type === "compaction")
   const since = messages.filter((message) => message.type !== "compaction")
@@ -96,6 +100,7 @@ export const planOf = (request: CompactionRequest, settings: CompactionSettings)
         selection,
         checkpoint,
         prompt,
+        bare: summaryPrompt(serialize(selection.head, 0), checkpoint),
         limits,
         firstKeptSeq: stays ? pending[0]?.seq : undefined,
         task

@@ -18,8 +18,11 @@ import { askAgain, cleanSummary, missingHeadings } from "./Summary.ts"
 export class SummaryFailed {
   readonly _tag = "SummaryFailed"
   readonly error: StoredError
-  constructor(error: StoredError) {
+  /** The server rejected content of the request. */
+  readonly rejected: boolean
+  constructor(error: StoredError, rejected = false) {
     this.error = error
+    this.rejected = rejected
   }
 }
 
@@ -53,7 +56,8 @@ const ask = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const pause = yield* Effect.mapError(
           Provider.pauseBefore(model.policy, fault, count),
-          ({ failure }) => new SummaryFailed({ type: "provider", message: failure.message })
+          ({ failure }) =>
+            new SummaryFailed({ type: "provider", message: failure.message }, failure.content !== undefined)
         )
         yield* log.append(sessionID, [Provider.retried(count, fault, pause, undefined)], { owner })
         yield* Effect.sleep(pause.wait)

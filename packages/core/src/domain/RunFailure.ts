@@ -43,6 +43,14 @@ export class ProviderFailed extends Schema.TaggedError<ProviderFailed>("@daybook
     details: Schema.String,
     retryable: Schema.Boolean,
     overflow: Schema.Boolean,
+    /** Which content of the request the provider rejected, if that is why it failed. */
+    rejected: Schema.optionalWith(
+      Schema.Struct({
+        kind: Schema.Literal("image", "pdf", "media", "text", "unknown"),
+        extent: Schema.Literal("all", "some", "many")
+      }),
+      { exact: true }
+    ),
     /** Part of the answer is already on disk. */
     partial: Schema.Boolean
   }

@@ -35,12 +35,14 @@ export interface ModelInfo {
   readonly outputTokens: number
   /** Where the provider accepts system messages: before all others (default), or anywhere. */
   readonly systemMessages?: "leading" | "anywhere"
+  /** The media that the model takes. Absent when unknown: then all are tried. */
+  readonly media?: ReadonlyArray<"image" | "pdf">
+  /** Maximum pictures and documents in one request. Default: 100. */
+  readonly pictures?: number
   /** False: it is not a language model, and cannot name sessions. */
   readonly canName?: false
   /** Absent when unknown: then a step costs 0, and a cost budget is rejected (EX-B6). */
   readonly price?: Pricing
-  /** Media that the model reads besides text; absent when unknown. */
-  readonly media?: ReadonlyArray<"image" | "pdf">
 }
 
 /**

@@ -6,6 +6,7 @@
 import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
 import { contextTokens, exceedsRate, isOverflow } from "./Overflow.ts"
 import { retryWait } from "./RetryWait.ts"
 
@@ -21,6 +22,8 @@ export interface ProviderFailure {
   readonly contextTokens?: number
   /** The server was not reached, or the connection broke: nobody said that waiting helps. */
   readonly unanswered?: true
+  /** Which content of the request the provider rejected, if that is why it failed. Never together with `overflow`. */
+  readonly content?: RejectedContent
   /** The provider did not start on the request: it rejected it, or was not reached. */
   readonly refused: boolean
   readonly statusCode?: number
@@ -52,7 +55,8 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   const window = overflow ? contextTokens(text) : undefined
   const headers = allowedHeaders(facts.headers)
   const body = facts.body === undefined ? (AiError.isAiError(error) ? undefined : error) : parseJson(facts.body)
-  const retryable = !overflow && isRetryable(facts, text)
+  const content = overflow ? undefined : rejectedContent(status, text)
+  const retryable = !overflow && content === undefined && isRetryable(facts, text)
   return {
     message: messageOf(facts, modelID),
     retryable,
@@ -65,6 +69,7 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
       facts.transport === "unsent" ||
       facts.code === "redirect_refused" ||
       unreached.test(facts.code ?? ""),
+    ...(content === undefined ? {} : { content }),
     ...(status === undefined ? {} : { statusCode: status }),
     ...retryWait({ headers: facts.headers, status, body, text }),
     ...(headers === undefined ? {} : { responseHeaders: headers }),

@@ -7,6 +7,7 @@ import { attachmentUri } from "@daybook/log/domain/AttachmentUri"
 import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { FileAttachment, ToolContent } from "@daybook/log/domain/Values"
 import type { ToolFailure } from "../domain/ToolError.ts"
+import { pdfFault } from "../picture/PdfDocument.ts"
 import { dataUri } from "../picture/PictureContent.ts"
 import { cutHead } from "../support/TextBounds.ts"
 import { decodeOther } from "../workspace/TextEncoding.ts"
@@ -59,6 +60,8 @@ const bytesPart = Effect.fnUntraced(function* (
     return { part: yield* gatherPicture(gathering, name, bytes, kept), canonical: false } satisfies Gathered
   }
   if (mime !== undefined) {
+    const fault = pdfFault(bytes)
+    if (fault !== undefined) return yield* refuse("file.invalid", `${quoted(name)} cannot be shown: ${fault}`)
     yield* takeMedia(gathering, name, bytes.length)
     const content: ToolContent = {
       type: "file",

@@ -6,8 +6,31 @@ export type UserPart = Prompt.UserMessagePartEncoded
 
 export const textPart = (text: string): Prompt.TextPartEncoded => ({ type: "text", text })
 
-/** Media that every provider accepts as files; other media become text. */
-const shownMedia = (mime: string): boolean => mime.startsWith("image/") || mime === "application/pdf"
+/** Media that providers accept as files; other media become text. */
+export const mediaKinds = ["image", "pdf"] as const
+export type MediaKind = (typeof mediaKinds)[number]
+
+/** The kind of a medium that is shown as a file. */
+export const mediaKind = (mime: string): MediaKind | undefined =>
+  mime.startsWith("image/") ? "image" : mime === "application/pdf" ? "pdf" : undefined
+
+/** The sentences in place of parts that the model is not shown; undefined: the part is shown. */
+export interface Instead {
+  /** In place of the whole text of a message or result. */
+  readonly whole: string | undefined
+  /** Whether the input of a call is hidden; its result then says so. */
+  readonly input: boolean
+  readonly text: (index: number) => string | undefined
+  readonly medium: (index: number, kind: MediaKind, name: string | undefined) => string | undefined
+}
+
+/** Everything is shown. */
+export const nothingInstead: Instead = {
+  whole: undefined,
+  input: false,
+  text: () => undefined,
+  medium: () => undefined
+}
 
 /** A data URI may have parameters between its media type and its body. */
 const dataUri = /^data:[^,]*?(;base64)?,(.*)$/s
@@ -29,7 +52,7 @@ export const filePart = (file: Pick<FileAttachment, "uri" | "mime" | "name">): U
   const [, base64, body] = dataUri.exec(file.uri) ?? []
   const name = file.name ?? "file"
   if (body === undefined) return textPart(`[attached: ${name} (${file.mime}) at ${clipped(file.uri, 1_000)}]`)
-  if (shownMedia(file.mime) && base64 !== undefined) {
+  if (mediaKind(file.mime) !== undefined && base64 !== undefined) {
     return {
       type: "file",
       mediaType: file.mime,

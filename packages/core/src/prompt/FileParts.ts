@@ -5,6 +5,7 @@
 import * as path from "node:path"
 import { Effect } from "effect"
 import type { ToolFailure } from "../domain/ToolError.ts"
+import { pdfFault } from "../picture/PdfDocument.ts"
 import { sourceBytes } from "../picture/Pictures.ts"
 import { tryFile } from "../workspace/FileFailure.ts"
 import { directoryContent, listDirectory } from "../workspace/FolderPage.ts"
@@ -105,6 +106,8 @@ const mediaPart = Effect.fnUntraced(function* (
   const content = yield* readBounded(handle, resource, stats.size)
   if (content === undefined) return yield* refuse("file.access", `${quoted(resource)} changed while it was read`)
   if (picture) return { part: yield* gatherPicture(gathering, resource, content), canonical: true } satisfies Gathered
+  const fault = pdfFault(content)
+  if (fault !== undefined) return yield* refuse("file.invalid", `${quoted(resource)} cannot be shown: ${fault}`)
   const uri = `data:${mime};base64,${content.toString("base64")}`
   return {
     part: { kind: "media", name: resource, content: { type: "file", uri, mime, name: path.posix.basename(resource) } },

@@ -7,7 +7,7 @@ import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
 import { dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/Values"
 import { isBlank } from "@daybook/log/support/Text"
-import { filePart, textPart, type UserPart } from "./FilePart.ts"
+import { filePart, type Instead, mediaKind, nothingInstead, textPart, type UserPart } from "./FilePart.ts"
 import { unprivileged } from "./Privileged.ts"
 
 /** Escapes a value for an attribute: it cannot end the attribute or the line. */
@@ -33,26 +33,48 @@ const named = (name: string, mime: string, note?: string): UserPart =>
     `<media name="${attribute(name)}" type="${attribute(mime)}"${note === undefined ? "" : ` note="${attribute(note)}"`}/>`
   )
 
+/** The file after its name, or the sentence in its place. */
+const shownFile = (
+  file: Pick<FileAttachment, "uri" | "mime" | "name">,
+  name: UserPart | undefined,
+  at: number,
+  instead: Instead
+): ReadonlyArray<UserPart> => {
+  const part = filePart(file)
+  const kind = part.type === "file" ? mediaKind(part.mediaType) : undefined
+  const sentence = kind === undefined ? undefined : instead.medium(at, kind, file.name)
+  if (sentence !== undefined) return [textPart(sentence)]
+  return name === undefined ? [part] : [name, part]
+}
+
 const mediaParts = (
   { files = [] }: Prompt,
   { name, note }: ExpandedPart,
-  content: Extract<ExpandedPart["content"], { type: "file" }>
+  content: Extract<ExpandedPart["content"], { type: "file" }>,
+  at: number,
+  instead: Instead
 ): ReadonlyArray<UserPart> => {
   const index = attachmentIndex(content.uri)
   const body = index === undefined ? undefined : base64Of(files[index]?.uri ?? "")
   const uri = body === undefined ? content.uri : `data:${content.mime};base64,${body}`
-  return [named(name, content.mime, note), filePart({ ...content, uri })]
+  return shownFile({ ...content, uri }, named(name, content.mime, note), at, instead)
 }
 
 /** An attachment without an expansion. */
-export const givenParts = (file: Pick<FileAttachment, "uri" | "mime" | "name">): ReadonlyArray<UserPart> => {
-  const part = filePart(file)
-  return file.name === undefined || part.type !== "file" ? [part] : [named(file.name, file.mime), part]
+export const givenParts = (
+  file: Pick<FileAttachment, "uri" | "mime" | "name">,
+  at = 0,
+  instead = nothingInstead
+): ReadonlyArray<UserPart> => {
+  const name = file.name === undefined || filePart(file).type !== "file" ? undefined : named(file.name, file.mime)
+  return shownFile(file, name, at, instead)
 }
 
-const partsOf = (prompt: Prompt, part: ExpandedPart): ReadonlyArray<UserPart> => {
+const partsOf = (prompt: Prompt, part: ExpandedPart, at: number, instead: Instead): ReadonlyArray<UserPart> => {
   const { content, kind, name, source } = part
-  if (content.type === "file") return mediaParts(prompt, part, content)
+  if (content.type === "file") return mediaParts(prompt, part, content, at, instead)
+  const sentence = instead.text(at)
+  if (sentence !== undefined) return [textPart(sentence)]
   const element = (tag: string, attributes: ReadonlyArray<readonly [string, string]>) => [
     textPart(tagged(tag, attributes, content.text))
   ]
@@ -86,11 +108,13 @@ const nothingSaid = textPart("[The message is empty.]")
  * The parts of a user message. None is blank, since providers reject blank parts. Without an expansion, files are sent
  * as given.
  */
-export const expandedParts = (prompt: Prompt): ReadonlyArray<UserPart> => {
+export const expandedParts = (prompt: Prompt, instead = nothingInstead): ReadonlyArray<UserPart> => {
   const { expansion, files = [] } = prompt
-  const text = expansion?.text ?? prompt.text
+  const text = instead.whole ?? expansion?.text ?? prompt.text
   const parts =
-    expansion === undefined ? files.flatMap(givenParts) : expansion.parts.flatMap((part) => partsOf(prompt, part))
+    expansion === undefined
+      ? files.flatMap((file, at) => givenParts(file, at, instead))
+      : expansion.parts.flatMap((part, at) => partsOf(prompt, part, at, instead))
   if (isBlank(text)) return parts.length > 0 ? parts : [nothingSaid]
   return [textPart(text), ...parts]
 }

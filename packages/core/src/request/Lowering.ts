@@ -2,7 +2,7 @@
  * Lowers projected messages to a provider prompt. Pure, except for a cache that lowers an unchanged message once. Calls
  * and results stay paired, provider-native data returns only to its provider and model (MS-1..MS-4), and every log
  * yields a conversation that providers accept.
- * Spec: EX-R4..EX-R8, EX-R10, EX-R12, EX-R13, RQ-20..RQ-24.
+ * Spec: EX-R4..EX-R8, EX-R10, EX-R12, EX-R13, RQ-20..RQ-24, RQ-640..RQ-643.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate, Record } from "effect"
@@ -10,20 +10,22 @@ import { answersNothing } from "@daybook/log/domain/AnswerProblem"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import { type ModelRef, type ProviderMetadata, sameModel } from "@daybook/log/domain/Values"
-import { clipped, textPart, type UserPart } from "../prompt/FilePart.ts"
+import { clipped, type Instead, mediaKind, nothingInstead, textPart, type UserPart } from "../prompt/FilePart.ts"
 import { unprivileged } from "../prompt/Privileged.ts"
 import { expandedParts, givenParts } from "../prompt/PromptParts.ts"
 import { isBlank } from "@daybook/log/support/Text"
 import { isPruned, nothingPruned, placeholder } from "./Prune.ts"
 import { cutOff, goOn, nothingAsked } from "./Reminders.ts"
+import { defaultPictures, insteadOf, type Withholding, withinPictures } from "./Withholding.ts"
 
 /** The target of lowering, and what is pruned. */
-export interface Shown {
-  readonly model: ModelRef
+export interface Shown extends Withholding {
   /** Whether the provider accepts system messages between others (RQ-22). */
   readonly systemMessages: "leading" | "anywhere"
   /** Tool results in messages up to this sequence number are shown as placeholders. */
   readonly prunedSeq: number
+  /** Maximum media in the request; undefined: the default. */
+  readonly pictures?: number | undefined
 }
 
 /** Nothing pruned, for a provider that accepts system messages only at the start. */
@@ -43,28 +45,39 @@ const options = (metadata: ProviderMetadata | undefined, native: boolean) =>
 
 const unless = (text: string, blank: string): string => (isBlank(text) ? blank : text)
 
+type Content = NonNullable<ToolPart["content"]>[number]
+
+/** The sentence in place of a file of a result; undefined: the file is shown. */
+const hiddenFile = (content: Content, at: number, instead: Instead): string | undefined => {
+  const kind = content.type === "file" ? mediaKind(content.mime) : undefined
+  return content.type === "text" || kind === undefined ? undefined : instead.medium(at, kind, content.name)
+}
+
 /** Providers reject a failed result without text (EX-R10). */
-const plainResult = (part: ToolPart): string => {
+const plainResult = (part: ToolPart, instead: Instead): string => {
   if (part.state === "error") return unless(part.error?.message ?? "", "the tool failed")
   const content = part.content ?? []
-  const texts = content.flatMap((one) => (one.type === "text" ? [one.text] : []))
+  const texts = content.flatMap((one, at) => (one.type === "text" ? one.text : (hiddenFile(one, at, instead) ?? [])))
   if (content.length > texts.length) return unless(texts.join("\n"), "The content follows.")
   return texts.length > 0 ? unless(texts.join("\n"), "(no output)") : JSON.stringify(part.structured ?? {})
 }
 
 /** A result's text with the runtime's tags escaped (LM-30). */
-const resultText = (part: ToolPart): string => unprivileged(plainResult(part))
+const resultText = (part: ToolPart, instead: Instead): string =>
+  instead.whole ?? unprivileged(plainResult(part, instead))
 
 /** A provider-executed result as text for another model, truncated. */
 const hostedText = (part: ToolPart): string =>
-  part.result === undefined ? resultText(part) : clipped(unprivileged(JSON.stringify(part.result)), 2_000)
+  part.result === undefined
+    ? resultText(part, nothingInstead)
+    : clipped(unprivileged(JSON.stringify(part.result)), 2_000)
 
 /** Whether the provider ran the tool; then call and result belong to the provider. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 
 const spoken = (text = ""): ReadonlyArray<AssistantPart> => (isBlank(text) ? [] : [textPart(text)])
 
-const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> =>
+const allParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> =>
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
     if (part.type === "text") return spoken(part.text)
     if (part.type === "reasoning") {
@@ -82,7 +95,7 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
       type: "tool-call",
       id: part.id,
       name: part.name,
-      params: part.input,
+      params: insteadOf(message, shown, part.id).input ? {} : part.input,
       providerExecuted: hosted(part),
       ...options(part.provider?.metadata, native)
     }
@@ -100,17 +113,15 @@ const allParts = (message: AssistantMessage, native: boolean): ReadonlyArray<Ass
   })
 
 /** Drops trailing reasoning: providers reject an answer that ends with it. */
-const assistantParts = (message: AssistantMessage, native: boolean): ReadonlyArray<AssistantPart> => {
-  const parts = allParts(message, native)
+const assistantParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> => {
+  const parts = allParts(message, native, shown)
   return parts.slice(0, parts.findLastIndex(({ type }) => type !== "reasoning") + 1)
 }
 
-const assistantMessages = (
-  message: AssistantMessage,
-  { model, prunedSeq }: Shown
-): ReadonlyArray<Prompt.MessageEncoded> => {
+const assistantMessages = (message: AssistantMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+  const { model, prunedSeq } = shown
   const native = nativeTo(message, model)
-  const content = assistantParts(message, native)
+  const content = assistantParts(message, native, shown)
   // An empty answer is omitted (MS-3), even if another model would read its thoughts as text (EX-T44).
   if (content.length === 0 || answersNothing(message)) return []
   const local = message.content.filter(
@@ -129,15 +140,20 @@ const assistantMessages = (
       id: part.id,
       name: part.name,
       isFailure: part.state === "error",
-      result: isPruned(message, part, prunedSeq) ? placeholder(part) : resultText(part),
+      result: isPruned(message, part, prunedSeq)
+        ? placeholder(part)
+        : resultText(part, insteadOf(message, shown, part.id)),
       providerExecuted: false
     }))
   })
-  const media = local.flatMap((part) =>
-    (isPruned(message, part, prunedSeq) ? [] : (part.content ?? [])).flatMap((content) =>
-      content.type === "file" ? [textPart(`Returned by ${part.name}:`), ...givenParts(content)] : []
+  const media = local.flatMap((part) => {
+    const instead = insteadOf(message, shown, part.id)
+    return (isPruned(message, part, prunedSeq) ? [] : (part.content ?? [])).flatMap((content, at) =>
+      content.type === "file" && hiddenFile(content, at, instead) === undefined
+        ? [textPart(`Returned by ${part.name}:`), ...givenParts(content)]
+        : []
     )
-  )
+  })
   if (media.length > 0) messages.push(userMessage(media))
   return messages
 }
@@ -156,7 +172,7 @@ const systemMessages = (text: string, shown: Shown): ReadonlyArray<Prompt.Messag
 
 const userMessages = (message: UserMessage, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => [
   ...systemMessages(message.system ?? "", shown),
-  userMessage(expandedParts(message))
+  userMessage(expandedParts(message, insteadOf(message, shown)))
 ]
 
 const runningTask = (task: string): string =>
@@ -176,7 +192,11 @@ const lowerMessage = (message: Message, shown: Shown): ReadonlyArray<Prompt.Mess
     case "synthetic":
       return isBlank(message.text) ? [] : [userMessage([textPart(message.text)])]
     case "shell":
-      return [userMessage([textPart(unprivileged(`$ ${message.command}\n${message.output ?? ""}`))])]
+      return [
+        userMessage([
+          textPart(insteadOf(message, shown).whole ?? unprivileged(`$ ${message.command}\n${message.output ?? ""}`))
+        ])
+      ]
     case "compaction":
       return [
         userMessage([
@@ -215,8 +235,9 @@ const remembered = new WeakMap<
 
 /** Lowers one message. Returns the same objects as long as nothing about it changed. */
 const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
-  const { model, prunedSeq, systemMessages } = shown
-  const key = `${model.providerID}/${model.id} ${systemMessages} ${message.seq <= prunedSeq}`
+  const { media, model, prunedSeq, systemMessages } = shown
+  const taken = media?.join() ?? "any"
+  const key = `${model.providerID}/${model.id} ${systemMessages} ${taken} ${message.seq <= prunedSeq}`
   const before = remembered.get(message)
   if (before?.key === key) return before.lowered
   const lowered = lowerMessage(message, shown)
@@ -265,5 +286,12 @@ export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): Re
     else if (message.type !== "system") last = "user"
   }
   bridge()
-  return all
+  const within = withinPictures(
+    all.map((one) => one.shown),
+    shown.pictures ?? defaultPictures
+  )
+  return all.map((one, at) => {
+    const lowered = within[at] ?? one.shown
+    return lowered === one.shown ? one : { ...one, shown: lowered }
+  })
 }

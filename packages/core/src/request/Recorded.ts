@@ -16,6 +16,7 @@ import { project } from "@daybook/log/projection/Projection"
 import { assemble } from "@daybook/log/store/Assemble"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
+import { mediaKinds } from "../prompt/FilePart.ts"
 import { conversation, type Shown } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import { fold, nothingFolded, RequestFrame } from "./RequestFrame.ts"
@@ -38,11 +39,17 @@ export interface Sent {
 const shownChanges = (event: SessionEvent) =>
   project(event).filter(({ table }) => table !== "session" && table !== "session_instruction")
 
+const recordedMedia = ({ media, pictures }: RequestFrame["settings"]) => ({
+  media: Array.isArray(media) ? mediaKinds.filter((kind) => media.includes(kind)) : undefined,
+  pictures: typeof pictures === "number" ? pictures : undefined
+})
+
 /** How this request showed the history. */
 export const shownBy = ({ frame, model, prunedSeq }: Sent): Shown => ({
   model,
   systemMessages: frame.settings["systemMessages"] === "anywhere" ? "anywhere" : "leading",
-  prunedSeq
+  prunedSeq,
+  ...recordedMedia(frame.settings)
 })
 
 /** The request of the last step at or before an event, without its history. */

@@ -89,21 +89,25 @@ export const framedTool = (tool: Tool.Any): FramedTool => {
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
   toolChoice: ToolChoice,
-  { systemMessages }: Shown,
+  { media, pictures, systemMessages }: Shown,
   { contextTokens }: ModelInfo
 ): JsonRecord => ({
   ...settings,
   ...(Number.isFinite(contextTokens) && contextTokens > 0 ? { contextWindow: contextTokens } : {}),
   ...(headers === undefined ? {} : { headers: Object.keys(headers).sort() }),
   ...(toolChoice === "auto" ? {} : { toolChoice }),
-  ...(systemMessages === "leading" ? {} : { systemMessages })
+  ...(systemMessages === "leading" ? {} : { systemMessages }),
+  ...(media === undefined ? {} : { media: [...media] }),
+  ...(pictures === undefined ? {} : { pictures })
 })
 
 /** How messages are shown to this model. */
 export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown => ({
   model: info.ref,
   systemMessages: info.systemMessages ?? "leading",
-  prunedSeq: prunedSeq ?? nothingPruned
+  prunedSeq: prunedSeq ?? nothingPruned,
+  media: info.media,
+  pictures: info.pictures
 })
 
 /** The provider's count at the session's last step with this model, since the last checkpoint. */

@@ -40,15 +40,15 @@ export interface BoundaryParts {
   readonly compactOnRequest: CompactOnRequest
 }
 
-/** Why a turn is assembled again: its request was made smaller. */
-export type Smaller = "pruned" | "compacted"
+/** Why a turn is assembled again: its request was made smaller, or goes without what the server refused. */
+export type Again = "pruned" | "compacted" | "repaired"
 
 export interface Arrival {
   readonly owned: Activity.Owned
   readonly activity: Ref.Ref<Activity.Activity>
   /** Which inputs may be promoted. */
   readonly mode: Trigger
-  readonly again: Smaller | undefined
+  readonly again: Again | undefined
   /** The session, if it was just read. */
   readonly standing: Standing | undefined
 }

@@ -108,7 +108,7 @@ const attempt = (turn: Turn, count: number): Effect.Effect<void, Provider.Stream
 /** Settles the turn as failed by the provider. */
 const fail = Effect.fnUntraced(function* (
   { model, publication }: Turn,
-  { message, overflow, retryable }: ProviderFailure
+  { content, message, overflow, retryable }: ProviderFailure
 ) {
   const { answer } = yield* Ref.get(publication.state)
   const step = { type: overflow ? "context-overflow" : "provider", message }
@@ -119,6 +119,7 @@ const fail = Effect.fnUntraced(function* (
     details: message,
     retryable,
     overflow,
+    ...(content === undefined ? {} : { rejected: content }),
     partial: answer.output
   })
 })

@@ -16,9 +16,11 @@ import { priceAt } from "../model/Usage.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
+import type { Trial } from "../request/Repair.ts"
 import * as Activity from "./Activity.ts"
-import type { Approach, Ready, Smaller } from "./Boundary.ts"
+import type { Again, Approach, Ready } from "./Boundary.ts"
 import type { CheckBudget } from "./BudgetCheck.ts"
+import * as ContentRepair from "./ContentRepair.ts"
 import type { Eligibility, Trigger } from "./Eligibility.ts"
 import { completed } from "./Outcome.ts"
 import { reminder } from "./Promotion.ts"
@@ -41,19 +43,21 @@ type Ending = TurnInput<never>["ending"]
 type AsksAgain = (problem: AnswerProblem | undefined) => boolean
 
 /**
- * `pruned`, `compacted`: assemble the turn again. `withdrawn`: select its inputs again. `nothing`: the input that would have
+ * `pruned`, `compacted`, `repaired`: assemble the turn again. `withdrawn`: select its inputs again. `nothing`: the input that would have
  * opened it was withdrawn.
  */
-type Outcome = "continue" | "done" | "moved" | "nothing" | "withdrawn" | Smaller
+type Outcome = "continue" | "done" | "moved" | "nothing" | "withdrawn" | Again
 
 /** An input was withdrawn before the turn that promotes it began, so nothing of the turn is stored. */
 class Withdrawn extends Data.TaggedError("Withdrawn") {}
 
 /** The request was too long and produced nothing. */
-const isOverflow = (error: unknown): error is ProviderFailed =>
-  error instanceof ProviderFailed && error.overflow && !error.partial
+const isOverflow = (error: ProviderFailed): boolean => error.overflow && !error.partial
 
-const isSmaller = (outcome: Outcome): outcome is Smaller => outcome === "pruned" || outcome === "compacted"
+const isProviderFailed = (error: unknown): error is ProviderFailed => error instanceof ProviderFailed
+
+const isAgain = (outcome: Outcome): outcome is Again =>
+  outcome === "pruned" || outcome === "compacted" || outcome === "repaired"
 
 /** Sends a ready request as one turn. */
 const makeSend = Effect.gen(function* () {
@@ -154,6 +158,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
   const identifiers = yield* Identifiers
   const send = yield* makeSend
   const checkOutput = yield* makeCheckOutput
+  const repair = yield* ContentRepair.make
 
   /** Compacts after a refused request; true: the turn can be assembled again (CM-10, CM-11). */
   const compactAfterOverflow = ({ compactable, info, session }: Ready) =>
@@ -164,20 +169,26 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     owned: Activity.Owned,
     activity: Ref.Ref<Activity.Activity>,
     mode: Trigger,
-    again: Smaller | undefined,
-    standing: Standing | undefined
+    again: Again | undefined,
+    standing: Standing | undefined,
+    trial: ContentRepair.TrialRef
   ) {
     const ready = yield* approach({ owned, activity, mode, again, standing })
     if (typeof ready === "string") return ready
     const mayAskAgain = Activity.mayAskAgain(yield* Ref.get(activity), ready.messages)
     const asksAgain: AsksAgain = (problem) => mayAskAgain && problem?.type === "answer.empty"
     const ending = endingOf(store, owned, activity, ready, asksAgain)
-    const result = yield* Effect.catchIf(send(owned, ready, ending), isOverflow, (error) =>
-      again === "compacted"
-        ? error
-        : Effect.flatMap(compactAfterOverflow(ready), (compacted) => (compacted ? Effect.succeed(undefined) : error))
+    const result = yield* Effect.catchIf(send(owned, ready, ending), isProviderFailed, (error) =>
+      isOverflow(error)
+        ? again === "compacted"
+          ? error
+          : Effect.flatMap(compactAfterOverflow(ready), (compacted) =>
+              compacted ? Effect.succeed("compacted" as const) : error
+            )
+        : Effect.as(repair({ owned, ready, activity, trial, error }), "repaired" as const)
     )
-    if (result === undefined) return "compacted"
+    if (typeof result === "string") return result
+    yield* Ref.set(trial, undefined)
     if ((yield* Ref.get(activity)).ended) return "done"
     const isStructured = ready.wishes.output !== undefined
     const goesOn = isStructured ? yield* checkOutput(owned, ready.output, result) : result.continue
@@ -196,9 +207,10 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     const { trigger } = yield* Ref.get(activity)
     let standing: Standing | undefined = begun
     let mode = trigger
-    let again: Smaller | undefined
+    let again: Again | undefined
+    const trial: ContentRepair.TrialRef = yield* Ref.make<Trial | undefined>(undefined)
     for (;;) {
-      const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, standing), {
+      const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, standing, trial), {
         LocationLeft: () => Effect.succeed("moved" as const),
         Withdrawn: () => Effect.succeed("withdrawn" as const)
       })
@@ -212,7 +224,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
       mode = "steer"
       // Never compacts twice without a turn in between; making a request smaller does not count as a turn (TU-4,
       // CM-12).
-      again = isSmaller(outcome) ? outcome : undefined
+      again = isAgain(outcome) ? outcome : undefined
       if (again !== undefined) continue
       const { turnLimit: limit, turns } = yield* Ref.updateAndGet(activity, Activity.withTurn)
       if (outcome === "done") return { _tag: "Drained" } as const

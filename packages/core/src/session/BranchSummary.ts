@@ -18,6 +18,7 @@ import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
 import { fileOperations, noFiles } from "../compaction/TouchedFiles.ts"
 import { BranchNotSummarized } from "../domain/SummaryError.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
+import { withoutRefused } from "../request/Withholding.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import * as BudgetCheck from "../runner/BudgetCheck.ts"
 import type { BudgetExceeded, PriceUnknown } from "../runner/BudgetCheck.ts"
@@ -73,7 +74,7 @@ export const make = Effect.gen(function* () {
       models.resolve(modelOf(session, agent), { ...settings, maxOutputTokens })
     const model = yield* summarizer(summaryTokens)
     const limits = limitsOf(model.info, { ...defaultSettings, reserveTokens })
-    const conversation = conversationOf(messages, limits.budget, model.countTokens)
+    const conversation = conversationOf(withoutRefused(messages, model.info.ref), limits.budget, model.countTokens)
     if (conversation === "") return draft("session.next.branch.summarized", { messageID, text: nothingSaid, ...from })
     yield* budget(session, model.info)
     const spent = nothingSpent()

@@ -43,7 +43,8 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
     case "session.next.synthetic":
     case "session.next.shell.started":
     case "session.next.branch.summarized":
-    case "session.next.context.edited": {
+    case "session.next.context.edited":
+    case "session.next.part.withheld": {
       const data = inMessage(event.data)
       // The spread keeps the payload of the event's own type.
       return data && ({ type: event.type, data } as Draft)

@@ -17,6 +17,9 @@ import type { Existing } from "./Existing.ts"
 import { messageOf, repeated } from "./ForkedEvents.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
 
+/** The types that change what a model is shown of a message, on their branch only. */
+const edits: ReadonlySet<SessionEvent["type"]> = new Set(["session.next.context.edited", "session.next.part.withheld"])
+
 /** The types that make a message. */
 const makes: ReadonlySet<SessionEvent["type"]> = new Set([
   "session.next.agent.switched",
@@ -79,7 +82,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
     /** Whether the event is part of the history: by its message, or else by its own place. An edit needs both. */
     const isIn = (event: SessionEvent): boolean => {
       const message = messageOf(event, shells)
-      if (event.type === "session.next.context.edited" && !HistoryPath.contains(path, event.seq)) return false
+      if (edits.has(event.type) && !HistoryPath.contains(path, event.seq)) return false
       return message === undefined ? HistoryPath.contains(path, event.seq) : ids.has(message)
     }
 

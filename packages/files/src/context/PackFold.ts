@@ -235,6 +235,7 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.compaction.failed":
     case "session.next.branch.summarized":
     case "session.next.context.edited":
+    case "session.next.part.withheld":
     case "session.next.labeled":
     case "session.next.forked":
     case "session.next.files.changed":

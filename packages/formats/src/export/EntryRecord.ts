@@ -242,6 +242,7 @@ const makers: { readonly [Type in Draft["type"]]: Maker<Type> | undefined } = {
   "session.next.renamed": (place, { data }) => ({ ...base("session_info", place), name: data.title }),
   "session.next.labeled": label,
   "session.next.context.edited": edit,
+  "session.next.part.withheld": undefined,
   "session.created": undefined,
   "session.next.addressed": undefined,
   "session.next.moved": undefined,

@@ -127,6 +127,7 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
       return { _tag: "Title", ...base, title: event.data.title }
     case "session.next.context.edited":
       return { _tag: "Edit", ...base, target: place.keyOf(event.data.messageID) ?? event.data.messageID }
+    case "session.next.part.withheld":
     case "session.created":
     case "session.next.addressed":
     case "session.next.agent.switched":

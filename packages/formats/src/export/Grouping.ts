@@ -173,6 +173,7 @@ export class Grouping {
         return [groupOf(event)]
       case "session.created":
       case "session.next.imported":
+      case "session.next.part.withheld":
       case "session.next.tool.input.ended":
       case "session.next.tool.progress":
       case "session.next.activity.started":

@@ -11,7 +11,8 @@ const callName = (messageID: string, callID: string): string => `${messageID} ${
 const refers: ReadonlySet<string> = new Set([
   "session.next.labeled",
   "session.next.leaf.moved",
-  "session.next.context.edited"
+  "session.next.context.edited",
+  "session.next.part.withheld"
 ])
 
 /** The ledger of one log. */

@@ -53,12 +53,13 @@ const editedOf = (message: Message): Message | undefined => {
   if (own !== undefined && own.content === undefined) return undefined
   if (message.type === "assistant") return editedAnswer(message, edits)
   if (own?.content === undefined || (message.type !== "user" && message.type !== "synthetic")) return message
-  const { createdAt, id, seq, type } = message
+  const { createdAt, id, seq, type, withheld } = message
+  const shown = withheld === undefined ? {} : { withheld }
   const text = textOf(own.content)
   const files = own.content.filter((part) => part.type === "file")
   return type === "synthetic" && files.length === 0
-    ? { type, id, seq, createdAt, text }
-    : { type: "user", id, seq, createdAt, text, ...(files.length === 0 ? {} : { files }) }
+    ? { type, id, seq, createdAt, text, ...shown }
+    : { type: "user", id, seq, createdAt, text, ...(files.length === 0 ? {} : { files }), ...shown }
 }
 
 /** Messages keep their identity, on which later steps rely. */

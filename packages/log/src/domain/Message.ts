@@ -21,6 +21,7 @@ import {
   Tokens,
   ToolContent
 } from "./Values.ts"
+import { Withheld } from "./Withheld.ts"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -89,7 +90,9 @@ const base = {
   seq: Schema.Int,
   createdAt: Schema.Int,
   /** Edits of the context: what the model is shown in place of the message, or of results of its calls (CP-440). */
-  edits: optional(Schema.Array(ContextEdit))
+  edits: optional(Schema.Array(ContextEdit)),
+  /** Parts that a model is not shown, because its server refused them (RQ-644). */
+  withheld: optional(Schema.Array(Withheld))
 }
 
 /** A text of an answer. */

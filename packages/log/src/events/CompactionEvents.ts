@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { editFields } from "../domain/ContextEdit.ts"
 import { MessageID } from "../domain/Identifiers.ts"
 import { StoredError } from "../domain/Values.ts"
+import { withheldFields } from "../domain/Withheld.ts"
 import { durable, live } from "./Definition.ts"
 import { optional, paths, spent } from "./Fields.ts"
 
@@ -53,6 +54,15 @@ export const ContextPruned = durable("session.next.context.pruned", 1, { through
 export const ContextEdited = durable("session.next.context.edited", 1, {
   messageID: MessageID,
   ...editFields
+})
+
+/**
+ * The model's server refused this part of a message: from here on the model is shown a sentence in its place. The last
+ * event of each part and model holds. Stored data does not change (RQ-644).
+ */
+export const PartWithheld = durable("session.next.part.withheld", 1, {
+  messageID: MessageID,
+  ...withheldFields
 })
 
 /** A piece of a compaction's summary. */

@@ -29,7 +29,8 @@ import {
   CompactionRequested,
   CompactionStarted,
   ContextEdited,
-  ContextPruned
+  ContextPruned,
+  PartWithheld
 } from "./CompactionEvents.ts"
 import {
   ReasoningDelta,
@@ -276,6 +277,7 @@ export const durableDefinitions = [
   CompactionFailed,
   ContextPruned,
   ContextEdited,
+  PartWithheld,
   LeafMoved,
   BranchSummarized,
   Labeled,

@@ -99,6 +99,7 @@ export const make = (): OpenTexts => {
       case "session.next.compaction.failed":
       case "session.next.context.pruned":
       case "session.next.context.edited":
+      case "session.next.part.withheld":
       case "session.next.leaf.moved":
       case "session.next.branch.summarized":
       case "session.next.labeled":

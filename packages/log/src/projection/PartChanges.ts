@@ -86,6 +86,11 @@ export const toolSuccess = (event: EventOfType<"session.next.tool.success">): Ch
 export const toolFailed = (event: EventOfType<"session.next.tool.failed">): Change =>
   tool(event, settled(event, "error"))
 
-/** An edit of the context is a part of the message that it edits, on the branch where it was made. */
-export const contextEdited = (event: EventOfType<"session.next.context.edited">): Change =>
+const edited = (event: EventOfType<"session.next.context.edited" | "session.next.part.withheld">): Change =>
   opened(event, event.data.messageID, "edit", String(event.seq), { status: "completed", settled: event.seq })
+
+/** An edit of the context is a part of the message that it edits, on the branch where it was made. */
+export const contextEdited = (event: EventOfType<"session.next.context.edited">): Change => edited(event)
+
+/** A withheld part is an edit too: both change what the model is shown of a message. */
+export const partWithheld = (event: EventOfType<"session.next.part.withheld">): Change => edited(event)

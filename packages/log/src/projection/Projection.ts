@@ -92,6 +92,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.updated(event, { pruned_seq: event.data.through })]
     case "session.next.context.edited":
       return [Parts.contextEdited(event)]
+    case "session.next.part.withheld":
+      return [Parts.partWithheld(event)]
     case "session.next.leaf.moved":
       return [Sessions.leafMoved(event), Branches.leafMoved(event)]
     case "session.next.branch.summarized":

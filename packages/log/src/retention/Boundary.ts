@@ -74,6 +74,7 @@ const effects: { readonly [Type in DurableType]: readonly [counted: Counted, by:
   "session.next.compaction.failed": ["compactions", -1],
   "session.next.context.pruned": undefined,
   "session.next.context.edited": undefined,
+  "session.next.part.withheld": undefined,
   "session.next.leaf.moved": undefined,
   "session.next.branch.summarized": undefined,
   "session.next.labeled": undefined,

@@ -18,6 +18,7 @@ const kept: ReadonlySet<string> = new Set([
   "session.next.context.pruned",
   // It may be later than the floor that its message is below.
   "session.next.context.edited",
+  "session.next.part.withheld",
   "session.next.permission.decided",
   "session.next.permission.revoked"
 ] satisfies ReadonlyArray<DurableType>)

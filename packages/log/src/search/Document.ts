@@ -105,6 +105,7 @@ const found = (event: SessionEvent): Found | undefined => {
     case "session.next.compaction.failed":
     case "session.next.context.pruned":
     case "session.next.context.edited":
+    case "session.next.part.withheld":
     case "session.next.imported":
     case "session.next.leaf.moved":
     case "session.next.branch.summarized":

@@ -7,6 +7,7 @@ import { parseAddressKey } from "../domain/Address.ts"
 import { joined } from "../domain/LongText.ts"
 import { Input, Message, Session } from "../domain/Message.ts"
 import type { Tokens } from "../domain/Values.ts"
+import { samePart, type Withheld } from "../domain/Withheld.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { plain } from "../projection/Columns.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
@@ -154,14 +155,31 @@ const toPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
 
 const isEdit = ({ kind }: PartRow): boolean => kind === "edit"
 
+/** The events of the edits of a message, in order. */
+const editEvents = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<SessionEvent> =>
+  parts.flatMap((part) => (isEdit(part) && part.settled !== null ? [eventAt(events, part.settled)] : []))
+
 /** The last edit of the message, and of each result. */
 const editsOf = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<unknown> | undefined => {
   const last = new Map<unknown, unknown>()
-  for (const part of parts.filter(isEdit)) {
-    const { messageID: _, ...edit } = dataAt(events, part.settled)
-    last.set(edit["callID"], edit)
+  for (const event of editEvents(parts, events)) {
+    if (event.type !== "session.next.context.edited") continue
+    const { messageID: _, ...edit } = event.data
+    last.set(edit.callID, edit)
   }
   return last.size === 0 ? undefined : [...last.values()]
+}
+
+/** The parts that models are not shown: the last event of each part and model holds, without a reason it is shown. */
+const withheldOf = (parts: ReadonlyArray<PartRow>, events: EventsBySeq): ReadonlyArray<Withheld> | undefined => {
+  let withheld: ReadonlyArray<Withheld> = []
+  for (const event of editEvents(parts, events)) {
+    if (event.type !== "session.next.part.withheld") continue
+    const { messageID: _, ...part } = event.data
+    const others = withheld.filter((other) => !samePart(other, part))
+    withheld = part.reason === undefined ? others : [...others, part]
+  }
+  return withheld.length === 0 ? undefined : withheld
 }
 
 const textOf = ({ text, type }: Record<string, unknown>): string | undefined =>
@@ -217,6 +235,7 @@ const toMessage = (
     present({
       ...contentOf(row, parts, input, events),
       edits: editsOf(parts, events),
+      withheld: withheldOf(parts, events),
       id: row.id,
       seq: row.seq,
       createdAt: row.time_created,

@@ -1,6 +1,7 @@
 /** Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-35 in specs/files.md (FL-5). */
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { Tokens } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Withheld"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { agentDirectory } from "../row/AgentDirectory.ts"
 import type { EventRow } from "../row/Rows.ts"
@@ -71,6 +72,9 @@ export const pruned = (out: Out, { data }: EventOfType<"session.next.context.pru
   set(out, { pruned: data.through })
   changed(out, "pruned", String(data.through))
 }
+
+export const withheld = (out: Out, { data }: EventOfType<"session.next.part.withheld">): void =>
+  changed(out, "withheld", withheldText(data))
 
 /** Results are shown again in the branch: the marks of the branch that was left do not hold there (HP-8). */
 export const leafMoved = (out: Out, { data }: EventOfType<"session.next.leaf.moved">): void => {

@@ -163,6 +163,7 @@ export const EventRow = Schema.Union(
       "compaction",
       "pruned",
       "undo",
+      "withheld",
       "leaf",
       "label",
       "fork"

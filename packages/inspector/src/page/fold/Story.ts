@@ -2,6 +2,7 @@
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
  * Spec: IP-11 in specs/inspector.md.
  */
+import { withheldText } from "@daybook/log/domain/Withheld"
 import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { Epochs } from "./Epochs.ts"
 import { Spending } from "./Spending.ts"
@@ -38,6 +39,7 @@ export const storyTypes = [
   "session.next.context.updated",
   "session.next.context.pruned",
   "session.next.context.edited",
+  "session.next.part.withheld",
   "session.next.instructions.discovered",
   "session.next.budget.set",
   "session.next.renamed",
@@ -167,6 +169,9 @@ export class Story {
         epochs.change({ ...at, kind: "pruned", text })
         return
       }
+      case "session.next.part.withheld":
+        epochs.change({ ...at, kind: "pruned", text: `${withheldText(event.data)} (message ${event.data.messageID})` })
+        return
       case "session.next.instructions.discovered":
         epochs.change({ ...at, kind: "instructions", text: event.data.paths.join("\n") })
         return

@@ -1,0 +1,147 @@
+/**
+ * Tells from a provider's error which content of a request it rejected: pictures, PDF documents, media of either kind, or
+ * text. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641.
+ */
+
+/**
+ * What was rejected. `unknown`: the request is invalid for a reason that the provider does not name. `all`: the model takes
+ * nothing of the kind. `some`: a part is bad. `many`: the request has too many.
+ */
+export interface RejectedContent {
+  readonly kind: "image" | "pdf" | "media" | "text" | "unknown"
+  readonly extent: "all" | "some" | "many"
+}
+
+/** Statuses of invalid requests. */
+const invalid: ReadonlySet<number> = new Set([400, 413, 415, 422])
+/** Statuses that some servers give an invalid request; only the wording tells. */
+const ambiguous: ReadonlySet<number> = new Set([403, 404, 500, 501])
+
+const anyOf = (...words: ReadonlyArray<string>): string => `(?:${words.join("|")})`
+
+const picture = anyOf("images?", "image_url", "input_image", "pictures?", "vision", "multi-?modal", "mmproj")
+const document = anyOf("pdfs?", "documents?", "input_file", "file_data")
+const medium = anyOf(
+  "media",
+  "attachments?",
+  "files?",
+  "modalit(?:y|ies)",
+  String.raw`content(?:\[\])?\.type`,
+  "content (?:part|type|block)s?"
+)
+const never = anyOf(
+  "not (?:be )?(?:support|accept|allow|enabled|available|permitted|capable)",
+  "unsupported",
+  "(?:does|do|did|can)(?:n't| ?not) (?:support|accept|take|allow|handle|process|have|read|see)",
+  "no endpoints found that support",
+  "unknown variant",
+  "unrecognized",
+  "only (?:supported|allowed|available)",
+  "missing data required for",
+  "only (?:supports? )?text"
+)
+const bad = anyOf(
+  "(?:could ?n[o']t|can ?n[o']t|unable to|failed to|error) (?:\\w+ )?(?:process|decod|load|read|pars|open|identif)",
+  "invalid",
+  "not valid",
+  "malformed",
+  "corrupt",
+  "damaged",
+  "broken",
+  "password",
+  "encrypted",
+  "unreadable",
+  "empty",
+  "too (?:large|big|small)",
+  "exceed",
+  "truncated",
+  "not match",
+  "dimensions?"
+)
+const tooMany = anyOf(
+  "too (?:many|much)",
+  "at most",
+  "more than",
+  "up to",
+  "maximum (?:number )?of",
+  "exceed\\w* (?:the )?(?:maximum |max )?(?:number|count|limit of)"
+)
+const formats = anyOf(
+  "unsupported (?:image )?format",
+  "(?<!un)supported (?:image )?(?:formats|types)",
+  "m(?:edia|ime)[ _]?type"
+)
+const policies = anyOf(
+  "flagged",
+  "usage polic",
+  "content[ _]?(?:policy|filter|management|moderation|exists risk)",
+  "moderation",
+  "data_?inspection",
+  "inappropriate",
+  "responsible ?ai",
+  "prohibited[ _]content",
+  "safety (?:system|filter|polic)",
+  "sensitive (?:content|words?)",
+  "new_sensitive",
+  "敏感|不安全"
+)
+
+/** Whether both stand within this distance, in either order. */
+const near = (a: string, b: string): RegExp => new RegExp(`\\b${a}\\b.{0,120}?${b}|${b}.{0,120}?\\b${a}\\b`, "is")
+
+/** The first that fits holds: a count or a fault of one part is named before what the model takes at all. */
+const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
+  [near(anyOf(picture, medium, "pages"), tooMany), { kind: "media", extent: "many" }],
+  [near(document, bad), { kind: "pdf", extent: "some" }],
+  [near(picture, formats), { kind: "image", extent: "some" }],
+  [near(document, never), { kind: "pdf", extent: "all" }],
+  [near(picture, never), { kind: "image", extent: "all" }],
+  [/not an? (?:vision|multi-?modal) model|text[- ]only model/i, { kind: "image", extent: "all" }],
+  [near(picture, bad), { kind: "image", extent: "some" }],
+  [near("base64", anyOf(bad, "illegal")), { kind: "media", extent: "some" }],
+  [near(medium, never), { kind: "media", extent: "all" }],
+  // Only media make the content of a message a list.
+  [/(?:must|should) be a (?:valid )?string|expected a string/i, { kind: "media", extent: "all" }],
+  [near(anyOf("media", "attachments?", "mime ?type"), bad), { kind: "media", extent: "some" }],
+  [new RegExp(policies, "i"), { kind: "text", extent: "some" }]
+]
+
+/** Invalid requests that no change of their content repairs: the account, the model, its settings, the tools. */
+const elsewhere = new RegExp(
+  anyOf(
+    "credit",
+    "billing",
+    "quota",
+    "balance",
+    "api[ _-]?key",
+    "unauthori[sz]ed",
+    "permission",
+    "organization",
+    "model.{0,60}(?:not (?:found|exist|supported)|does not exist)",
+    "unknown model",
+    "max_(?:completion_)?tokens",
+    "temperature",
+    "top_p",
+    "reasoning_effort",
+    "tool_choice",
+    "tools?(?:\\.|\\[)\\d",
+    "input_schema",
+    "invalid schema",
+    "tool_call_id",
+    "ids? (?:was|were) found without"
+  ),
+  "i"
+)
+
+/**
+ * The content that a provider rejected; undefined if the failure is about something else. `text` is what its answer
+ * says.
+ */
+export const rejectedContent = (status: number | undefined, text: string): RejectedContent | undefined => {
+  if (status !== undefined && !invalid.has(status) && !ambiguous.has(status)) return undefined
+  const words = text.slice(0, 4_000)
+  const found = rules.find(([wording]) => wording.test(words))?.[1]
+  if (found !== undefined) return found
+  const isUnnamed = status !== undefined && invalid.has(status) && !elsewhere.test(words)
+  return isUnnamed ? { kind: "unknown", extent: "some" } : undefined
+}
