@@ -223,7 +223,7 @@ describe.each(modelServers.map((server) => [server.profile, server] as const))("
         one.answer({ text: "Red and blue." })
         yield* prompt(id, "What is this?", { files: [file] })
         assert.strictEqual(lastRequest(one).includes(data), server.pictures)
-        assert.strictEqual(lastRequest(one).includes("cannot be shown to this model"), !server.pictures)
+        assert.strictEqual(lastRequest(one).includes("this model reads no pictures"), !server.pictures)
         yield* noFaults
       })
     )
