@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs"
 import { defineConfig, type ViteUserConfig } from "vitest/config"
 import { AbsentParts } from "./test/support/AbsentParts.ts"
+import { SlowTests } from "./test/support/SlowTests.ts"
 
 /**
  * The files of a project share two workers and their loaded modules: to load Effect anew for each file would take longer than the
@@ -18,6 +19,9 @@ const rest = readdirSync("test", { withFileTypes: true }).flatMap((entry) =>
 )
 
 const world = ".world.test.ts"
+
+/** Only on a quiet machine a test's time says something of the test. */
+const quiet = process.env["DAYBOOK_QUIET"] === "1"
 
 /** Which files a suite has, by the ends of their names. */
 const files = {
@@ -44,7 +48,7 @@ export const suite = (name: keyof typeof files): ViteUserConfig => {
       minWorkers: 1,
       // A larger young generation: garbage is collected less often.
       poolOptions: { forks: { execArgv: ["--min-semi-space-size=32", "--max-semi-space-size=64"] } },
-      reporters: ["default", new AbsentParts()],
+      reporters: ["default", new AbsentParts(), ...(quiet && name === "test" ? [new SlowTests()] : [])],
       setupFiles: ["test/support/setup.ts"],
       testTimeout: 30_000,
       hookTimeout: 60_000

@@ -1,7 +1,8 @@
-/** The guard of real parts, and what the end of a run says of those that are absent. */
+/** The guard of real parts, and what the end of a run says of absent parts and of slow tests. */
 import { assert, it } from "@effect/vitest"
 import { absentText } from "../support/AbsentParts.ts"
 import { guardOf, type Part } from "../support/Parts.ts"
+import { slowText } from "../support/SlowTests.ts"
 
 const part = (name: string, works: () => boolean, needs: ReadonlyArray<string> = []): Part => ({
   name,
@@ -63,4 +64,17 @@ Not run, or not as a whole, because this machine lacks a part:
 `
   )
   assert.isUndefined(absentText([]))
+})
+
+it("PA-24: on a quiet machine each test of more than two seconds is named, the slowest first", () => {
+  const tests = [
+    { name: "a.test.ts: quick", millis: 2_000 },
+    { name: "b.test.ts: slow", millis: 2_100 },
+    { name: "c.test.ts: slower", millis: 11_950 }
+  ]
+  assert.strictEqual(
+    slowText(tests),
+    "\nTests of more than 2 seconds:\n  11.9 s  c.test.ts: slower\n  2.1 s  b.test.ts: slow\n"
+  )
+  assert.isUndefined(slowText(tests.slice(0, 1)))
 })
