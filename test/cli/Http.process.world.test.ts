@@ -4,6 +4,7 @@ import { Effect, Schema } from "effect"
 import { chmodSync, existsSync, readFileSync, rmSync, statSync } from "node:fs"
 import { get } from "node:https"
 import { join } from "node:path"
+import { lacks } from "../support/Parts.ts"
 import * as Certificate from "../server/http/support/Certificate.ts"
 import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
@@ -82,7 +83,7 @@ describe("serve --http", () => {
     })
   )
 
-  it.scopedLive(
+  it.scopedLive.skipIf(lacks("openssl"))(
     "CL-300, HT-23: with a certificate, it serves over TLS alone, also at an address of other machines",
     () =>
       Effect.gen(function* () {

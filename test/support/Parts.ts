@@ -95,6 +95,7 @@ const parts = {
     get: "apt-get install chromium",
     needs: linux
   },
+  openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
   python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" }
 } satisfies Record<string, Part>
 
