@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, beforeAll, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { lacks } from "../support/Parts.ts"
 import * as Sshd from "../shell/support/Sshd.ts"
 import { build } from "./support/Bundle.ts"
 import { type ShellPlace, shellPlace } from "./support/ShellHost.ts"
@@ -43,28 +44,33 @@ const argumentsOfAll = Effect.sync(() =>
 )
 
 layer(Sshd.layer, { excludeTestServices: true })("shells over SSH", (it) => {
-  it.scoped("SL-181: a password from stdin opens a shell, and is in no argument, log, database or file", () =>
-    Effect.gen(function* () {
-      const { address, env, here, secret, user } = yield* trusting
-      const created = yield* here.shell(["create", "--ssh", address, "--password-stdin"], { env, input: `${secret}\n` })
-      assert.deepStrictEqual([created.code, created.stderr], [0, ""])
-      const id = created.stdout.trim()
-      assert.strictEqual(id, `1_ssh_${address}`)
-      assert.strictEqual((yield* here.shell(["exec", id, "whoami"])).stdout, `${user}\n`)
-      assert.strictEqual((yield* here.shell(["exec", id, `echo '${secret}'`])).stdout, "<redacted>\n")
-      const much = yield* here.shell(["exec", id, "head -c 6000000 /dev/zero | tr '\\0' a"])
-      assert.strictEqual(much.stdout, "a".repeat(6_000_000))
-      const wrong = `${secret}-wrong`
-      const refused = yield* here.shell(["create", "--ssh", address, "--password-stdin"], { env, input: wrong })
-      assert.deepStrictEqual([refused.code, refused.stdout], [1, ""])
-      assert.notInclude(refused.stderr, secret)
-      assert.notInclude(yield* argumentsOfAll, secret)
-      yield* here.shell(["destroy", id])
-      assert.isFalse(bytesOf(here).includes(secret))
-    })
+  it.scoped.skipIf(lacks("sshd"))(
+    "SL-181: a password from stdin opens a shell, and is in no argument, log, database or file",
+    () =>
+      Effect.gen(function* () {
+        const { address, env, here, secret, user } = yield* trusting
+        const created = yield* here.shell(["create", "--ssh", address, "--password-stdin"], {
+          env,
+          input: `${secret}\n`
+        })
+        assert.deepStrictEqual([created.code, created.stderr], [0, ""])
+        const id = created.stdout.trim()
+        assert.strictEqual(id, `1_ssh_${address}`)
+        assert.strictEqual((yield* here.shell(["exec", id, "whoami"])).stdout, `${user}\n`)
+        assert.strictEqual((yield* here.shell(["exec", id, `echo '${secret}'`])).stdout, "<redacted>\n")
+        const much = yield* here.shell(["exec", id, "head -c 6000000 /dev/zero | tr '\\0' a"])
+        assert.strictEqual(much.stdout, "a".repeat(6_000_000))
+        const wrong = `${secret}-wrong`
+        const refused = yield* here.shell(["create", "--ssh", address, "--password-stdin"], { env, input: wrong })
+        assert.deepStrictEqual([refused.code, refused.stdout], [1, ""])
+        assert.notInclude(refused.stderr, secret)
+        assert.notInclude(yield* argumentsOfAll, secret)
+        yield* here.shell(["destroy", id])
+        assert.isFalse(bytesOf(here).includes(secret))
+      })
   )
 
-  it.scoped("SL-181: at the terminal a password is asked for, and no key of it is shown", () =>
+  it.scoped.skipIf(lacks("sshd"))("SL-181: at the terminal a password is asked for, and no key of it is shown", () =>
     Effect.gen(function* () {
       const { address, env, here, secret } = yield* trusting
       const terminal = { columns: 100, rows: 24 }
@@ -79,7 +85,7 @@ layer(Sshd.layer, { excludeTestServices: true })("shells over SSH", (it) => {
     })
   )
 
-  it.scoped("SL-181: with --key and --password, the passphrase of the key is asked for", () =>
+  it.scoped.skipIf(lacks("sshd"))("SL-181: with --key and --password, the passphrase of the key is asked for", () =>
     Effect.gen(function* () {
       const { address, env, here } = yield* trusting
       const terminal = { columns: 100, rows: 24 }
