@@ -13,9 +13,6 @@ import * as ServedInspector from "./support/ServedInspector.ts"
 import { lacks } from "../support/Parts.ts"
 
 let browser: Browser
-beforeAll(async () => {
-  browser = await sharedBrowser()
-})
 
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 
@@ -52,6 +49,10 @@ it("IP-522: a branch that leaves another one is indented, and the first child is
 })
 
 describe.skipIf(lacks("chromium"))("actions in the inspector", () => {
+  beforeAll(async () => {
+    browser = await sharedBrowser()
+  })
+
   it.scopedLive("IP-520: a person begins a session in a folder, and prompts it", () =>
     Effect.gen(function* () {
       const model = yield* Script.ScriptedModel
