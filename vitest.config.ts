@@ -1,39 +1,4 @@
-import { readdirSync } from "node:fs"
-import { defineConfig } from "vitest/config"
+import { suite } from "./vitest.suite.ts"
 
-/**
- * The files of a project share two workers and their loaded modules: to load Effect anew for each file would take longer than the
- * tests. Each project gets new workers, so that they stay small: to start a program from a process of 1.6 GB takes 94 ms instead of 1.4.
- */
-const folders = {
-  cli: ["cli", "mcp"],
-  shell: ["shell", "sandbox", "watch"],
-  server: ["server", "http", "client", "conformance", "inspector"],
-  tools: ["tools", "files", "execution", "discord", "consumer"]
-}
-const named: ReadonlySet<string> = new Set([...Object.values(folders).flat(), "long"])
-const rest = readdirSync("test", { withFileTypes: true }).flatMap((entry) =>
-  entry.isDirectory() && !named.has(entry.name) ? [entry.name] : []
-)
-
-/** Tests run against the packages' sources: the `@daybook/source` export condition points there. */
-export default defineConfig({
-  ssr: { resolve: { conditions: ["@daybook/source"], externalConditions: ["@daybook/source"] } },
-  resolve: { conditions: ["@daybook/source"] },
-  test: {
-    projects: Object.entries({ ...folders, rest }).map(([name, under]) => ({
-      extends: true,
-      test: { name, include: under.map((folder) => `test/${folder}/**/*.test.ts`) }
-    })),
-    pool: "forks",
-    isolate: false,
-    // Many tests wait for processes and disks: every core may have a worker.
-    maxWorkers: "100%",
-    minWorkers: 1,
-    // A larger young generation: garbage is collected less often.
-    poolOptions: { forks: { execArgv: ["--min-semi-space-size=32", "--max-semi-space-size=64"] } },
-    setupFiles: ["test/support/setup.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000
-  }
-})
+/** `npm test`: every law once, in the cheapest place where it is true. It passes on a machine that has only Node. */
+export default suite("test")

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
+import { AbsentParts } from "./test/support/AbsentParts.ts"
 
-/** Files of the quick suite that hold properties: here each property runs 125 times as many cases. */
+/** Files of the other suites that hold properties: here each property runs 125 times as many cases. */
 const properties = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts") && !file.startsWith("long"))
   .map((file) => join("test", file))
@@ -18,6 +19,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: ["@daybook/source"], externalConditions: ["@daybook/source"] } },
   resolve: { conditions: ["@daybook/source"] },
   test: {
+    reporters: ["default", new AbsentParts()],
     projects: [
       { extends: true, test: { ...long, name: "long", include: ["test/long/**/*.test.ts"] } },
       {

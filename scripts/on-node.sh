@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs test files on another version of Node, which npm brings: `npm run test:node -- 22 [FILE...]`. Without files, the core.
+# Runs test files of both suites on another version of Node, which npm brings: `npm run test:node -- 22 [FILE...]`. Without
+# files, the core.
 set -euo pipefail
 version=$1
 shift
@@ -10,4 +11,7 @@ npm install --silent --no-save --no-audit --no-fund --prefix "$folder" "node-lin
 node=$folder/node_modules/.bin/node
 echo "on Node $("$node" --version)"
 # Commands that tests start find this Node first, as tests find it in process.execPath.
-PATH="$(dirname "$node"):$PATH" exec "$node" node_modules/vitest/vitest.mjs run "$@"
+export PATH="$(dirname "$node"):$PATH"
+for suite in vitest.config.ts vitest.world.config.ts; do
+  "$node" node_modules/vitest/vitest.mjs run --config "$suite" --passWithNoTests "$@"
+done

@@ -12,6 +12,7 @@ import { build } from "./support/Bundle.ts"
 import { held } from "./support/Held.ts"
 import * as ModelServer from "./support/ModelServer.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
+import { lacks } from "../support/Parts.ts"
 
 beforeAll(() => void build())
 
@@ -268,7 +269,7 @@ describe("configuration", () => {
     })
   )
 
-  it.scopedLive.skipIf(process.platform !== "linux")("SB-11: doctor says whether a sandbox can be made", () =>
+  it.scopedLive.skipIf(lacks("bubblewrap"))("SB-11: doctor says whether a sandbox can be made", () =>
     Effect.gen(function* () {
       const here = yield* place
       configure(here, "config.yaml", "sandbox: {mode: on}")

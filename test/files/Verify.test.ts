@@ -25,6 +25,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 import { exportAll, exporterAt, tree, withStore } from "./support/Exports.ts"
+import { lacks } from "../support/Parts.ts"
 
 const uid = 7
 const house = "home/7/agent/build/session"
@@ -266,7 +267,7 @@ const withOthers = (root: string, mode: number) => {
   }
 }
 
-it.scoped.runIf(process.getuid?.() === 0)(
+it.scoped.skipIf(lacks("root"))(
   "FI-96: in a common root, homes and spaces of other users are no finding; a folder of theirs in this user's home is refused",
   () =>
     exported((root) =>
@@ -279,7 +280,7 @@ it.scoped.runIf(process.getuid?.() === 0)(
     )
 )
 
-it.scoped.runIf(process.getuid?.() === 0)("FI-96: in a root of one user, each folder of another is refused", () =>
+it.scoped.skipIf(lacks("root"))("FI-96: in a root of one user, each folder of another is refused", () =>
   exported((root) =>
     Effect.gen(function* () {
       withOthers(root, 0o700)

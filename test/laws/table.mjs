@@ -1,13 +1,13 @@
 /**
- * Writes `specs/laws.md`: each law, the clauses of `specs/` that state it, and the tests that prove it. With `--check` it
- * writes nothing and fails if a law has no clause or no test, if two clauses have the same number, or if the table is out of
- * date.
+ * Writes `specs/laws.md`: each law, the clauses of `specs/` that state it, the tests that prove it, and the suites that run them.
+ * With `--check` it writes nothing and fails if a law has no clause, or no test that a suite runs, if two clauses have the same
+ * number, or if the table is out of date.
  *
  * A clause is a list item that starts with a bold number and names its laws. A test names its laws before the colon of its
- * title.
+ * title. A suite runs its test files, and the contracts that these import.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { join, relative } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -40,27 +40,56 @@ for (const file of walk(join(root, "specs")).filter((path) => path.endsWith(".md
   }
 }
 
-/** Law -> test files. Titles are in `it(...)`, `it.effect(...)` and the like, on the call's line or the next. */
+/** The contracts of the log: what tests import as `@daybook/log/testing`, and the files that it consists of. */
+const testing = join(root, "packages", "log", "src", "testing.ts")
+const contracts = [testing, ...walk(join(root, "packages", "log", "src", "testing"))]
+const texts = new Map(
+  [...walk(join(root, "test")), ...contracts]
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => [path, readFileSync(path, "utf8")])
+)
+
+/** The suite that runs a test file. Specs: PA-22. */
+const suiteOf = (path) =>
+  path.startsWith(join(root, "test", "long")) ? "long" : path.endsWith(".world.test.ts") ? "world" : "test"
+
+/** File -> suites that run it, or import it at any distance. */
+const suites = new Map()
+const reach = (path, suite) => {
+  const reached = suites.get(path) ?? new Set()
+  if (!texts.has(path) || reached.has(suite)) return
+  suites.set(path, reached.add(suite))
+  for (const [, name] of texts.get(path).matchAll(/(?:from|import) "(\.[^"]+|@daybook\/log\/testing)"/g)) {
+    reach(name.startsWith(".") ? join(dirname(path), name) : testing, suite)
+  }
+}
+for (const path of texts.keys()) if (path.endsWith(".test.ts")) reach(path, suiteOf(path))
+
+/** Law -> test files, and law -> suites. Titles are in `it(...)`, `it.effect(...)` and the like, on the call's line or the next. */
 const tests = new Map()
+const provenIn = new Map()
 const titlePattern = /\b(?:it|test)\b[\w.]*(?:\([^()"'`]*\))?\(\s*(["'`])([^"'`]*?):/g
-const contracts = walk(join(root, "packages", "log", "src", "testing"))
-for (const file of [...walk(join(root, "test")), ...contracts].filter((path) => path.endsWith(".ts"))) {
-  for (const [, , lead] of readFileSync(file, "utf8").matchAll(titlePattern)) {
-    for (const [law] of lead.matchAll(lawPattern)) add(tests, law, relative(join(root, "test"), file))
+for (const [file, text] of texts) {
+  for (const [, , lead] of text.matchAll(titlePattern)) {
+    for (const [law] of lead.matchAll(lawPattern)) {
+      add(tests, law, relative(join(root, "test"), file))
+      for (const suite of suites.get(file) ?? []) add(provenIn, law, suite)
+    }
   }
 }
 
 const list = (set) => [...(set ?? [])].sort().join(", ")
 const rows = Object.entries(laws).map(
-  ([law, text]) => `| ${law} | ${text} | ${list(clauses.get(law))} | ${list(tests.get(law))} |`
+  ([law, text]) =>
+    `| ${law} | ${text} | ${list(clauses.get(law))} | ${list(provenIn.get(law))} | ${list(tests.get(law))} |`
 )
 const table = `# Laws
 
-Made by \`npm run laws\`; do not edit. Each law with the clauses that state it and the tests, under \`test/\`, whose titles
-name it.
+Made by \`npm run laws\`; do not edit. Each law with the clauses that state it, the suites that prove it (\`test\`: \`npm test\`,
+\`world\`: \`npm run test:world\`, \`long\`: \`npm run test:long\`), and the files under \`test/\` with tests whose titles name it.
 
-| law | text | clauses | tests |
-|---|---|---|---|
+| law | text | clauses | suites | tests |
+|---|---|---|---|---|
 ${rows.join("\n")}
 `
 
@@ -68,7 +97,7 @@ if (!process.argv.includes("--check")) writeFileSync(tableFile, table)
 else {
   const missing = Object.keys(laws).flatMap((law) => [
     ...(clauses.has(law) ? [] : [`${law} has no clause in specs/`]),
-    ...(tests.has(law) ? [] : [`${law} has no test titled with it`])
+    ...(provenIn.has(law) ? [] : [`${law} has no test titled with it that a suite runs`])
   ])
   let stored = ""
   try {

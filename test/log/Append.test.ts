@@ -1,13 +1,14 @@
 /** What an append promises, on every store. */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Array as Arr, Cause, Deferred, Effect, Exit, Fiber } from "effect"
+import Sqlite from "better-sqlite3"
+import { Array as Arr, Cause, Deferred, Effect, Exit, Fiber, Option, TestClock } from "effect"
 import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { type CommitHook, CommitHookTypeId, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
-import { logAt, stores } from "../support/Database.ts"
+import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
 
 for (const [store, layer] of Object.entries(stores)) {
@@ -284,3 +285,46 @@ it.scoped("LG-6: a projector's statements are part of the append's transaction, 
     assert.strictEqual(yield* log.latest(session("p")), 1)
   }).pipe(Effect.provide(logAt(":memory:", { projectors: [titles] })))
 })
+
+/** A log whose file another connection has locked for writing. The log's own connection does not wait inside of SQLite. */
+const besideLock = <A, E>(
+  use: (log: EventLog["Type"], id: ReturnType<typeof session>, other: Sqlite.Database) => Effect.Effect<A, E>
+) =>
+  Effect.gen(function* () {
+    const [filename, id] = [yield* temporaryDatabase, session()]
+    yield* Effect.gen(function* () {
+      yield* begin(id)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`PRAGMA busy_timeout = 0`
+      const other = new Sqlite(filename)
+      other.exec("BEGIN IMMEDIATE")
+      yield* use(yield* EventLog, id, other)
+      other.close()
+    }).pipe(Effect.provide(logAt(filename)))
+  })
+
+it.scoped("EV-11: an append waits for the lock of another connection, and is stored when it is free", () =>
+  besideLock((log, id, other) =>
+    Effect.gen(function* () {
+      const appending = yield* Effect.fork(log.append(id, [renamed("waits")]))
+      yield* TestClock.adjust("5 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(appending)))
+      assert.strictEqual(yield* log.latest(id), 0)
+      other.exec("ROLLBACK")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(appending))[0]?.seq, 1)
+    })
+  )
+)
+
+it.scoped("EV-11: an append that waited for ten seconds fails with a typed busy error, and stores nothing", () =>
+  besideLock((log, id, other) =>
+    Effect.gen(function* () {
+      const appending = yield* Effect.fork(Effect.flip(log.append(id, [renamed("waits")])))
+      yield* TestClock.adjust("11 seconds")
+      assert.deepInclude(yield* Fiber.join(appending), { _tag: "LogUnavailable", reason: "busy" })
+      other.exec("ROLLBACK")
+      assert.strictEqual(yield* log.latest(id), 0)
+    })
+  )
+)

@@ -1,4 +1,4 @@
-/** The kills of test/discord/BotKills.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
+/** The kills of test/discord/BotKills.world.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
 import { describe, it } from "@effect/vitest"
 import { Effect, Random } from "effect"
 import { survives } from "../discord/support/BotKills.ts"

@@ -4,8 +4,9 @@ import { describe } from "vitest"
 import { temporaryFolder } from "../tools/Workbench.ts"
 import { checkpointContract } from "../shell/support/CheckpointContract.ts"
 import { sandboxed } from "../shell/support/Sandboxed.ts"
+import { lacks } from "../support/Parts.ts"
 
-describe.runIf(process.platform === "linux")("in a sandbox", () => {
+describe.skipIf(lacks("bubblewrap"))("in a sandbox", () => {
   checkpointContract({
     name: "sandbox",
     transport: Effect.flatMap(temporaryFolder, (folder) => sandboxed([folder])),

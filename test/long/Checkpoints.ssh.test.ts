@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import { describe } from "vitest"
 import * as SshTransport from "../../packages/shell/src/transport/SshTransport.ts"
 import { checkpointContract } from "../shell/support/CheckpointContract.ts"
-import { hasSshd } from "../shell/support/Installed.ts"
 import { shared } from "../shell/support/Shared.ts"
 import * as Sshd from "../shell/support/Sshd.ts"
+import { lacks } from "../support/Parts.ts"
 
-describe.runIf(hasSshd)("over SSH", () => {
+describe.skipIf(lacks("sshd"))("over SSH", () => {
   const server = shared(Sshd.make())
   const transport = Effect.flatMap(server, ({ settings, target }) =>
     Effect.catchTag(SshTransport.make(target(), settings), "InvalidOption", Effect.die)

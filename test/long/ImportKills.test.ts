@@ -1,4 +1,4 @@
-/** The kills of test/formats/import/Kills.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
+/** The kills of test/formats/import/Kills.world.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Random } from "effect"
 import { survives } from "../support/ImportKills.ts"

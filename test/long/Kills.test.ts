@@ -1,4 +1,4 @@
-/** The kills of test/session/Processes.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
+/** The kills of test/session/Processes.world.test.ts, many times. DAYBOOK_RUNS and DAYBOOK_SEED choose. */
 import { it } from "@effect/vitest"
 import { Effect, Random } from "effect"
 import { survives } from "../session/support/Kills.ts"

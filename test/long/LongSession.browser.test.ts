@@ -3,16 +3,17 @@ import { beforeAll, describe, layer } from "@effect/vitest"
 import type { Browser } from "playwright-core"
 import { isBounded, isShownAsSoon } from "../inspector/support/LongSession.ts"
 import * as ServedInspector from "../inspector/support/ServedInspector.ts"
-import { hasChromium, sharedBrowser } from "../watch/support/Chromium.ts"
+import { sharedBrowser } from "../watch/support/Chromium.ts"
+import { lacks } from "../support/Parts.ts"
 
 const events = 100_000
 
 let browser: Browser
 beforeAll(async () => {
-  if (hasChromium) browser = await sharedBrowser()
+  browser = await sharedBrowser()
 })
 
-describe.runIf(hasChromium)("a long session", () => {
+describe.skipIf(lacks("chromium"))("a long session", () => {
   layer(ServedInspector.layer(), { excludeTestServices: true, timeout: 120_000 })((it) => {
     it.scoped(
       "IP-17: 100,000 events need few pages before they are shown, few rows in the document, and bounded memory",

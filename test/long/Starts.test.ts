@@ -1,4 +1,4 @@
-/** The simultaneous first starts of test/log/Processes.test.ts, many times. DAYBOOK_RUNS chooses. */
+/** The simultaneous first starts of test/log/Processes.world.test.ts, many times. DAYBOOK_RUNS chooses. */
 import { it } from "@effect/vitest"
 import { startsTogether } from "../support/Starts.ts"
 

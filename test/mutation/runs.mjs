@@ -6,7 +6,7 @@ import { instrumented, sitesOf } from "./sites.mjs"
 
 const vitest = (copy, args, { env = {}, limit }) =>
   new Promise((resolve) => {
-    const child = spawn("npx", ["vitest", "run", ...args], {
+    const child = spawn("npx", ["vitest", "run", "--config", "test/mutation/vitest.config.ts", ...args], {
       cwd: copy,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
@@ -60,7 +60,7 @@ export const measure = async (copy, sites, folder) => {
   // Some tests run processes of another user.
   writeFileSync(hits, "")
   chmodSync(hits, 0o666)
-  const args = [folder, "--config", "test/mutation/vitest.config.ts", "--reporter=json", `--outputFile=${report}`]
+  const args = [folder, "--reporter=json", `--outputFile=${report}`]
   const { output } = await vitest(copy, args, { env: { DAYBOOK_HITS: hits }, limit: 30 * 60_000 })
   for (const [file, text] of originals) writeFileSync(join(copy, file), text)
   if (!existsSync(report)) throw new Error(`the tests did not run:\n${output}`)

@@ -1,5 +1,5 @@
 import { mergeConfig } from "vitest/config"
-import { default as quick } from "../../vitest.config.ts"
+import { suite } from "../../vitest.suite.ts"
 
-/** The quick suite, plus the setup that tells the reporting sites the running file. */
-export default mergeConfig(quick, { test: { root: ".", setupFiles: ["test/mutation/setup.ts"] } })
+/** The suites `test` and `world`, plus the setup that tells the reporting sites the running file. */
+export default mergeConfig(suite("both"), { test: { root: ".", setupFiles: ["test/mutation/setup.ts"] } })

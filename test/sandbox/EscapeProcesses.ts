@@ -6,6 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeLifeline } from "../tools/Lifeline.ts"
 import type { MakeBench } from "./EscapeBench.ts"
+import { lacks } from "../support/Parts.ts"
 
 /** A server of this process that tells each client a word. */
 const listening = (options: ListenOptions) =>
@@ -82,7 +83,7 @@ export const escapeProcesses = (name: string, makeBench: MakeBench) => {
       })
   )
 
-  it.scopedLive.skipIf(process.arch !== "x64" && process.arch !== "arm64")(
+  it.scopedLive.skipIf(lacks("processor"))(
     `SB-17: reaches no keyring, no virtual-machine socket, and no call of another architecture (${name})`,
     () =>
       Effect.gen(function* () {

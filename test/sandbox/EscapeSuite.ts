@@ -3,9 +3,10 @@ import { describe } from "@effect/vitest"
 import type { MakeBench } from "./EscapeBench.ts"
 import { escapeFiles } from "./EscapeFiles.ts"
 import { escapeProcesses } from "./EscapeProcesses.ts"
+import { lacks } from "../support/Parts.ts"
 
 export const escapeSuite = (name: string, makeBench: MakeBench) =>
-  describe.skipIf(process.platform !== "linux")(name, () => {
+  describe.skipIf(lacks("bubblewrap"))(name, () => {
     escapeFiles(name, makeBench)
     escapeProcesses(name, makeBench)
   })

@@ -20,6 +20,7 @@ import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import { everything, makeMcp } from "../mcp/support/Servers.ts"
 import { temporaryFolder, textOf } from "../tools/Workbench.ts"
 import { makeConfined, makeConfinedLive, unchecked } from "./Confined.ts"
+import { lacks } from "../support/Parts.ts"
 
 const repository = fileURLToPath(new URL("../..", import.meta.url))
 
@@ -36,7 +37,7 @@ const makeServers = (servers: Parameters<typeof makeMcp>[0], settings: SandboxSe
     Effect.flatMap(Layer.build(layer({ mode: "on", ...settings })), (context) => Effect.provide(made, context))
   )
 
-describe.skipIf(process.platform !== "linux")("the sandbox", () => {
+describe.skipIf(lacks("bubblewrap"))("the sandbox", () => {
   it.scopedLive(
     "SB-11: where bubblewrap is missing the command is refused, with what to install, and does not run",
     () =>
@@ -144,45 +145,43 @@ describe.skipIf(process.platform !== "linux")("the sandbox", () => {
     })
   )
 
-  it.scopedLive.skipIf(process.getuid?.() !== 0)(
-    "SB-1: needs no privilege: another user's sandbox holds as root's does",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* temporaryFolder
-        for (const name of ["project", "outside"]) {
-          mkdirSync(join(folder, name))
-          chownSync(join(folder, name), 65_534, 65_534)
-        }
-        chmodSync(folder, 0o755)
-        const cwd = join(folder, "project")
-        const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
-        const sandbox = yield* sandboxOf({ processes: 20 })
-        const prefix = unchecked(Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env })))
-        // Only the host's own user can open its filter: this user gets a copy.
-        const copied = join(folder, "filter")
-        writeFileSync(copied, readFileSync(prefix.find((word) => word.startsWith("/proc/")) ?? "no filter"))
-        const command =
-          `id -u; touch made; touch ../outside/x 2>/dev/null; ls ${folder}/outside /home 2>/dev/null; unshare -U true 2>/dev/null && echo did; ` +
-          "sh -c 'i=0; while [ $i -lt 40 ]; do sleep 1 & i=$((i+1)); done' 2>&1 | grep -o 'Cannot fork'; grep CapEff /proc/self/status"
-        const own = prefix.map((word) => (word.startsWith("/proc/") ? copied : word))
-        const [file = "", ...args] = [...own, "/bin/bash", "-c", command]
-        const said = yield* Effect.async<string>((resume) => {
-          const child = spawn(file, args, {
-            uid: 65_534,
-            gid: 65_534,
-            env,
-            cwd: "/",
-            stdio: ["ignore", "pipe", "inherit"]
-          })
-          let text = ""
-          child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()))
-          child.on("close", () => resume(Effect.succeed(text)))
-          return Effect.sync(() => child.kill("SIGKILL"))
+  it.scopedLive.skipIf(lacks("root"))("SB-1: needs no privilege: another user's sandbox holds as root's does", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      for (const name of ["project", "outside"]) {
+        mkdirSync(join(folder, name))
+        chownSync(join(folder, name), 65_534, 65_534)
+      }
+      chmodSync(folder, 0o755)
+      const cwd = join(folder, "project")
+      const env = { PATH: "/usr/bin:/bin", HOME: "/nonexistent" }
+      const sandbox = yield* sandboxOf({ processes: 20 })
+      const prefix = unchecked(Option.getOrThrow(yield* sandbox.confine({ cwd, writable: [cwd], env })))
+      // Only the host's own user can open its filter: this user gets a copy.
+      const copied = join(folder, "filter")
+      writeFileSync(copied, readFileSync(prefix.find((word) => word.startsWith("/proc/")) ?? "no filter"))
+      const command =
+        `id -u; touch made; touch ../outside/x 2>/dev/null; ls ${folder}/outside /home 2>/dev/null; unshare -U true 2>/dev/null && echo did; ` +
+        "sh -c 'i=0; while [ $i -lt 40 ]; do sleep 1 & i=$((i+1)); done' 2>&1 | grep -o 'Cannot fork'; grep CapEff /proc/self/status"
+      const own = prefix.map((word) => (word.startsWith("/proc/") ? copied : word))
+      const [file = "", ...args] = [...own, "/bin/bash", "-c", command]
+      const said = yield* Effect.async<string>((resume) => {
+        const child = spawn(file, args, {
+          uid: 65_534,
+          gid: 65_534,
+          env,
+          cwd: "/",
+          stdio: ["ignore", "pipe", "inherit"]
         })
-        assert.strictEqual(said, "65534\nCannot fork\nCapEff:\t0000000000000000\n")
-        assert.isTrue(existsSync(join(cwd, "made")))
-        assert.isFalse(existsSync(join(folder, "outside/x")))
+        let text = ""
+        child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()))
+        child.on("close", () => resume(Effect.succeed(text)))
+        return Effect.sync(() => child.kill("SIGKILL"))
       })
+      assert.strictEqual(said, "65534\nCannot fork\nCapEff:\t0000000000000000\n")
+      assert.isTrue(existsSync(join(cwd, "made")))
+      assert.isFalse(existsSync(join(folder, "outside/x")))
+    })
   )
 
   it.scopedLive("SB-8: inherits no descriptor of the host but the standard streams", () =>

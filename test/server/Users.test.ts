@@ -11,6 +11,7 @@ import { temporaryFolder } from "../support/Harness.ts"
 import { askAs } from "../support/OtherUser.ts"
 import { says } from "../support/ScriptedModel.ts"
 import { connect, open, script, textOf, uid } from "./support/Served.ts"
+import { lacks } from "../support/Parts.ts"
 
 const group = 4242
 const [member, stranger] = [
@@ -24,7 +25,7 @@ const passable = Effect.tap(temporaryFolder, (root) => Effect.sync(() => chmodSy
 const lab = { read: "group", write: "group", group } as const
 const inLab = { scope: "shared", shared: "lab" }
 
-describe.runIf(process.getuid?.() === 0)("users", () => {
+describe.skipIf(lacks("root"))("users", () => {
   it.scopedLive("SO-81: a space's socket has the mode and the group of its space, and its members use the space", () =>
     Effect.gen(function* () {
       const root = yield* passable

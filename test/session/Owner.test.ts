@@ -9,6 +9,7 @@ import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.t
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { newSession, open, type Opened, say, temporaryFolder } from "../support/Harness.ts"
 import { giveTo, goneOwner, stranger } from "../support/Owners.ts"
+import { lacks } from "../support/Parts.ts"
 
 const two = Effect.gen(function* () {
   const filename = join(yield* temporaryFolder, "daybook.db")
@@ -124,15 +125,13 @@ for (const [what, ownerID] of [
   )
 }
 
-it.effect.skipIf(process.platform !== "linux")(
-  "EX-O3: a process id that another process has by now is no owner's",
-  () =>
-    Effect.sync(() => {
-      const here = OwnerID.make()
-      assert.isFalse(here.isGone([host, pid, world, start, "abc"].join("/")))
-      assert.isTrue(here.isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
-      assert.isFalse(OwnerID.make("another").isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
-    })
+it.effect.skipIf(lacks("linux"))("EX-O3: a process id that another process has by now is no owner's", () =>
+  Effect.sync(() => {
+    const here = OwnerID.make()
+    assert.isFalse(here.isGone([host, pid, world, start, "abc"].join("/")))
+    assert.isTrue(here.isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
+    assert.isFalse(OwnerID.make("another").isGone([host, pid, world, `${Number(start) - 1}`, "abc"].join("/")))
+  })
 )
 
 it.scoped("EX-O3: a session that this process could not release is free for it", () =>

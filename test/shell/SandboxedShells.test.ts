@@ -14,6 +14,7 @@ import { temporaryFolder } from "../tools/Workbench.ts"
 import { processes } from "./support/Processes.ts"
 import { runToEnd } from "./support/Programs.ts"
 import { sandboxed } from "./support/Sandboxed.ts"
+import { lacks } from "../support/Parts.ts"
 
 interface Bench {
   readonly shells: Shells.Shells["Type"]
@@ -69,7 +70,7 @@ const closing = (shells: Shells.Shells["Type"]) =>
     )
   )
 
-describe.runIf(process.platform === "linux").concurrent("Shells in a sandbox", () => {
+describe.skipIf(lacks("bubblewrap")).concurrent("Shells in a sandbox", () => {
   it.live("SL-200: a local shell is in the host's sandbox, with no setting of its own", () =>
     withShells(({ folder, open, outside, shells }) =>
       Effect.gen(function* () {

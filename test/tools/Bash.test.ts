@@ -10,6 +10,7 @@ import { makeOutputWindow } from "../../packages/tools/src/OutputWindow.ts"
 import { bashLaws } from "./BashContract.ts"
 import { makeLifeline } from "./Lifeline.ts"
 import { makeWorkbench, textOf } from "./Workbench.ts"
+import { lacks } from "../support/Parts.ts"
 
 /** Node's pipes to a process are sockets; the system names each. */
 const openSockets = () =>
@@ -44,7 +45,7 @@ describe("a process of bash", () => {
     })
   )
 
-  it.scopedLive.skipIf(process.platform !== "linux")(
+  it.scopedLive.skipIf(lacks("linux"))(
     "TO-62: a process that leaves the group and keeps the output open does not hold up the result",
     () =>
       Effect.gen(function* () {
@@ -60,7 +61,7 @@ describe("a process of bash", () => {
       })
   )
 
-  it.scopedLive.skipIf(process.platform !== "linux")(
+  it.scopedLive.skipIf(lacks("linux"))(
     "TO-62: both pipes of a command whose output nobody read are given back, though a process keeps both",
     () =>
       Effect.gen(function* () {
@@ -92,7 +93,7 @@ describe("a process of bash", () => {
     ["standard output", "2>&-"],
     ["standard error", ">&-"]
   ]) {
-    it.scopedLive.skipIf(process.platform !== "linux")(
+    it.scopedLive.skipIf(lacks("linux"))(
       `TO-62: both pipes of a command are given back, though a process that left the group keeps its ${kept}`,
       () =>
         Effect.gen(function* () {

@@ -18,6 +18,7 @@ import { cutHead, utf8Prefix } from "../../packages/core/src/support/TextBounds.
 import * as ToolOutputStore from "../../packages/core/src/workspace/ToolOutputStore.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { makeWorkbench, sessionID, temporaryFolder, textOf } from "./Workbench.ts"
+import { lacks } from "../support/Parts.ts"
 
 const makeStore = Effect.fnUntraced(function* (platform: Layer.Layer<NodeContext.NodeContext> = NodeContext.layer) {
   const root = join(yield* temporaryFolder, "made", "when", "needed")
@@ -135,7 +136,7 @@ describe("ToolOutputStore.bound", () => {
     })
   )
 
-  it.scoped.skipIf(process.getuid?.() !== 0)("TO-23: a folder that belongs to another user is not used", () =>
+  it.scoped.skipIf(lacks("root"))("TO-23: a folder that belongs to another user is not used", () =>
     Effect.gen(function* () {
       const { root, store } = yield* makeStore()
       mkdirSync(root, { recursive: true })

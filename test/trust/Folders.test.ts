@@ -11,6 +11,7 @@ import { holdingOf } from "../../packages/core/src/trust/FolderOwner.ts"
 import { projectRoot } from "../../packages/core/src/trust/ProjectRoot.ts"
 import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
 import { folder, listener, put, registryAt } from "../context/support/Look.ts"
+import { lacks } from "../support/Parts.ts"
 
 const neighbour = 65_533
 const team = 4_242
@@ -68,7 +69,7 @@ describe("who can fill a folder", () => {
   })
 })
 
-describe.runIf(process.getuid?.() === 0)("folders of others", () => {
+describe.skipIf(lacks("root"))("folders of others", () => {
   const held: ReadonlyArray<
     readonly [string, { readonly mode: number; readonly uid?: number; readonly gid?: number }]
   > = [

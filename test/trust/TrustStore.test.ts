@@ -17,6 +17,7 @@ import { join } from "node:path"
 import { limits } from "../../packages/core/src/trust/Brought.ts"
 import { covers, make, type TrustOptions } from "../../packages/core/src/trust/TrustStore.ts"
 import { folder, put } from "../context/support/Look.ts"
+import { lacks } from "../support/Parts.ts"
 
 /** A project, and a store beside it. */
 const setup = (options: Partial<TrustOptions> = {}) =>
@@ -346,7 +347,7 @@ describe("a decision", () => {
     })
   )
 
-  it.scoped.runIf(process.getuid?.() === 0)(
+  it.scoped.skipIf(lacks("root"))(
     "TR-2, TR-10: a folder of another user is restricted; a decision about it ends with its owner",
     () =>
       Effect.gen(function* () {

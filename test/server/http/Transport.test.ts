@@ -6,6 +6,7 @@ import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Queue } from "effect"
 import { begin, session } from "../../../packages/log/src/testing/Samples.ts"
 import { runtime, temporaryFolder } from "../../support/Harness.ts"
+import { lacks } from "../../support/Parts.ts"
 import * as Certificate from "./support/Certificate.ts"
 import * as Opened from "./support/Opened.ts"
 import { get, raw } from "./support/Raw.ts"
@@ -26,32 +27,36 @@ const secured = (url: string, ca: string | undefined) =>
     return Effect.sync(() => request.destroy())
   })
 
-it.scopedLive("HT-23: with a certificate, a server at every address is reached over TLS alone, streams included", () =>
-  Effect.gen(function* () {
-    const files = Certificate.make(yield* temporaryFolder)
-    const [cert, key] = [readFileSync(files.cert, "utf8"), readFileSync(files.key, "utf8")]
-    const { url } = yield* ServedApi.serve({ host: "0.0.0.0", certificate: { cert, key } })
-    const { port, protocol } = new URL(url)
-    assert.strictEqual(protocol, "https:")
-    const id = session()
-    yield* begin(id, 3)
-    const at = `https://127.0.0.1:${port}`
-    const { body, status } = yield* secured(`${at}/sessions/${id}/events?follow=0`, cert)
-    assert.strictEqual(status, 200)
-    assert.strictEqual(body.match(/^event: (?:event|replay\.complete|end)$/gm)?.length, 6)
-    assert.strictEqual(yield* Effect.flip(secured(`${at}/sessions`, undefined)), "DEPTH_ZERO_SELF_SIGNED_CERT")
-    const plain = yield* raw(`http://127.0.0.1:${port}`, "GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-    assert.deepEqual([plain.status, plain.body], [0, ""])
-  }).pipe(Effect.provide(runtime()))
+it.scopedLive.skipIf(lacks("openssl"))(
+  "HT-23: with a certificate, a server at every address is reached over TLS alone, streams included",
+  () =>
+    Effect.gen(function* () {
+      const files = Certificate.make(yield* temporaryFolder)
+      const [cert, key] = [readFileSync(files.cert, "utf8"), readFileSync(files.key, "utf8")]
+      const { url } = yield* ServedApi.serve({ host: "0.0.0.0", certificate: { cert, key } })
+      const { port, protocol } = new URL(url)
+      assert.strictEqual(protocol, "https:")
+      const id = session()
+      yield* begin(id, 3)
+      const at = `https://127.0.0.1:${port}`
+      const { body, status } = yield* secured(`${at}/sessions/${id}/events?follow=0`, cert)
+      assert.strictEqual(status, 200)
+      assert.strictEqual(body.match(/^event: (?:event|replay\.complete|end)$/gm)?.length, 6)
+      assert.strictEqual(yield* Effect.flip(secured(`${at}/sessions`, undefined)), "DEPTH_ZERO_SELF_SIGNED_CERT")
+      const plain = yield* raw(`http://127.0.0.1:${port}`, "GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+      assert.deepEqual([plain.status, plain.body], [0, ""])
+    }).pipe(Effect.provide(runtime()))
 )
 
-it.scopedLive("HT-23: a certificate that does not fit its key is refused when the server begins", () =>
-  Effect.gen(function* () {
-    const [one, other] = [Certificate.make(yield* temporaryFolder), Certificate.make(yield* temporaryFolder)]
-    const certificate = { cert: readFileSync(one.cert, "utf8"), key: readFileSync(other.key, "utf8") }
-    const refused = yield* Effect.flip(ServedApi.serve({ certificate }))
-    assert.deepInclude(refused, { _tag: "PortUnusable", reason: "other" })
-  }).pipe(Effect.provide(runtime()))
+it.scopedLive.skipIf(lacks("openssl"))(
+  "HT-23: a certificate that does not fit its key is refused when the server begins",
+  () =>
+    Effect.gen(function* () {
+      const [one, other] = [Certificate.make(yield* temporaryFolder), Certificate.make(yield* temporaryFolder)]
+      const certificate = { cert: readFileSync(one.cert, "utf8"), key: readFileSync(other.key, "utf8") }
+      const refused = yield* Effect.flip(ServedApi.serve({ certificate }))
+      assert.deepInclude(refused, { _tag: "PortUnusable", reason: "other" })
+    }).pipe(Effect.provide(runtime()))
 )
 
 it.scopedLive(
@@ -92,7 +97,7 @@ it.scopedLive(
     }).pipe(Effect.provide(runtime()))
 )
 
-it.scopedLive("HT-26: a handshake that comes too slowly ends the connection", () =>
+it.scopedLive.skipIf(lacks("openssl"))("HT-26: a handshake that comes too slowly ends the connection", () =>
   Effect.gen(function* () {
     const files = Certificate.make(yield* temporaryFolder)
     const certificate = { cert: readFileSync(files.cert, "utf8"), key: readFileSync(files.key, "utf8") }

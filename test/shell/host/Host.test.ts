@@ -1,4 +1,4 @@
-/** A host of live shells and its client over a real socket, in this process. The verbs: `test/cli/ShellHost.process.test.ts`. */
+/** A host of live shells and its client over a real socket, in this process. Verbs: `test/cli/ShellHost.process.world.test.ts`. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { connect as connectSocket, createServer, type Server } from "node:net"
 import { tmpdir } from "node:os"

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { FastCheck as fc } from "effect"
 import * as HostKeys from "../../../packages/shell/src/transport/HostKeys.ts"
 import { cases } from "../../support/Cases.ts"
-import { hasSshd } from "../support/Installed.ts"
+import { lacks } from "../../support/Parts.ts"
 
 /** A key as a server presents it: its type, then its bytes. */
 const key = (type: string, byte: number): Buffer => {
@@ -128,7 +128,7 @@ describe("lines of known hosts", () => {
     assert.deepStrictEqual(HostKeys.knownTypes(HostKeys.parse(text).keys, "h"), ["ecdsa-sha2-nistp256"])
   })
 
-  describe.runIf(hasSshd)("beside OpenSSH", () => {
+  describe.skipIf(lacks("sshd"))("beside OpenSSH", () => {
     const name = fc.stringMatching(/^[ab]{1,4}(\.[ab]{1,2})?$/)
     const pattern = fc.stringMatching(/^!?[ab.?*]{1,5}$/)
 

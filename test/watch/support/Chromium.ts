@@ -1,12 +1,8 @@
 /** Real browsers for tests of the live page: one Chromium for each worker, a context of its own for each page. */
 import { type Browser, chromium, type Page } from "playwright-core"
 import { Effect, type Scope } from "effect"
-import { missing, said } from "../../support/Debian.ts"
 
 const executablePath = "/usr/bin/chromium"
-
-/** Whether the tests can start a browser. */
-export const hasChromium = said("the live page in a browser", missing([executablePath], ["chromium"]))
 
 let launched: Promise<Browser> | undefined
 
