@@ -15,7 +15,9 @@ const setting = Effect.gen(function* () {
   const at = yield* Served.place
   const { world } = at.discord
   const [ann, bob, eve] = [People.join(world, "ann"), People.join(world, "bob"), People.join(world, "eve")]
-  yield* Served.start(at, Served.options(at, { ask: { users: [bob.id] }, administer: { users: [ann.id] } }))
+  const given = Served.options(at, { ask: { users: [bob.id] }, administer: { users: [ann.id] } })
+  // A bot that looks ten times as often takes a decision that it sent for one of somebody else.
+  yield* Served.start(at, given, undefined, 1)
   return { ...at, ...at.discord, ann, bob, eve, model: yield* ScriptedModel, sessions: yield* Sessions }
 })
 

@@ -20,7 +20,7 @@ import * as People from "./People.ts"
 import { type Channel, type Settings, type User, visible } from "./World.ts"
 
 /** The pauses of the bot and of its sender are of real time, and shorter by this factor. */
-const haste = 10
+const usualHaste = 10
 
 /** `DAYBOOK_TEST_LOG=1` prints the log of the bot. */
 const logging =
@@ -101,7 +101,12 @@ const keeping = (lines: Lines) =>
   )
 
 /** Runs the bot until the scope closes; returns when the gateway knows it. `lines` gets what it logs. */
-export const start = (at: Place, given: Bot.Options = options(at), lines: Lines = { push: () => 0 }) =>
+export const start = (
+  at: Place,
+  given: Bot.Options = options(at),
+  lines: Lines = { push: () => 0 },
+  haste: number = usualHaste
+) =>
   Effect.gen(function* () {
     const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), hasty(haste))
     const ready = yield* Deferred.make<void>()
