@@ -166,3 +166,10 @@ export const threadIn = (at: Place, author: User) =>
     yield* model.request
     return thread ?? (yield* Effect.dieMessage("there is no thread"))
   })
+
+/** A bot that runs, a person, and the model that answers. */
+export const setting = Effect.gen(function* () {
+  const at = yield* place
+  yield* start(at)
+  return { ...at, ...at.discord, ann: People.join(at.discord.world, "ann"), model: yield* ScriptedModel }
+})
