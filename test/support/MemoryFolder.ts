@@ -8,10 +8,10 @@ const memory = "/dev/shm"
 /** All tests that run at once need less. */
 const needed = 2 * 1024 ** 3
 
-/** Folders of `test/` whose tests start no program in a sandbox with its own `/dev/shm`, and say nothing about disks. */
+/** Folders of `test/` whose tests need no other `/dev/shm` in a sandbox, and say nothing about disks. */
 const suites = new Set(
-  `branches compaction consumer context files formats log projection prompt request retention runner search server session
-  trust undo`.split(/\s+/)
+  `branches compaction consumer context discord files formats log projection prompt request retention runner search server
+  session tools trust undo`.split(/\s+/)
 )
 
 const isUsable = (): boolean => {
