@@ -14,13 +14,7 @@ import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
 import type { Channel } from "./support/World.ts"
 
-const setting = Effect.gen(function* () {
-  const at = yield* Served.place
-  yield* Served.start(at)
-  return { ...at, ...at.discord, ann: People.join(at.discord.world, "ann"), model: yield* ScriptedModel }
-})
-
-type Setting = Effect.Effect.Success<typeof setting>
+type Setting = Effect.Effect.Success<typeof Served.setting>
 
 const threadOf = (at: Setting, answer = "Hello.", channel: Channel = at.general) =>
   Effect.gen(function* () {
@@ -38,7 +32,7 @@ const has = ({ discord }: Setting, thread: Channel, text: string) =>
 describe("care", () => {
   Served.law("DI-17: an answer grows by whole lines while it is written, in one message", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const gate = yield* Effect.makeLatch()
       const [start, first, rest, ...end] = textParts("t", "One line.\nA second", " line.")
       if (start === undefined || first === undefined || rest === undefined) return assert.fail("there are four parts")
@@ -58,7 +52,7 @@ describe("care", () => {
 
   Served.law("DI-18: a run that fails says so with its reason, and marks its prompt", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
       yield* at.model.answer(Stream.fail(failure("the model is down")))
       const thread = yield* Served.threadOf(at, message)
@@ -115,7 +109,7 @@ describe("care", () => {
 
   Served.law("DI-62: a message that was deleted is not posted again, and a deleted thread gets nothing more", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const [thread, other] = [yield* threadOf(at), yield* threadOf(at)]
       const [answer] = thread.messages
       if (answer === undefined) return assert.fail("there is no answer")
@@ -136,7 +130,7 @@ describe("care", () => {
 
   Served.law("DI-63: an archived thread is opened again for what it has to show", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const thread = yield* threadOf(at)
       const gate = yield* Effect.makeLatch()
       yield* at.model.answer(Stream.unwrap(Effect.as(gate.await, says("Late."))))
@@ -196,7 +190,7 @@ describe("care", () => {
 
   Served.law("DI-66: a thread that the bot may not open is named in /status, until it may", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const status = Effect.gen(function* () {
         const asked = People.slash(at.world, at.ann, at.general, "status")
         yield* at.discord.when("a status", () => asked.original !== undefined)
@@ -236,7 +230,7 @@ describe("care", () => {
 
   Served.law("DI-1: sessions of other origins are not published", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const sessions = yield* Sessions
       const other = yield* sessions.create({ location: { directory: at.folder } })
       yield* at.model.answer(says("Secret."))

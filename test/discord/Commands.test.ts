@@ -15,7 +15,9 @@ const setting = Effect.gen(function* () {
   const at = yield* Served.place
   const { world } = at.discord
   const [ann, bob, eve] = [People.join(world, "ann"), People.join(world, "bob"), People.join(world, "eve")]
-  yield* Served.start(at, Served.options(at, { ask: { users: [bob.id] }, administer: { users: [ann.id] } }))
+  const given = Served.options(at, { ask: { users: [bob.id] }, administer: { users: [ann.id] } })
+  // A bot that looks ten times as often takes a decision that it sent for one of somebody else.
+  yield* Served.start(at, given, undefined, 1)
   return { ...at, ...at.discord, ann, bob, eve, model: yield* ScriptedModel, sessions: yield* Sessions }
 })
 
@@ -302,7 +304,8 @@ describe("buttons", () => {
     })
   )
 
-  const limited = Asks.make({ patience: "500 millis" })
+  // So short that it is over by the time of the bot, too, when the bot looks again.
+  const limited = Asks.make({ patience: "1 millis" })
   Served.law(
     "DI-44: a permission with a limit shows the time that is left, and then that nobody decided in time",
     () =>
@@ -311,7 +314,7 @@ describe("buttons", () => {
         const { question, thread } = yield* asking(at)
         assert.match(question.content, /\nRefused <t:\d+:R> without a decision\.\n/)
         yield* at.model.answer(says("Then not."))
-        yield* TestClock.adjust("500 millis")
+        yield* TestClock.adjust("1 millis")
         yield* at.discord.when("the end", () => Served.texts(thread).includes("Then not."))
         yield* at.discord.when("the post", () => question.content === "🔐 Not decided here in time")
         assert.deepStrictEqual(People.controls(question), [])

@@ -2,7 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { publishable } from "../../packages/discord/src/text/Publishable.ts"
-import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { says } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"
 import { type Message, visible } from "./support/World.ts"
@@ -39,11 +39,8 @@ const fencesOf = (text: string): number => text.split("```").length - 1
 /** The answer of the bot to a text of the model, once it is settled. */
 const published = (make: (ids: Parameters<typeof hazards>[0]) => string) =>
   Effect.gen(function* () {
-    const at = yield* Served.place
-    const { general, world } = at.discord
-    const model = yield* ScriptedModel
-    yield* Served.start(at)
-    const ann = People.join(world, "ann")
+    const at = yield* Served.setting
+    const { ann, general, model, world } = at
     const text = make({ user: ann.id, role: People.makeRole(world, "all"), channel: general.id })
     yield* model.answer(says(text))
     const thread = yield* Served.threadOf(at, People.say(world, ann, general, `<@${world.bot.id}> Go`))

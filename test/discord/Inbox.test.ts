@@ -173,11 +173,8 @@ describe("messages of people", () => {
 
   Served.law("DI-31: what is written in a thread while its mention is being admitted is admitted after it", () =>
     Effect.gen(function* () {
-      const at = yield* Served.place
-      const { general, world } = at.discord
-      const model = yield* ScriptedModel
-      yield* Served.start(at)
-      const ann = People.join(world, "ann")
+      const at = yield* Served.setting
+      const { ann, general, model, world } = at
       // The thread is open before the bot knows: its request is answered later.
       world.faults.scripted.push({ method: "POST", path: /\/threads$/, fault: { kind: "failedAfter", status: 502 } })
       const message = People.say(world, ann, general, `<@${world.bot.id}> First`)

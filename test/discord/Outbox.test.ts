@@ -101,11 +101,8 @@ describe("the outbox", () => {
 
   Served.law("DI-25: an answer that mentions everyone pings nobody", () =>
     Effect.gen(function* () {
-      const at = yield* Served.place
-      const { general, world } = at.discord
-      const model = yield* ScriptedModel
-      yield* Served.start(at)
-      const ann = People.join(world, "ann")
+      const at = yield* Served.setting
+      const { ann, general, model, world } = at
       const message = People.say(world, ann, general, `<@${world.bot.id}> Go`)
       yield* model.answer(says(`@everyone @here <@${ann.id}> <@&${People.makeRole(world, "all")}>`))
       const thread = yield* Served.threadOf(at, message)

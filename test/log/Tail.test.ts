@@ -5,6 +5,7 @@ import { Chunk, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream, TestC
 import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import * as Tails from "../../packages/log/src/log/Tails.ts"
 import { following, settled, take, takeSeqs } from "../../packages/log/src/testing/TailContract.ts"
 import { memoryLog, stores } from "../support/Database.ts"
@@ -20,7 +21,9 @@ const recentAt = (tail: Tails.Tail, after: number, incarnation: number) =>
 
 it.scoped("LG-12: the database is asked for commits of other processes only while a tail is open", () =>
   Effect.gen(function* () {
-    const log = Context.get(yield* Layer.build(memoryLog), EventLog)
+    const clock = yield* Effect.clock
+    const built = yield* Effect.provideService(Layer.build(memoryLog), OutsideClock, clock)
+    const log = Context.get(built, EventLog)
     /** Whether something wakes within the time between two looks. */
     const looks = Effect.gen(function* () {
       yield* settled

@@ -1,6 +1,6 @@
 /** What rows hold, and what a read of them asks for. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Tracer } from "effect"
+import { Effect, Layer } from "effect"
 import type { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -8,6 +8,7 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"
 import { memoryLog } from "../support/Database.ts"
 import { begin, contents, message, session, step, tokens } from "../support/Logs.ts"
+import { statementsOf } from "../support/Statements.ts"
 
 const provider = { executed: false, metadata: { p: { told: "said call metadata" } } }
 
@@ -71,33 +72,6 @@ const withText = (messageID: MessageID): ReadonlyArray<Draft> => {
     })
   ]
 }
-
-/** The statements that an effect runs, in order. */
-const statementsOf = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
-  const texts: Array<string> = []
-  const tracer = Tracer.make({
-    context: (run) => run(),
-    span: (name, parent, context, links, startTime, kind) => ({
-      _tag: "Span",
-      name,
-      spanId: "span",
-      traceId: "trace",
-      parent,
-      context,
-      links: [...links],
-      kind,
-      sampled: true,
-      attributes: new Map(),
-      status: { _tag: "Started", startTime },
-      end: () => undefined,
-      event: () => undefined,
-      addLinks: () => undefined,
-      attribute: (key, value) => void (key === "db.query.text" && texts.push(String(value)))
-    })
-  })
-  yield* Effect.withTracer(effect, tracer)
-  return texts
-})
 
 it.layer(Layer.provideMerge(layerStore, memoryLog))("text once", (it) => {
   it.effect("PJ-14, ST-30: no projected row holds what an event says, and readers see all of it", () =>

@@ -5,6 +5,7 @@ import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { assert } from "vitest"
 import { temporaryFolder } from "../support/Harness.ts"
+import { hasty } from "../support/HastyClock.ts"
 import { finish, says, textParts } from "../support/ScriptedModel.ts"
 import { connect, deltasOf, holdOne, openFor, script, typesOf, uid, type Client } from "./support/Served.ts"
 
@@ -148,7 +149,8 @@ it.scopedLive(
 
 it.scopedLive("SO-79: a client that never reads does not keep the server from its end", () =>
   Effect.gen(function* () {
-    const served = yield* openFor({ root: yield* temporaryFolder })
+    // It waits five seconds for its clients to read that it stops.
+    const served = yield* Effect.withClock(openFor({ root: yield* temporaryFolder }), hasty(20))
     const client = yield* connect(served.path)
     const piece = "0123456789abcde\n".repeat(4096)
     const [begin, , end] = textParts("t", piece)

@@ -1,12 +1,13 @@
 import { tmpdir } from "node:os"
 import { assert, it } from "@effect/vitest"
-import { Effect, Tracer } from "effect"
+import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as Harness from "../support/Harness.ts"
+import { statementsOf } from "../support/Statements.ts"
 import { paging } from "./contract/Paging.ts"
 
 const { runtime, say } = Harness
@@ -14,33 +15,6 @@ const { runtime, say } = Harness
 paging(Harness)
 
 const location = { directory: tmpdir() }
-
-/** Every statement that the effect runs, as it was sent. */
-const statementsOf = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
-  const texts = new Set<string>()
-  const tracer = Tracer.make({
-    context: (run) => run(),
-    span: (name, parent, context, links, startTime, kind) => ({
-      _tag: "Span",
-      name,
-      spanId: "span",
-      traceId: "trace",
-      parent,
-      context,
-      links: [...links],
-      kind,
-      sampled: true,
-      attributes: new Map(),
-      status: { _tag: "Started", startTime },
-      end: () => undefined,
-      event: () => undefined,
-      addLinks: () => undefined,
-      attribute: (key, value) => void (key === "db.query.text" && texts.add(String(value)))
-    })
-  })
-  yield* Effect.withTracer(effect, tracer)
-  return [...texts]
-})
 
 it.scoped("PR-7: every page is read by its key: no plan scans a table or sorts", () =>
   Effect.gen(function* () {

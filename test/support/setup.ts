@@ -7,8 +7,11 @@
  */
 import { effect, flakyTest, it, layer, live, prop, scoped, scopedLive } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { afterEach } from "vitest"
+import { afterEach, expect } from "vitest"
 import { cases } from "./Cases.ts"
+import { useMemory } from "./MemoryFolder.ts"
+
+useMemory(expect.getState().testPath)
 
 Object.assign(it, { effect, flakyTest, layer, live, prop, scoped, scopedLive })
 

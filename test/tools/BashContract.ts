@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, type Scope, TestClock } from "effect"
+import { Grace } from "../../packages/core/src/child/ShellProcess.ts"
 import type { ToolOutput } from "../../packages/core/src/domain/ToolOutput.ts"
 import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as LocationFiles from "../../packages/core/src/workspace/LocationFiles.ts"
@@ -88,7 +89,7 @@ export const bashLaws = (
         assert.isNull(output.structured["exitCode"])
         assert.include(textOf(output), "before\n")
         assert.include(textOf(output), "Stopped after 60 seconds")
-      })
+      }).pipe(Effect.provideService(Grace, 100))
     )
 
     it.scopedLive("TO-64: of a long output the beginning and the end are shown, and the whole is kept", () =>

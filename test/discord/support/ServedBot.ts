@@ -1,6 +1,6 @@
 /** The bot over a served runtime with a scripted model, in the loopback Discord. */
 import { it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
+import { Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import { join } from "node:path"
 import * as Book from "../../../packages/discord/src/book/Book.ts"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
@@ -11,12 +11,16 @@ import type * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as Asks from "../../../packages/server/src/ask/Asks.ts"
 import * as ServedApi from "../../server/http/support/ServedApi.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
+import { hasty } from "../../support/HastyClock.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 import type { FaultPlan } from "./Faults.ts"
 import * as Loopback from "./Loopback.ts"
 import * as People from "./People.ts"
 import { type Channel, type Settings, type User, visible } from "./World.ts"
+
+/** The pauses of the bot and of its sender are of real time, and shorter by this factor. */
+const usualHaste = 10
 
 /** `DAYBOOK_TEST_LOG=1` prints the log of the bot. */
 const logging =
@@ -97,15 +101,19 @@ const keeping = (lines: Lines) =>
   )
 
 /** Runs the bot until the scope closes; returns when the gateway knows it. `lines` gets what it logs. */
-export const start = (at: Place, given: Bot.Options = options(at), lines: Lines = { push: () => 0 }) =>
+export const start = (
+  at: Place,
+  given: Bot.Options = options(at),
+  lines: Lines = { push: () => 0 },
+  haste: number = usualHaste
+) =>
   Effect.gen(function* () {
-    // The sender's pauses are of real time too.
-    const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), Clock.make())
+    const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), hasty(haste))
     const ready = yield* Deferred.make<void>()
     const running = Effect.provide(Bot.run(given, Deferred.succeed(ready, undefined)), built).pipe(
       Effect.tapErrorCause((cause) => Effect.sync(() => process.stderr.write(`the bot ended: ${String(cause)}\n`))),
       Effect.provide(Layer.merge(logging, keeping(lines))),
-      Effect.withClock(Clock.make())
+      Effect.withClock(hasty(haste))
     )
     const fiber = yield* Effect.forkScoped(running)
     yield* waitingFor("the bot")(Deferred.await(ready))
@@ -158,3 +166,10 @@ export const threadIn = (at: Place, author: User) =>
     yield* model.request
     return thread ?? (yield* Effect.dieMessage("there is no thread"))
   })
+
+/** A bot that runs, a person, and the model that answers. */
+export const setting = Effect.gen(function* () {
+  const at = yield* place
+  yield* start(at)
+  return { ...at, ...at.discord, ann: People.join(at.discord.world, "ann"), model: yield* ScriptedModel }
+})

@@ -1,24 +1,13 @@
 /** The bot as a process of its own, bundled and started by `BotProcess.ts`. It runs until it is ended. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Clock, Duration, Effect, Logger, LogLevel, Redacted, Schema } from "effect"
+import { Effect, Logger, LogLevel, Redacted, Schema } from "effect"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
 import * as Book from "../../../packages/discord/src/book/Book.ts"
 import { Settings } from "../../../packages/discord/src/trust/Settings.ts"
 import { Order } from "./BotProcess.ts"
+import { hasty } from "../../support/HastyClock.ts"
 
 const order = Schema.decodeUnknownSync(Schema.parseJson(Order))(process.argv[2])
-
-const real = Clock.make()
-
-/** Pauses of the bot are shorter by this factor; the time of day is the real one. */
-const hasty = (factor: number): Clock.Clock => ({
-  [Clock.ClockTypeId]: Clock.ClockTypeId,
-  currentTimeMillis: real.currentTimeMillis,
-  currentTimeNanos: real.currentTimeNanos,
-  unsafeCurrentTimeMillis: () => real.unsafeCurrentTimeMillis(),
-  unsafeCurrentTimeNanos: () => real.unsafeCurrentTimeNanos(),
-  sleep: (duration) => real.sleep(Duration.times(duration, 1 / factor))
-})
 
 Bot.serve({
   settings: Schema.decodeUnknownSync(Settings)(order.settings),

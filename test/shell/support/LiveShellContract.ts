@@ -1,6 +1,7 @@
 /** What a live shell guarantees on every transport. Each transport's test file calls this with its own transport. */
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Grace } from "../../../packages/core/src/child/ShellProcess.ts"
 import type { TransportFailed } from "../../../packages/shell/src/domain/ShellError.ts"
 import type { Transport } from "../../../packages/shell/src/transport/Program.ts"
 import { openShell, type TestShell } from "./Shells.ts"
@@ -114,8 +115,8 @@ export const liveShellContract = ({
 }: Place) => {
   const withShell = <A>(use: (shell: TestShell) => Effect.Effect<A, never, Scope.Scope>) =>
     Effect.scoped(Effect.flatMap(transport, (each) => Effect.flatMap(openShell(each, folder), use)))
-  const live = (title: string, use: (shell: TestShell) => Effect.Effect<void, never, Scope.Scope>) =>
-    it.live(`${title} (${name})`, () => withShell(use))
+  const live = (title: string, use: (shell: TestShell) => Effect.Effect<void, never, Scope.Scope>, grace = 2_000) =>
+    it.live(`${title} (${name})`, () => Effect.provideService(withShell(use), Grace, grace))
 
   live("SL-13: state persists from command to command", ({ run }) =>
     Effect.gen(function* () {
@@ -371,16 +372,20 @@ export const liveShellContract = ({
         expect(
           yield* shell.run({ text: "echo hi" }, { stdout: () => undefined, stderr: () => undefined })
         ).toBeUndefined()
-      })
+      }),
+    500
   )
 
   if (stopsLists) {
-    live("SL-17: a shell whose traps skip every command is closed", ({ stop }) =>
-      Effect.map(stop("shopt -s extdebug; trap 'echo started; false' DEBUG; :"), ({ closed, stopped }) => {
-        expect(stopped).toBe(true)
-        // It can end by itself: an interrupt ends a trap before the trap's answer.
-        expect(["timeout", "exited"]).toContain(closed)
-      })
+    live(
+      "SL-17: a shell whose traps skip every command is closed",
+      ({ stop }) =>
+        Effect.map(stop("shopt -s extdebug; trap 'echo started; false' DEBUG; :"), ({ closed, stopped }) => {
+          expect(stopped).toBe(true)
+          // It can end by itself: an interrupt ends a trap before the trap's answer.
+          expect(["timeout", "exited"]).toContain(closed)
+        }),
+      500
     )
 
     live("SL-24: a command that a shell did not read before it ended has no result", ({ run }) =>

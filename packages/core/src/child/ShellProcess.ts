@@ -8,12 +8,14 @@ import { existsSync } from "node:fs"
 import { PassThrough, type Readable } from "node:stream"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Deferred, Effect, type Scope, Stream } from "effect"
+import { Context, Deferred, Effect, type Scope, Stream } from "effect"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { whyNotStarted } from "./StartFailure.ts"
 
-/** How long a group may take to end before it is killed, and how often it is checked. */
-const graceMillis = 2_000
+/** How long what is asked to end may take before it is killed, in milliseconds. */
+export class Grace extends Context.Reference<Grace>()("@daybook/core/Grace", { defaultValue: () => 2_000 }) {}
+
+/** How often a group is checked meanwhile. */
 const lookMillis = 20
 
 export interface Exit {
@@ -90,6 +92,7 @@ export const pause = (millis: number) =>
 export const drain = (millis: number) => Effect.zipRight(pause(millis), Effect.replicateEffect(EventLoop.turn, 3))
 
 const endGroup = Effect.fnUntraced(function* (pid: number) {
+  const graceMillis = yield* Grace
   if (!signalGroup(pid, "SIGTERM")) return
   for (let waited = 0; waited < graceMillis; waited += lookMillis) {
     yield* pause(lookMillis)

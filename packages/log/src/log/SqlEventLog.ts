@@ -49,6 +49,11 @@ const encodeDrafts = (
     : Either.left(new InvalidDurableEvent({ type: "none", details: "an append needs at least one event" }))
 }
 
+/** The clock of other processes: they commit in the machine's time, whatever clock this one uses. */
+export class OutsideClock extends Context.Reference<OutsideClock>()("@daybook/log/OutsideClock", {
+  defaultValue: Clock.make
+}) {}
+
 /** Wakes tails for commits of other processes. Queries the database only while a tail is open (TL-8, LG-12). */
 const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, tails: Tails.Tails) {
   // On the writing connection `data_version` changes only for commits of other connections.
@@ -66,6 +71,7 @@ const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   yield* Effect.zipRight(tails.tailed, look).pipe(
     Effect.catchAllCause((cause) => Effect.logDebug("looking for other processes' commits failed", cause)),
     Effect.repeat(Schedule.spaced("50 millis")),
+    Effect.withClock(yield* OutsideClock),
     Effect.forkScoped
   )
 })

@@ -6,7 +6,7 @@ import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
 import { Deferred, Effect, type Exit as Outcome, FiberSet, type Scope } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
-import { drain, pause } from "@daybook/core/child/ShellProcess"
+import { drain, Grace, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
 import * as Deadline from "./Deadline.ts"
@@ -18,11 +18,9 @@ import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from ".
 import type { Sink } from "./StreamCutter.ts"
 import * as TerminalNoise from "./TerminalNoise.ts"
 
-/** How long a command may take to end after an interrupt before it is killed, and the shell to answer then before it is closed. */
-const graceMillis = 2_000
 /** How long a shell may take to read a command's line. */
 const readMillis = 10_000
-/** How often it is interrupted and asked then. A child loses an interrupt while it starts; a shell loses the line that it reads. */
+/** How often both are repeated. A child loses an interrupt while it starts; a shell loses the line that it reads. */
 const againMillis = 500
 /** How long a command may run before the shell is asked to say that it reads lines again. Most commands have ended then. */
 const noteMillis = 25
@@ -183,6 +181,8 @@ const makeRunner = Effect.fnUntraced(function* (
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {
+  // So long may a command take to end after an interrupt before it is killed, and the shell to answer before it is closed.
+  const graceMillis = yield* Grace
   const ended = yield* Deferred.make<{ readonly exit: Exit; readonly ending: Ending }>()
   let ending: Ending | undefined
   let number = 0
@@ -381,7 +381,8 @@ export const open = Effect.fn("LiveShell.open")(function* (
   // Before the runner's fiber ends: a running command learns that the shell is gone.
   yield* Effect.addFinalizer(() => {
     runner.read()
-    return Effect.zipRight(keeper.ask({ order: "finish" }), firstOf(runner.ended, pause(graceMillis)))
+    const gone = firstOf(runner.ended, Effect.flatMap(Grace, pause))
+    return Effect.zipRight(keeper.ask({ order: "finish" }), gone)
   })
   yield* shell.program.write(setup(shell.dialect, mark))
   const first = yield* runner.run({ text: ":", stop: pause(startMillis) }, { stdout: late, stderr: late })
