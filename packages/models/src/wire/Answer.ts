@@ -7,7 +7,7 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import { count, parse } from "./Json.ts"
+import { count, objectsIn, parse } from "./Json.ts"
 
 export type Part = Response.StreamPartEncoded
 type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -71,7 +71,10 @@ const merged = (a: Metadata, b: Metadata | undefined): Metadata => {
 
 const withMetadata = (metadata: Metadata) => (Object.keys(metadata).length === 0 ? {} : { metadata })
 
-/** A call's input: `{}` for none, the object in a string literal, else the JSON value; the text itself if it is not JSON. */
+/**
+ * A call's input: `{}` for none, the object in a string literal or a code block, of several the last one, else the JSON value; the
+ * text itself if it is not JSON.
+ */
 export const inputOf = (source: string): unknown => {
   if (source.trim() === "" || source.trim() === "null") return {}
   const value = parse(source)
@@ -79,11 +82,13 @@ export const inputOf = (source: string): unknown => {
     const inner = parse(value)
     if (Predicate.isRecord(inner)) return inner
   }
-  return value === undefined ? source : value
+  if (value !== undefined) return value
+  const { objects, rest } = objectsIn(source)
+  return /^(?:`+(?:json)?\s*)*$/.test(rest) ? (objects.at(-1) ?? source) : source
 }
 
 /** Whether a call's input is complete as it stands. */
-const isWhole = (source: string): boolean => Predicate.isRecord(parse(source))
+const isWhole = (source: string): boolean => source.trim() !== "" && Predicate.isRecord(inputOf(source))
 
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
@@ -171,13 +176,13 @@ export class Answer {
     call.metadata = merged(call.metadata, piece.metadata)
     if (piece.hosted === true) call.hosted = true
     if (!call.begun && piece.id !== undefined && piece.id !== "") call.id = piece.id
-    if (call.name === "" && piece.name !== undefined) call.name = piece.name
+    if (!call.begun && piece.name !== undefined && piece.name !== call.name) call.name += piece.name
     const input = Predicate.isString(piece.input)
       ? piece.input
       : piece.input === undefined || piece.input === null
         ? ""
         : JSON.stringify(piece.input)
-    if (!call.begun && call.name === "") call.held += input
+    if (!call.begun && (call.name === "" || input === "")) call.held += input
     else this.#input(call, input)
   }
 

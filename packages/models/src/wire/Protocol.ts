@@ -37,6 +37,8 @@ export interface Reader {
   readonly event: (event: Json, name: string) => void
   /** Takes an answer that came whole, as one JSON object. */
   readonly whole: (body: Json) => void
+  /** Gives what it held back: nothing follows. */
+  readonly end?: () => void
 }
 
 export interface Protocol extends Answers {

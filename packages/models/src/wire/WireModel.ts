@@ -17,7 +17,7 @@ import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer } from "./Frames.ts"
 import { conversation } from "./History.ts"
-import { parse, record } from "./Json.ts"
+import { objectsIn, parse, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 import { headersOf, lay, secretsOf } from "./Settings.ts"
@@ -232,6 +232,7 @@ const pulling = (receiving: Receiving): Pull => {
     })
   )
   const ended = (marked: boolean) => {
+    receiving.reader.end?.()
     if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
     answer.end(marked)
   }
@@ -271,6 +272,7 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   if (answer.over) return false
   switch (frame._tag) {
     case "Done":
+      reader.end?.()
       answer.end(true)
       return false
     case "Unreadable":
@@ -281,7 +283,7 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
       takeWhole(answer, reader, frame.body)
       return false
     case "Event": {
-      const error = answer.finishing ? undefined : Failures.errorIn(frame.event)
+      const error = answer.finishing ? undefined : Failures.errorIn(frame.event, frame.name)
       if (error === undefined) reader.event(frame.event, frame.name)
       else answer.fail(error)
       return false
@@ -289,17 +291,24 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   }
 }
 
-/** Takes a whole body: an answer in one object, or the events of one in a list. */
+/** Fields of which an answer in one object has one. */
+const answering = ["choices", "content", "candidates", "output", "promptFeedback", "usageMetadata"]
+
+/** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
 const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
-  const body = parse(source)
-  const events = (Array.isArray(body) ? body : [body]).filter(Predicate.isRecord)
-  if (events.length === 0) answer.breakOff(Failures.notAnAnswer(source))
-  for (const [index, event] of events.entries()) {
-    const error = Failures.errorIn(event)
-    if (error !== undefined) return answer.fail(error)
-    if (index < events.length - 1) reader.event(event, "")
-    else reader.whole(event)
+  const { objects, rest } = objectsIn(source)
+  if (objects.length === 0 || rest !== "") return answer.breakOff(Failures.notAnAnswer(source))
+  const error = objects.map((event) => Failures.errorIn(event)).find(Predicate.isNotUndefined)
+  const [first = {}] = objects
+  if (objects.length > 1) {
+    for (const event of objects) if (Failures.errorIn(event) === undefined) reader.event(event, "")
+  } else if (error === undefined) {
+    if (!answering.some((field) => field in first)) return answer.breakOff(Failures.notAnAnswer(source))
+    return reader.whole(first)
   }
+  reader.end?.()
+  if (error === undefined) answer.end(true)
+  else answer.fail(error)
 }
 
 const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
