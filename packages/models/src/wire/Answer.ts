@@ -192,6 +192,12 @@ export class Answer {
     return call !== undefined && isWhole(call.input + call.held)
   }
 
+  /** Whether the call has an input that may have been cut. */
+  isCut(key: string): boolean {
+    const call = this.#calls.get(key)
+    return call !== undefined && !call.hosted && (call.input + call.held).trim() !== "" && !this.isWhole(key)
+  }
+
   /** Completes the call. `whole`, if given, is its complete input, used if it did not come in pieces. */
   complete(key: string, whole?: unknown): void {
     const call = this.#calls.get(key)
@@ -237,11 +243,14 @@ export class Answer {
     })
   }
 
-  /** Counts, in any number of reports: the last one of each wins. */
+  /** Counts, in any number of reports: the last one of each wins, unless it is zero after others. */
   usage(facts: UsageFacts): void {
+    const counted = Object.entries(facts).filter(([, value]) => count(value) !== undefined)
+    const known = Object.entries(this.#usage).filter(([, value]) => count(value) !== 0)
     this.#usage = {
-      ...this.#usage,
-      ...Object.fromEntries(Object.entries(facts).filter(([, value]) => count(value) !== undefined))
+      ...Object.fromEntries(counted),
+      ...Object.fromEntries(known),
+      ...Object.fromEntries(counted.filter(([, value]) => count(value) !== 0))
     }
   }
 

@@ -380,9 +380,11 @@ const read = (answer: Answer): Reader => {
     event,
     end: () => writes(tags.end()),
     whole: (body) => {
+      if (!("choices" in body)) return false
       event(body)
       writes(tags.end())
       answer.end(answer.begun)
+      return true
     }
   }
 }

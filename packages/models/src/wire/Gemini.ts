@@ -264,8 +264,10 @@ const read = (answer: Answer): Reader => {
   return {
     event,
     whole: (body) => {
+      if (!["candidates", "promptFeedback", "usageMetadata"].some((field) => field in body)) return false
       event(body)
       answer.end(answer.begun)
+      return true
     }
   }
 }

@@ -91,10 +91,10 @@ export class ResponsesReader implements Reader {
     this.#identify(record(event["response"]))
   }
 
-  whole(body: Json): void {
-    if (Array.isArray(body["output"])) return this.#end({ response: body }, "")
-    const message = "the server sent JSON that is not an answer of the Responses API: check its address"
-    this.#answer.breakOff({ code: "not_an_answer", message })
+  whole(body: Json): boolean {
+    if (!Array.isArray(body["output"])) return false
+    this.#end({ response: body }, "")
+    return true
   }
 
   // --- items

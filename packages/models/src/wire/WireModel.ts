@@ -291,9 +291,6 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   }
 }
 
-/** Fields of which an answer in one object has one. */
-const answering = ["choices", "content", "candidates", "output", "promptFeedback", "usageMetadata"]
-
 /** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
 const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
   const { objects, rest } = objectsIn(source)
@@ -303,8 +300,8 @@ const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
   if (objects.length > 1) {
     for (const event of objects) if (Failures.errorIn(event) === undefined) reader.event(event, "")
   } else if (error === undefined) {
-    if (!answering.some((field) => field in first)) return answer.breakOff(Failures.notAnAnswer(source))
-    return reader.whole(first)
+    if (!reader.whole(first)) answer.breakOff(Failures.notAnAnswer(source))
+    return
   }
   reader.end?.()
   if (error === undefined) answer.end(true)
