@@ -13,6 +13,7 @@ import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
 import type { Profile } from "../Profile.ts"
+import { endpoint } from "./Address.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer } from "./Frames.ts"
@@ -68,11 +69,15 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
   })
 }
 
+/** A secret as it may stand in an error: as it is, without blanks, and encoded for an address. */
+const formsOf = (value: string): ReadonlyArray<Redacted.Redacted> =>
+  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Secret.make(form))
+
 const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
   provider,
   secrets: [
-    ...(apiKey === undefined ? [] : [apiKey]),
-    ...Object.values(headers).map((value) => Secret.make(value)),
+    ...(apiKey === undefined ? [] : formsOf(Secret.value(apiKey))),
+    ...Object.values(headers).flatMap(formsOf),
     ...secretsOf(settings)
   ]
 })
@@ -143,7 +148,7 @@ const open = (
       try: () => requestOf(options, asked),
       catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
     })
-    const url = `${options.baseUrl.replace(/\/+$/, "")}/${protocol.path(request)}`
+    const url = endpoint(options.baseUrl, protocol.path(request))
     const controller = new AbortController()
     yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
     const response = yield* Effect.tryPromise({
@@ -165,7 +170,7 @@ const open = (
 const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
-  const key = apiKey === undefined ? undefined : Secret.value(apiKey)
+  const key = apiKey === undefined ? undefined : Secret.value(apiKey).trim()
   const own = { ...protocol.headers(key, body, request), ...headers }
   return {
     headers: {
