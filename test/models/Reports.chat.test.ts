@@ -639,6 +639,43 @@ const ends: ReadonlyArray<Row> = [
   ]
 ]
 
+const odd: ReadonlyArray<Row> = [
+  [
+    "MD-140",
+    "blanks without an end",
+    chunks(...Array.from({ length: 3000 }, () => chunk({ content: "\n".repeat(100) })), stop),
+    { thought: "", text: "\n".repeat(300_000), reason: "stop" }
+  ],
+  [
+    "MD-140",
+    "a head of a channel without an end",
+    chunks(...said("<|", "x".repeat(500)), stop),
+    { text: `<|${"x".repeat(500)}` }
+  ],
+  [
+    "MD-93",
+    "a whole answer that is cut",
+    { chunks: ['{"choices":[{"message":{"content":"fi'], headers: { "content-type": "application/json" } },
+    { error: "not JSON", retryable: true }
+  ],
+  ["MD-90", "a whole answer with a mark after it", raw(`${text(whole({ content: "fine" }))}\n`, "[DONE]\n"), fine],
+  [
+    "MD-91",
+    "long inputs of two calls in turns",
+    chunks(
+      calls(call('{"path":"', { index: 0 })),
+      calls(call('{"path":"', { index: 1, id: "a2" })),
+      ...Array.from({ length: 20_000 }, (_, nth) =>
+        calls({ index: nth % 2, function: { arguments: "abcdefgh".repeat(4) } })
+      ),
+      calls({ index: 0, function: { arguments: '"}' } }),
+      calls({ index: 1, function: { arguments: '"}' } }),
+      called
+    ),
+    { calls: [{ path: "abcdefgh".repeat(40_000) }, { path: "abcdefgh".repeat(40_000) }] }
+  ]
+]
+
 const usage: ReadonlyArray<Row> = [
   [
     "MD-96",
@@ -883,4 +920,4 @@ const errors: ReadonlyArray<Row> = [
   ["MD-93", "an empty body with a success status", { chunks: [] }, { error: "before it was complete", retryable: true }]
 ]
 
-reported("openai-compatible", "m", [...thinking, ...callRows, ...ends, ...usage, ...errors])
+reported("openai-compatible", "m", [...thinking, ...callRows, ...ends, ...odd, ...usage, ...errors])

@@ -50,6 +50,8 @@ interface Call {
   begun: boolean
   /** Input received before the name. */
   held: string
+  /** Whether the last piece of the input may end it: only then it is read as a whole. */
+  mayEnd: boolean
   metadata: Metadata
   hosted: boolean
 }
@@ -182,6 +184,7 @@ export class Answer {
       : piece.input === undefined || piece.input === null
         ? ""
         : JSON.stringify(piece.input)
+    if (input.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(input.slice(-80))
     if (!call.begun && (call.name === "" || input === "")) call.held += input
     else this.#input(call, input)
   }
@@ -189,7 +192,7 @@ export class Answer {
   /** Whether the call's input is complete JSON so far. */
   isWhole(key: string): boolean {
     const call = this.#calls.get(key)
-    return call !== undefined && isWhole(call.input + call.held)
+    return call?.mayEnd === true && isWhole(call.input + call.held)
   }
 
   /** Whether the call has an input that may have been cut. */
@@ -327,7 +330,16 @@ export class Answer {
   }
 
   #newCall(key: string): Call {
-    const call: Call = { id: "", name: "", input: "", begun: false, held: "", metadata: {}, hosted: false }
+    const call: Call = {
+      id: "",
+      name: "",
+      input: "",
+      begun: false,
+      held: "",
+      mayEnd: false,
+      metadata: {},
+      hosted: false
+    }
     this.#calls.set(key, call)
     return call
   }

@@ -21,7 +21,9 @@ const tooLarge = (message: string) => new HttpRefused("answer_too_large", messag
 /** Lines that begin an event stream. */
 const field = /^(?:data|event|error|id|retry)\s*:|^:|^\s*$/i
 const named = /^(data|event|error)\s*:\s?/i
-const mark = /^"?\[DONE\]"?$/i
+
+/** The end mark of chat completions. */
+export const isMark = (text: string): boolean => /^"?\[DONE\]"?$/i.test(text)
 
 export class Framer {
   readonly #decoder = new TextDecoder()
@@ -135,10 +137,10 @@ export class Framer {
 const framesOf = (data: string, name: string): ReadonlyArray<Frame> => {
   const trimmed = data.trim()
   if (trimmed === "") return []
-  if (mark.test(trimmed)) return [{ _tag: "Done" }]
+  if (isMark(trimmed)) return [{ _tag: "Done" }]
   const { objects, rest } = objectsIn(trimmed)
   const events = objects.map((event): Frame => ({ _tag: "Event", name, event }))
   if (rest === "") return events
-  if (mark.test(rest)) return [...events, { _tag: "Done" }]
+  if (isMark(rest)) return [...events, { _tag: "Done" }]
   return [...events, { _tag: "Unreadable", isJson: /^[{[]/.test(rest) }]
 }

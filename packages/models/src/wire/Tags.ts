@@ -62,7 +62,7 @@ export class Tags {
       this.#tagged = true
       return true
     }
-    if (mayOpen(text)) return false
+    if (this.#held.length < longestHead && mayOpen(text)) return false
     pieces.push({ isThought: false, words: this.#tagged ? text : this.#held })
     this.#held = ""
     this.#isPlain = true
@@ -95,7 +95,7 @@ export class Tags {
 
 const mayOpen = (text: string): boolean =>
   text === "" ||
-  (text.startsWith("<|") && text.length < longestHead) ||
+  text.startsWith("<|") ||
   [...openings].flat().some((tag) => tag.startsWith(text)) ||
   "<|".startsWith(text)
 

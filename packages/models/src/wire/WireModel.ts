@@ -16,7 +16,7 @@ import type { Profile } from "../Profile.ts"
 import { endpoint } from "./Address.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
-import { type Frame, Framer } from "./Frames.ts"
+import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { objectsIn, parse, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
@@ -299,7 +299,9 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
 /** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
 const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
   const { objects, rest } = objectsIn(source)
-  if (objects.length === 0 || rest !== "") return answer.breakOff(Failures.notAnAnswer(source))
+  // JSON that was cut may be whole the next time.
+  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadableAnswer)
+  if (objects.length === 0 || (rest !== "" && !isMark(rest))) return answer.breakOff(Failures.notAnAnswer(source))
   const error = objects.map((event) => Failures.errorIn(event)).find(Predicate.isNotUndefined)
   const [first = {}] = objects
   if (objects.length > 1) {
