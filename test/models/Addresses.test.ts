@@ -2,16 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Redacted } from "effect"
 import { Models } from "@daybook/models"
-import { baseOf, endpoint } from "../../packages/models/src/wire/Address.ts"
+import { baseOf } from "../../packages/models/src/wire/Address.ts"
 import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
 import type { Api } from "../../packages/models/src/Profile.ts"
+import { profileOf } from "../../packages/models/src/Profiles.ts"
 import { hello } from "./support/Answers.ts"
 import { answer, textOf } from "./support/Client.ts"
 import { refusal, serve, type Reply } from "./support/Server.ts"
 
 const paths: ReadonlyArray<readonly [Api, string, string]> = [
-  ["openai-compatible", "", "/v1/chat/completions"],
-  ["openai-compatible", "/", "/v1/chat/completions"],
+  ["openai-compatible", "", "/chat/completions"],
   ["openai-compatible", "/v1", "/v1/chat/completions"],
   ["openai-compatible", "/v1/", "/v1/chat/completions"],
   ["openai-compatible", "/v1//", "/v1/chat/completions"],
@@ -58,11 +58,11 @@ describe("addresses", () => {
     )
   }
 
-  it("MD-145: an address of a public server without a path stays as it is", () => {
-    assert.strictEqual(
-      endpoint(baseOf("openai-compatible", "https://api.perplexity.ai/"), "x"),
-      "https://api.perplexity.ai/x"
-    )
+  it("MD-145: an address without a path gets the usual one of its server, if there is one", () => {
+    const baseOfModel = (baseUrl: string) =>
+      baseOf(profileOf({ providerID: "x", api: "openai-compatible", baseUrl, model: "m" }), baseUrl)
+    assert.strictEqual(baseOfModel("http://localhost:11434/"), "http://localhost:11434/v1")
+    assert.strictEqual(baseOfModel("https://api.perplexity.ai/"), "https://api.perplexity.ai")
   })
 })
 

@@ -31,8 +31,9 @@ const one = { path: "one" }
 const two = { path: "two" }
 const text = JSON.stringify
 const fine = { text: "fine", reason: "stop" }
-const answer = (...middle: ReadonlyArray<{ readonly type: string }>): Reply => events(start, ...middle, ends(), last)
-const calling = (...middle: ReadonlyArray<{ readonly type: string }>): Reply =>
+const answer = (...middle: ReadonlyArray<{ readonly type: string } & Json>): Reply =>
+  events(start, ...middle, ends(), last)
+const calling = (...middle: ReadonlyArray<{ readonly type: string } & Json>): Reply =>
   events(start, ...middle, ends("tool_use"), last)
 
 const blocks: ReadonlyArray<Row> = [
@@ -51,7 +52,7 @@ const blocks: ReadonlyArray<Row> = [
     "blocks without an index",
     answer(
       { type: "content_block_start", content_block: { type: "text", text: "" } },
-      { type: "content_block_delta", delta: { type: "text_delta", text: "fine" } } as never,
+      { type: "content_block_delta", delta: { type: "text_delta", text: "fine" } },
       { type: "content_block_stop" }
     ),
     fine
@@ -113,9 +114,9 @@ const blocks: ReadonlyArray<Row> = [
     "MD-90",
     "an answer in an event's name only",
     {
-      chunks: [
-        ...answer(...block(0, "fine")).chunks.map((one) => one.replace(/"type":"(?:message|content_block)_\w+",?/, ""))
-      ]
+      chunks: answer(...block(0, "fine")).chunks.map((one) =>
+        one.replace(/"type":"(?:message|content_block)_\w+",?/, "")
+      )
     },
     fine
   ],

@@ -223,7 +223,7 @@ const client = (
         profile,
         provider: providerID,
         model,
-        baseUrl: baseOf(provider.api, baseUrl),
+        baseUrl: baseOf(profile, baseUrl),
         apiKey: provider.apiKey,
         headers: provider.headers ?? {},
         outputTokens: info.outputTokens,

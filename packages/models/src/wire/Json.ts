@@ -81,7 +81,7 @@ export const objectsIn = (data: string): { readonly objects: ReadonlyArray<Json>
     objects.push(value)
     at = end
   }
-  return { objects, rest: (rest + data.slice(at)).replaceAll(/data:|\u001e/g, " ").trim() }
+  return { objects, rest: (rest + data.slice(at)).replaceAll("data:", " ").replaceAll("\u001e", " ").trim() }
 }
 
 /** The index after the object that begins at `begin`; -1 if it does not end. */
