@@ -88,8 +88,28 @@ describe("keys", () => {
 
   const key = 'zq7"w+x/y=9 é'
   const plain = "plainword-zq7wxy"
-  const encoded = [key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key), plain, encodeURIComponent(plain)]
+  const odd = 'zq7"w+x/y=9'
+  const encoded = [
+    odd,
+    JSON.stringify(odd).slice(1, -1),
+    encodeURIComponent(odd),
+    key,
+    JSON.stringify(key).slice(1, -1),
+    encodeURIComponent(key),
+    plain,
+    encodeURIComponent(plain)
+  ]
   const leaks: ReadonlyArray<readonly [string, string, Reply]> = [
+    [
+      "with odd characters, encoded for an address",
+      odd,
+      refusal(400, { error: { message: `?key=${encodeURIComponent(odd)}` } })
+    ],
+    [
+      "with odd characters, in JSON in a text",
+      odd,
+      refusal(400, { error: { message: JSON.stringify({ key: odd, x: JSON.stringify([odd]) }) } })
+    ],
     ["in the text of a rejection", plain, refusal(401, { error: { message: `Incorrect API key provided: ${plain}` } })],
     [
       "in JSON in a text",
