@@ -413,7 +413,7 @@ describe("the Responses API", () => {
     Effect.gen(function* () {
       const { model } = yield* connect("openai", terra, { chunks: ['{"status":"ok"}'] })
       const failure = classifyError(yield* Effect.flip(answer(model, { prompt: "go" })))
-      assert.include(failure.message, "not an answer of the Responses API")
+      assert.include(failure.message, "JSON that is no answer")
       assert.isFalse(failure.retryable)
     })
   )

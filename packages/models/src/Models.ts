@@ -28,6 +28,7 @@ import * as Profiles from "./Profiles.ts"
 import type { ConfiguredProvider, Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
 import * as Servers from "./Servers.ts"
 import * as Windows from "./Windows.ts"
+import { baseOf } from "./wire/Address.ts"
 import type { Protocol } from "./wire/Protocol.ts"
 
 export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
@@ -227,7 +228,7 @@ const client = (
         profile,
         provider: providerID,
         model,
-        baseUrl: addressOf(provider.api, baseUrl),
+        baseUrl: baseOf(profile, baseUrl),
         apiKey: provider.apiKey,
         headers: provider.headers ?? {},
         outputTokens: info.outputTokens,
@@ -257,10 +258,6 @@ const profileOf = (
   if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
   return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
 }
-
-/** Anthropic's address is usually given without the version. */
-const addressOf = (api: Api, baseUrl: string): string =>
-  api === "anthropic" ? `${baseUrl.replace(/\/(?:v1\/?)?$/, "")}/v1` : baseUrl
 
 const fetchOf = (provider: ProviderBase): Effect.Effect<typeof globalThis.fetch> =>
   Effect.promise(async () => {

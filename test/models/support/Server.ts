@@ -8,6 +8,8 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>
   /** Each element is written as a separate chunk. */
   readonly chunks: ReadonlyArray<string>
+  /** `latin1`: each character is a byte. */
+  readonly encoding?: "latin1"
   /** After the chunks: a proper end (default), a destroyed connection, or silence until the client disconnects. */
   readonly ending?: "end" | "cut" | "silence"
 }
@@ -85,7 +87,7 @@ const write = (response: ServerResponse, reply: Reply) => {
   if (reply.ending === "silence" && reply.chunks.length === 0) return
   response.writeHead(reply.status ?? 200, { "content-type": "text/event-stream", ...reply.headers })
   response.flushHeaders()
-  for (const chunk of reply.chunks) response.write(chunk)
+  for (const chunk of reply.chunks) response.write(chunk, reply.encoding ?? "utf8")
   if (reply.ending === "cut") setImmediate(() => response.destroy())
   else if (reply.ending !== "silence") response.end()
 }

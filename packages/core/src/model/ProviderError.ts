@@ -109,7 +109,7 @@ const factsOf = (error: unknown, depth: number): Facts => {
     ...fromBody,
     ...defined({
       status,
-      detail: fromBody.detail ?? string(error["message"]) ?? string(error["detail"]),
+      detail: fromBody.detail ?? saidIn(error),
       code: codeOf(error["code"]) ?? fromBody.code ?? cause.code ?? string(error["type"]),
       headers: Predicate.isRecord(error["responseHeaders"]) ? error["responseHeaders"] : undefined,
       ...addressOf(error["url"])
@@ -184,10 +184,28 @@ const factsOfText = (text: string): Facts => {
   }
   const error = Predicate.isRecord(json["error"]) ? json["error"] : json
   return defined({
-    detail: string(error["message"]) ?? string(json["error"]) ?? string(json["detail"]),
+    detail: saidIn(error) ?? string(json["error"]) ?? saidIn(json),
     code: codeOf(error["code"]) ?? string(error["type"]) ?? string(error["status"])
   })
 }
+
+const wordFields = ["message", "msg", "detail", "details", "error_msg", "Message", "errors", "error"]
+
+/**
+ * The words of an error under the names that servers give them, also in a list of errors. Gateways put the error of the server
+ * behind them, as JSON, into a text: then its words are read.
+ */
+const saidIn = (value: unknown, depth = 0): string | undefined => {
+  if (depth > maxDepth) return undefined
+  if (Predicate.isString(value)) return saidIn(wrappedIn(value), depth + 1) ?? string(value)
+  if (Array.isArray(value)) return value.map((one) => saidIn(one, depth + 1)).find(Predicate.isNotUndefined)
+  if (!Predicate.isRecord(value)) return undefined
+  const behind = Predicate.isRecord(value["metadata"]) ? saidIn(value["metadata"]["raw"], depth + 1) : undefined
+  return behind ?? wordFields.map((name) => saidIn(value[name], depth + 1)).find(Predicate.isNotUndefined)
+}
+
+/** The JSON object or list that is a whole text. */
+const wrappedIn = (text: string): unknown => (/^\s*[[{]/.test(text) ? parseJson(text) : undefined)
 
 /** `@effect/ai` holds a non-JSON body as a JSON string literal. */
 const unquote = (body: string): string => {

@@ -7,7 +7,7 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import { count, parse } from "./Json.ts"
+import { count, objectsIn, parse } from "./Json.ts"
 
 export type Part = Response.StreamPartEncoded
 type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -50,6 +50,8 @@ interface Call {
   begun: boolean
   /** Input received before the name. */
   held: string
+  /** Whether the last piece of the input may end it: only then it is read as a whole. */
+  mayEnd: boolean
   metadata: Metadata
   hosted: boolean
 }
@@ -71,7 +73,10 @@ const merged = (a: Metadata, b: Metadata | undefined): Metadata => {
 
 const withMetadata = (metadata: Metadata) => (Object.keys(metadata).length === 0 ? {} : { metadata })
 
-/** A call's input: `{}` for none, the object in a string literal, else the JSON value; the text itself if it is not JSON. */
+/**
+ * A call's input: `{}` for none, the object in a string literal or a code block, of several the last one, else the JSON value; the
+ * text itself if it is not JSON.
+ */
 export const inputOf = (source: string): unknown => {
   if (source.trim() === "" || source.trim() === "null") return {}
   const value = parse(source)
@@ -79,11 +84,13 @@ export const inputOf = (source: string): unknown => {
     const inner = parse(value)
     if (Predicate.isRecord(inner)) return inner
   }
-  return value === undefined ? source : value
+  if (value !== undefined) return value
+  const { objects, rest } = objectsIn(source)
+  return /^(?:`+(?:json)?\s*)*$/.test(rest) ? (objects.at(-1) ?? source) : source
 }
 
 /** Whether a call's input is complete as it stands. */
-const isWhole = (source: string): boolean => Predicate.isRecord(parse(source))
+const isWhole = (source: string): boolean => source.trim() !== "" && Predicate.isRecord(inputOf(source))
 
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
@@ -171,20 +178,27 @@ export class Answer {
     call.metadata = merged(call.metadata, piece.metadata)
     if (piece.hosted === true) call.hosted = true
     if (!call.begun && piece.id !== undefined && piece.id !== "") call.id = piece.id
-    if (call.name === "" && piece.name !== undefined) call.name = piece.name
+    if (!call.begun && piece.name !== undefined && piece.name !== call.name) call.name += piece.name
     const input = Predicate.isString(piece.input)
       ? piece.input
       : piece.input === undefined || piece.input === null
         ? ""
         : JSON.stringify(piece.input)
-    if (!call.begun && call.name === "") call.held += input
+    if (input.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(input.slice(-80))
+    if (!call.begun && (call.name === "" || input === "")) call.held += input
     else this.#input(call, input)
   }
 
   /** Whether the call's input is complete JSON so far. */
   isWhole(key: string): boolean {
     const call = this.#calls.get(key)
-    return call !== undefined && isWhole(call.input + call.held)
+    return call?.mayEnd === true && isWhole(call.input + call.held)
+  }
+
+  /** Whether the call has an input that may have been cut. */
+  isCut(key: string): boolean {
+    const call = this.#calls.get(key)
+    return call !== undefined && !call.hosted && (call.input + call.held).trim() !== "" && !this.isWhole(key)
   }
 
   /** Completes the call. `whole`, if given, is its complete input, used if it did not come in pieces. */
@@ -232,11 +246,14 @@ export class Answer {
     })
   }
 
-  /** Counts, in any number of reports: the last one of each wins. */
+  /** Counts, in any number of reports: the last one of each wins, unless it is zero after others. */
   usage(facts: UsageFacts): void {
+    const counted = Object.entries(facts).filter(([, value]) => count(value) !== undefined)
+    const known = Object.entries(this.#usage).filter(([, value]) => count(value) !== 0)
     this.#usage = {
-      ...this.#usage,
-      ...Object.fromEntries(Object.entries(facts).filter(([, value]) => count(value) !== undefined))
+      ...Object.fromEntries(counted),
+      ...Object.fromEntries(known),
+      ...Object.fromEntries(counted.filter(([, value]) => count(value) !== 0))
     }
   }
 
@@ -313,7 +330,16 @@ export class Answer {
   }
 
   #newCall(key: string): Call {
-    const call: Call = { id: "", name: "", input: "", begun: false, held: "", metadata: {}, hosted: false }
+    const call: Call = {
+      id: "",
+      name: "",
+      input: "",
+      begun: false,
+      held: "",
+      mayEnd: false,
+      metadata: {},
+      hosted: false
+    }
     this.#calls.set(key, call)
     return call
   }

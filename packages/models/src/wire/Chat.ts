@@ -8,7 +8,8 @@ import { Predicate } from "effect"
 import type { Profile } from "../Profile.ts"
 import type { Answer } from "./Answer.ts"
 import { resultText, urlOf } from "./History.ts"
-import { defined, type Json, list, record, text } from "./Json.ts"
+import { count, defined, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
+import { type Piece, Tags } from "./Tags.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -185,6 +186,7 @@ const reasons: Readonly<Record<string, Response.FinishReason>> = {
   model_context_window_exceeded: "length",
   safety: "content-filter",
   sensitive: "content-filter",
+  refusal: "content-filter",
   tool_calls: "tool-calls",
   tool_use: "tool-calls",
   function_call: "tool-calls"
@@ -240,20 +242,21 @@ const read = (answer: Answer): Reader => {
   const details = new Details()
   /** The field in which the thinking comes. */
   let field: string | undefined
+  const tags = new Tags()
 
-  const thinks = (words: string | undefined, from: string): void => {
+  const thinks = (words: string | undefined, from: string | undefined): void => {
     if (words === undefined) return
     if (speaking !== "thoughts") block += 1
     const begins = speaking !== "thoughts" || field !== from
     speaking = "thoughts"
     field = from
     answer.closeAll("text")
-    answer.extend("reasoning", `${block}`, words, begins ? { chat: { field } } : undefined)
+    answer.extend("reasoning", `${block}`, words, begins && from !== undefined ? { chat: { field: from } } : undefined)
   }
 
   const thoughts = (delta: Json): void => {
-    const from = fields.find((name) => text(delta[name]) !== undefined)
-    if (from !== undefined) thinks(text(delta[from]), from)
+    const from = fields.find((name) => wordsOf(delta[name]) !== undefined)
+    if (from !== undefined) thinks(wordsOf(delta[from]), from)
     const words = list(delta["reasoning_details"]).map((piece) => details.add(record(piece)))
     if (from === undefined && (field === undefined || field === "reasoning_details"))
       thinks(text(words.join("")), "reasoning_details")
@@ -278,24 +281,28 @@ const read = (answer: Answer): Reader => {
     answer.extend("text", `${block}`, words)
   }
 
-  /** Content in parts, as Mistral sends it. */
-  const part = (value: unknown): void => {
-    const { text: words, thinking, type } = record(value)
-    if (type !== "thinking") return says(text(words))
-    const inner = Predicate.isString(thinking)
-      ? thinking
-      : list(thinking)
-          .map((one) => text(record(one)["text"]) ?? "")
-          .join("")
-    thinks(text(inner), "content")
+  /** Text in which thinking may be marked. */
+  const writes = (pieces: ReadonlyArray<Piece>): void => {
+    for (const { isThought, words } of pieces)
+      if (isThought) thinks(text(words), undefined)
+      else says(text(words))
+  }
+
+  /** A text, or parts as Mistral sends them. */
+  const content = (value: unknown): void => {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      const { thinking, type } = record(one)
+      if (type === "thinking") thinks(wordsOf(thinking), "content")
+      else writes(tags.feed(wordsOf(one) ?? ""))
+    }
   }
 
   const keys = new Map<unknown, string>()
   const ids = new Map<string, string>()
 
   /** The key of the call that a piece belongs to: by index, else the last one. Some servers give all calls one index, or no id. */
-  const keyOf = (index: unknown, id: string | undefined, name: string | undefined): string => {
-    const known = Predicate.isNumber(index) ? keys.get(index) : current
+  const keyOf = (index: number | undefined, id: string | undefined, name: string | undefined): string => {
+    const known = index === undefined ? current : keys.get(index)
     const another =
       name !== undefined &&
       known !== undefined &&
@@ -308,9 +315,10 @@ const read = (answer: Answer): Reader => {
 
   const call = (value: unknown): void => {
     const piece = record(value)
-    const { arguments: input, name: given } = record(piece["function"])
-    const [id, name] = [text(piece["id"]), text(given)]
-    const key = keyOf(piece["index"], id, name)
+    const { arguments: input, name: given } = Predicate.isRecord(piece["function"]) ? piece["function"] : piece
+    const [id, name] = [idOf(piece["id"]), text(given)]
+    const key = keyOf(count(piece["index"]), id, name)
+    writes(tags.end())
     if (speaking === "thoughts") keepDetails()
     if (key !== current) {
       answer.closeAll()
@@ -330,14 +338,12 @@ const read = (answer: Answer): Reader => {
 
   const delta = (value: Json): void => {
     thoughts(value)
-    const { content } = value
-    if (Predicate.isString(content)) says(text(content))
-    else for (const one of list(content)) part(one)
+    content(value["content"])
     if (text(value["refusal"]) !== undefined) {
       says(text(value["refusal"]))
       refused = true
     }
-    for (const one of list(value["tool_calls"])) call(one)
+    for (const one of many(value["tool_calls"])) call(one)
     if (Predicate.isRecord(value["function_call"])) call({ function: value["function_call"] })
   }
   let refused = false
@@ -347,6 +353,7 @@ const read = (answer: Answer): Reader => {
       const error = { code: "server_error", message: `the server ended the answer with ${reason}` }
       return answer.fail({ ...error, ...record(choice["error"]) })
     }
+    writes(tags.end())
     const known = reason.startsWith("content_filter") ? "content-filter" : (reasons[reason] ?? "unknown")
     keepDetails()
     // At the output limit a call may be cut.
@@ -359,27 +366,40 @@ const read = (answer: Answer): Reader => {
       identified = true
       answer.identity({ id: text(chunk["id"]), modelId: text(chunk["model"]) })
     }
-    const choice = record(list(chunk["choices"]).find((one) => (record(one)["index"] ?? 0) === 0))
-    answer.usage(usageOf(record(chunk["usage"] ?? choice["usage"] ?? record(chunk["x_groq"])["usage"])))
-    // MiniMax ends a stream with the whole message.
-    delta(record(choice["delta"] ?? (answer.begun ? undefined : choice["message"])))
+    const choices = many(chunk["choices"]).map(record)
+    const choice = choices.find(({ index }) => (count(index) ?? 0) === 0) ?? {}
+    const counts = [chunk["usage"], choice["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
+    answer.usage(usageOf(record(counts.find(Predicate.isRecord))))
+    // MiniMax ends a stream with the whole message; the older completions have a text.
+    const message = answer.begun ? undefined : choice["message"]
+    delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
     const reason = text(choice["finish_reason"])?.toLowerCase()
     if (reason !== undefined && reason !== "null") finish(reason, choice)
   }
   return {
     event,
+    end: () => writes(tags.end()),
     whole: (body) => {
+      if (!("choices" in body)) return false
       event(body)
+      writes(tags.end())
       answer.end(answer.begun)
+      return true
     }
   }
 }
 
+/** The timings of llama.cpp, which are in every answer, as usage. */
+const timed = ({ cache_n: cached, predicted_n: output, prompt_n: fresh }: Json): Json | undefined =>
+  count(fresh) === undefined
+    ? undefined
+    : { prompt_tokens: (count(fresh) ?? 0) + (count(cached) ?? 0), completion_tokens: output, cached_tokens: cached }
+
 const usageOf = (usage: Json) => {
   const prompt = record(usage["prompt_tokens_details"])
   return {
-    input: usage["prompt_tokens"],
-    output: usage["completion_tokens"],
+    input: usage["prompt_tokens"] ?? usage["input_tokens"],
+    output: usage["completion_tokens"] ?? usage["output_tokens"],
     reasoning: record(usage["completion_tokens_details"])["reasoning_tokens"],
     cacheRead: prompt["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
     cacheWrite: prompt["cache_write_tokens"]

@@ -6,7 +6,7 @@ import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
 import { refusalIn } from "@daybook/core/http/HttpRefused"
 import { redactSecrets } from "@daybook/log/support/Redaction"
-import { count, type Json, parse, record, text } from "./Json.ts"
+import { count, type Json, many, parse, record, text } from "./Json.ts"
 
 /** Whose errors these are, and the values that they must not show. */
 export interface Owner {
@@ -109,19 +109,22 @@ export const cleanUnknown = (owner: Owner, error: unknown): unknown =>
 
 /**
  * The error that an event, or a whole body with a success status, reports: `{error}`, OpenAI's and Anthropic's `error` events,
- * vLLM's `{object: "error"}`, z.ai's `{code, msg}`, MiniMax's `{base_resp}`. Undefined if it is none.
+ * vLLM's `{object: "error"}`, z.ai's `{code, msg}`, Qianfan's `{error_code, error_msg}`, MiniMax's `{base_resp}`, OpenRouter's in a
+ * choice. `name` is the event's. Undefined if it is none.
  */
-export const errorIn = (event: Json): unknown => {
-  const { base_resp, code, detail, error, message, msg, object, success, type } = event
-  if (Predicate.isRecord(error)) return error
+export const errorIn = (event: Json, name = ""): unknown => {
+  const { base_resp, choices, detail, error_code, error_msg, message, msg, object, success, type } = event
+  const code = event["code"] ?? error_code
+  const error = event["error"] ?? record(many(choices)[0])["error"]
+  if (Predicate.isRecord(error) && Object.keys(error).length > 0) return error
   if (text(error) !== undefined) return { message: error }
-  if (type === "error" || object === "error")
+  if (type === "error" || object === "error" || name === "error")
     return { ...event, message: text(message) ?? "the server reported an error" }
   const base = record(base_resp)
   if ((count(base["status_code"]) ?? 0) > 0)
     return { code: `status ${String(base["status_code"])}`, message: base["status_msg"] }
-  const words = text(msg) ?? text(message) ?? text(detail)
-  if (words === undefined || Array.isArray(event["choices"]) || type !== undefined) return undefined
+  const words = text(msg) ?? text(message) ?? text(detail) ?? text(error_msg)
+  if (words === undefined || Array.isArray(choices) || type !== undefined) return undefined
   return success === false || detail !== undefined || (count(code) ?? 0) > 0
     ? { code: String(code ?? ""), message: words }
     : undefined
@@ -134,6 +137,8 @@ export const notAnAnswer = (body: string): { readonly code: string; readonly mes
     ? `an HTML page${title === undefined ? "" : ` (${title})`}`
     : body.trim() === ""
       ? "an empty body"
-      : "text that is not JSON"
+      : Predicate.isRecord(parse(body))
+        ? "JSON that is no answer"
+        : "text that is not JSON"
   return { code: "not_an_answer", message: `the server sent ${what} instead of an answer: check its address` }
 }

@@ -19,7 +19,11 @@ export type Frame =
 const tooLarge = (message: string) => new HttpRefused("answer_too_large", message)
 
 /** Lines that begin an event stream. */
-const field = /^(?:data|event|id|retry)\s*:|^:|^\s*$/
+const field = /^(?:data|event|error|id|retry)\s*:|^:|^\s*$/i
+const named = /^(data|event|error)\s*:\s?/i
+
+/** The end mark of chat completions. */
+export const isMark = (text: string): boolean => /^"?\[DONE\]"?$/i.test(text)
 
 export class Framer {
   readonly #decoder = new TextDecoder()
@@ -94,14 +98,28 @@ export class Framer {
       this.#length = 0
       return this.#dispatch()
     }
-    if (line.startsWith("data:")) this.#data.push(line.slice(line[5] === " " ? 6 : 5))
-    else if (line.startsWith("event:")) {
-      // A name begins a new event, also where the empty line before it is missing.
-      const before = this.#data.length > 0 ? this.#dispatch() : []
-      this.#name = line.slice(6).trim()
-      return before
-    } else if (line.startsWith("{")) this.#data.push(line)
-    else if (!field.test(line)) return [{ _tag: "Unreadable", isJson: false }]
+    if (line.startsWith("data:")) return this.#take(line.slice(line[5] === " " ? 6 : 5))
+    const [whole = "", name] = named.exec(line) ?? []
+    const rest = line.slice(whole.length)
+    switch (name?.toLowerCase()) {
+      case "data":
+        return this.#take(rest)
+      case "event":
+      case "error": {
+        // A name begins a new event, also where the empty line before it is missing.
+        const before = this.#data.length > 0 ? this.#dispatch() : []
+        this.#name = name?.toLowerCase() === "event" ? rest.trim() : "error"
+        if (this.#name === "error" && /^\s*\{/.test(rest)) this.#data.push(rest)
+        return before
+      }
+    }
+    // JSON without a name, and the further lines of JSON that has line breaks.
+    if (/^[{[]/.test(line) || (this.#data.length > 0 && !field.test(line))) return this.#take(line)
+    return field.test(line) ? [] : [{ _tag: "Unreadable", isJson: false }]
+  }
+
+  #take(data: string): ReadonlyArray<Frame> {
+    this.#data.push(data)
     return []
   }
 
@@ -119,10 +137,10 @@ export class Framer {
 const framesOf = (data: string, name: string): ReadonlyArray<Frame> => {
   const trimmed = data.trim()
   if (trimmed === "") return []
-  if (trimmed === "[DONE]") return [{ _tag: "Done" }]
+  if (isMark(trimmed)) return [{ _tag: "Done" }]
   const { objects, rest } = objectsIn(trimmed)
   const events = objects.map((event): Frame => ({ _tag: "Event", name, event }))
   if (rest === "") return events
-  if (rest === "[DONE]") return [...events, { _tag: "Done" }]
+  if (isMark(rest)) return [...events, { _tag: "Done" }]
   return [...events, { _tag: "Unreadable", isJson: /^[{[]/.test(rest) }]
 }

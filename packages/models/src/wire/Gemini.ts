@@ -6,7 +6,7 @@ import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
 import type { Answer } from "./Answer.ts"
 import { base64Of, resultText, urlOf } from "./History.ts"
-import { count, defined, type Json, list, record, text } from "./Json.ts"
+import { count, defined, type Json, many, record, text } from "./Json.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 
 // --- writing
@@ -191,8 +191,13 @@ const faults: ReadonlyMap<string, string> = new Map([
   ["MALFORMED_FUNCTION_CALL", "the model wrote a call that the server could not read"],
   ["MALFORMED_RESPONSE", "the model wrote an answer that the server could not read"],
   ["UNEXPECTED_TOOL_CALL", "the model called a tool that was not offered"],
+  ["MISSING_THOUGHT_SIGNATURE", "the server misses a signature"],
   ["TOO_MANY_TOOL_CALLS", "the model made too many calls in a row"]
 ])
+
+/** A field under its name, or as gateways write it, with underscores. */
+const field = (json: Json, name: string): unknown =>
+  json[name] ?? json[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 
 const read = (answer: Answer): Reader => {
   let identified = false
@@ -232,11 +237,13 @@ const read = (answer: Answer): Reader => {
   }
 
   const part = (value: Json): void => {
-    const signature = text(value["thoughtSignature"]) ?? text(value["thought_signature"])
-    const called = value["functionCall"] ?? value["function_call"]
+    const signature = text(field(value, "thoughtSignature"))
+    const called = field(value, "functionCall")
     if (Predicate.isRecord(called)) return call(called, signature)
-    if (!Predicate.isString(value["text"])) return
-    says(value["thought"] === true ? "reasoning" : "text", value["text"], signature)
+    const { thought } = value
+    const isThought = thought === true || text(thought) !== undefined
+    const words = value["text"] ?? (isThought ? thought : undefined)
+    if (Predicate.isString(words)) says(isThought ? "reasoning" : "text", words, signature)
   }
 
   const finish = (reason: string): void => {
@@ -247,34 +254,39 @@ const read = (answer: Answer): Reader => {
     else answer.finish(reasons.get(reason) ?? "other")
   }
 
-  const event = (chunk: Json): void => {
+  const event = (given: Json): void => {
+    // Google's Code Assist puts each event into an envelope.
+    const chunk = Predicate.isRecord(given["response"]) ? given["response"] : given
     const [id, modelId] = [text(chunk["responseId"]), text(chunk["modelVersion"])]
     if (!identified && (id ?? modelId) !== undefined) {
       identified = true
       answer.identity({ id, modelId })
     }
-    answer.usage(usageOf(record(chunk["usageMetadata"])))
-    const candidate = record(list(chunk["candidates"]).find((one) => (record(one)["index"] ?? 0) === 0))
-    for (const one of list(record(candidate["content"])["parts"])) part(record(one))
-    const reason = text(candidate["finishReason"])
+    answer.usage(usageOf(record(field(chunk, "usageMetadata"))))
+    const candidate = record(many(chunk["candidates"]).find((one) => (count(record(one)["index"]) ?? 0) === 0))
+    for (const one of many(record(candidate["content"])["parts"])) part(record(one))
+    const reason = text(field(candidate, "finishReason"))?.toUpperCase()
     if (reason !== undefined && !reason.endsWith("_UNSPECIFIED")) return finish(reason)
-    if (text(record(chunk["promptFeedback"])["blockReason"]) !== undefined) answer.finish("content-filter")
+    if (text(field(record(field(chunk, "promptFeedback")), "blockReason")) !== undefined)
+      answer.finish("content-filter")
   }
 
   return {
     event,
     whole: (body) => {
+      if (!["candidates", "promptFeedback", "usageMetadata"].some((field) => field in body)) return false
       event(body)
       answer.end(answer.begun)
+      return true
     }
   }
 }
 
 const usageOf = (usage: Json) => ({
-  input: sum(usage["promptTokenCount"], usage["toolUsePromptTokenCount"]),
-  output: sum(usage["candidatesTokenCount"], usage["thoughtsTokenCount"]),
-  reasoning: usage["thoughtsTokenCount"],
-  cacheRead: usage["cachedContentTokenCount"]
+  input: sum(field(usage, "promptTokenCount"), field(usage, "toolUsePromptTokenCount")),
+  output: sum(field(usage, "candidatesTokenCount"), field(usage, "thoughtsTokenCount")),
+  reasoning: field(usage, "thoughtsTokenCount"),
+  cacheRead: field(usage, "cachedContentTokenCount")
 })
 
 const sum = (...counts: ReadonlyArray<unknown>): number | undefined => {

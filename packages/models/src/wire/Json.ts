@@ -8,9 +8,23 @@ export const record = (value: unknown): Json => (Predicate.isRecord(value) ? val
 
 export const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
+/** The values of a list, or the one value in its place. */
+export const many = (value: unknown): ReadonlyArray<unknown> =>
+  Array.isArray(value) ? value : Predicate.isRecord(value) ? [value] : []
+
 /** A text that is not empty. */
 export const text = (value: unknown): string | undefined =>
   Predicate.isString(value) && value !== "" ? value : undefined
+
+/** The words of a text, a number, a part of a message, or a list of them; undefined for none. */
+export const wordsOf = (value: unknown): string | undefined => {
+  if (Predicate.isNumber(value)) return String(value)
+  if (Array.isArray(value)) return text(value.map((one) => wordsOf(one) ?? "").join(""))
+  return Predicate.isRecord(value) ? wordsOf(value["text"] ?? value["content"]) : text(value)
+}
+
+/** An id: a text, or a number. */
+export const idOf = (value: unknown): string | undefined => (Predicate.isNumber(value) ? String(value) : text(value))
 
 /** A count, also one written as a string; negative and infinite ones are absent. */
 export const count = (value: unknown): number | undefined => {
@@ -22,8 +36,11 @@ export const count = (value: unknown): number | undefined => {
 export const defined = (fields: Json): Json =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
-/** A JSON value; undefined for text that is none. */
-export const parse = (source: string): unknown => {
+/** A JSON value; undefined for text that is none. Line breaks in texts and `NaN`, which JSON does not have, are read. */
+export const parse = (source: string): unknown =>
+  strictly(source) ?? (odd.test(source) ? strictly(mended(source)) : undefined)
+
+const strictly = (source: string): unknown => {
   try {
     const value: unknown = JSON.parse(source)
     return value
@@ -31,6 +48,18 @@ export const parse = (source: string): unknown => {
     return undefined
   }
 }
+
+// oxlint-disable-next-line no-control-regex
+const odd = /[\u0000-\u001f]|\bNaN\b|\bInfinity\b/
+const tokens = /"(?:[^"\\]+|\\[^])*"?|-?\b(?:NaN|Infinity)\b/g
+
+const mended = (source: string): string =>
+  source.replaceAll(tokens, (token) =>
+    token.startsWith('"')
+      ? // oxlint-disable-next-line no-control-regex
+        token.replaceAll(/[\u0000-\u001f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
+      : "null"
+  )
 
 /**
  * The objects of one event's data. Servers glue frames together and leave out the empty line between them, so text that is not one
@@ -52,7 +81,7 @@ export const objectsIn = (data: string): { readonly objects: ReadonlyArray<Json>
     objects.push(value)
     at = end
   }
-  return { objects, rest: (rest + data.slice(at)).replaceAll("data:", " ").trim() }
+  return { objects, rest: (rest + data.slice(at)).replaceAll("data:", " ").replaceAll("\u001e", " ").trim() }
 }
 
 /** The index after the object that begins at `begin`; -1 if it does not end. */

@@ -308,21 +308,43 @@ const reasons: Readonly<Record<string, Response.FinishReason>> = {
   model_context_window_exceeded: "length",
   tool_use: "tool-calls",
   pause_turn: "pause",
-  refusal: "content-filter"
+  refusal: "content-filter",
+  // Gateways of chat completions.
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool-calls",
+  content_filter: "content-filter"
 }
 
-const read = (answer: Answer): Reader => {
-  /** The open blocks, by index. */
-  const open = new Map<unknown, { readonly type: string; readonly id: string; readonly name: string }>()
+interface Block {
+  readonly key: string
+  readonly type: string
+}
 
-  const begin = (index: unknown, block: Json): void => {
-    const key = String(index)
+/** The types of deltas, by their fields. */
+const deltas = [
+  ["text", "text_delta"],
+  ["thinking", "thinking_delta"],
+  ["signature", "signature_delta"],
+  ["partial_json", "input_json_delta"]
+] as const
+
+const read = (answer: Answer): Reader => {
+  /** The open blocks, by index. Gateways use an index again. */
+  const open = new Map<unknown, Block>()
+  const ended = new Set<unknown>()
+  let nth = 0
+
+  const begin = (index: unknown, block: Json): Block => {
+    end(index)
     const type = String(block["type"])
-    open.set(index, {
-      type,
-      id: text(block["id"]) ?? text(block["tool_use_id"]) ?? "",
-      name: text(block["name"]) ?? ""
-    })
+    const one = { key: `${nth++}`, type }
+    open.set(index, one)
+    give(one, block)
+    return one
+  }
+
+  const give = ({ key, type }: Block, block: Json): void => {
     switch (type) {
       case "text":
         return answer.extend("text", key, text(block["text"]) ?? "")
@@ -334,12 +356,13 @@ const read = (answer: Answer): Reader => {
         return answer.extend("reasoning", key, "", { anthropic: { type, redactedData: block["data"] } })
       case "tool_use":
       case "server_tool_use": {
-        const input = record(block["input"])
+        const { input } = block
+        const isGiven = Predicate.isString(input) || Object.keys(record(input)).length > 0
         return answer.call(key, {
           id: text(block["id"]),
           name: text(block["name"]),
           hosted: type === "server_tool_use",
-          ...(Object.keys(input).length === 0 ? {} : { input })
+          ...(isGiven ? { input } : {})
         })
       }
       default:
@@ -353,14 +376,14 @@ const read = (answer: Answer): Reader => {
     }
   }
 
+  /** A delta without a beginning is one of a text; after the end it is none. */
   const extend = (index: unknown, delta: Json): void => {
-    const key = String(index)
-    const known = open.get(index)
-    switch (delta["type"]) {
+    if (!open.has(index) && ended.has(index)) return
+    const { key, type } = open.get(index) ?? begin(index, { type: "text" })
+    const isCall = type === "tool_use" || type === "server_tool_use"
+    switch (delta["type"] ?? deltas.find(([field]) => field in delta)?.[1]) {
       case "text_delta":
-        return known === undefined || known.type === "text"
-          ? answer.extend("text", key, text(delta["text"]) ?? "")
-          : undefined
+        return isCall ? undefined : answer.extend("text", key, text(delta["text"]) ?? "")
       case "thinking_delta":
         return answer.extend("reasoning", key, text(delta["thinking"]) ?? "", { anthropic: { type: "thinking" } })
       case "signature_delta":
@@ -368,16 +391,19 @@ const read = (answer: Answer): Reader => {
           anthropic: defined({ type: "thinking", signature: text(delta["signature"]) })
         })
       case "input_json_delta":
-        return known === undefined ? undefined : answer.call(key, { input: delta["partial_json"] })
+        return isCall ? answer.call(key, { input: delta["partial_json"] }) : undefined
     }
   }
 
   const end = (index: unknown): void => {
-    const key = String(index)
-    const type = open.get(index)?.type
+    const { key, type } = open.get(index) ?? {}
+    ended.add(index)
     open.delete(index)
-    if (type === "tool_use" || type === "server_tool_use") answer.complete(key)
-    else {
+    if (key === undefined) return
+    // The output limit may have cut a call: the reason of the end decides about it.
+    if (type === "tool_use" || type === "server_tool_use") {
+      if (!answer.isCut(key)) answer.complete(key)
+    } else {
       answer.close("text", key)
       answer.close("reasoning", key)
     }
@@ -394,9 +420,27 @@ const read = (answer: Answer): Reader => {
     answer.usage(usageOf(record(value["usage"])))
   }
 
+  const whole = (body: Json): boolean => {
+    const { content } = body
+    if (!("content" in body)) return false
+    message(body)
+    for (const [index, block] of (Predicate.isString(content)
+      ? [{ type: "text", text: content }]
+      : list(content)
+    ).entries()) {
+      begin(index, record(block))
+      end(index)
+    }
+    finished(body)
+    answer.end(answer.begun)
+    return true
+  }
+
   return {
     event: (event, name) => {
       switch (event["type"] ?? name) {
+        case "message":
+          return void whole(event)
         case "message_start":
           return message(record(event["message"]))
         case "content_block_start":
@@ -412,15 +456,7 @@ const read = (answer: Answer): Reader => {
           return answer.end(true)
       }
     },
-    whole: (body) => {
-      message(body)
-      for (const [index, block] of list(body["content"]).entries()) {
-        begin(index, record(block))
-        end(index)
-      }
-      finished(body)
-      answer.end(answer.begun)
-    }
+    whole
   }
 }
 
@@ -432,7 +468,13 @@ const usageOf = (usage: Json) => {
     input_tokens: input,
     output_tokens: output
   } = usage
-  return { freshInput: input, output, cacheRead: cached, cacheWrite: written }
+  return {
+    freshInput: input,
+    input: usage["prompt_tokens"],
+    output: output ?? usage["completion_tokens"],
+    cacheRead: cached,
+    cacheWrite: written
+  }
 }
 
 export const messages: Protocol = {

@@ -35,8 +35,10 @@ export interface WireRequest {
 export interface Reader {
   /** Takes one event. `name` is the name of the server-sent event, if it has one. */
   readonly event: (event: Json, name: string) => void
-  /** Takes an answer that came whole, as one JSON object. */
-  readonly whole: (body: Json) => void
+  /** Takes an answer that came whole, as one JSON object; false if it is none. */
+  readonly whole: (body: Json) => boolean
+  /** Gives what it held back: nothing follows. */
+  readonly end?: () => void
 }
 
 export interface Protocol extends Answers {

@@ -8,7 +8,7 @@
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
 import type { Answer } from "./Answer.ts"
-import { defined, type Json, list, record, text } from "./Json.ts"
+import { defined, type Json, list, record, text, wordsOf } from "./Json.ts"
 import type { Reader, WireRequest } from "./Protocol.ts"
 
 type Kind = "text" | "reasoning" | "call" | "hosted"
@@ -31,6 +31,7 @@ const kinds: ReadonlyMap<unknown, Kind> = new Map([
   ["message", "text"],
   ["reasoning", "reasoning"],
   ["function_call", "call"],
+  ["tool_call", "call"],
   ["web_search_call", "hosted"],
   ["file_search_call", "hosted"],
   ["code_interpreter_call", "hosted"]
@@ -88,13 +89,14 @@ export class ResponsesReader implements Reader {
     if (type === "response.output_item.done" && kind !== undefined) {
       return this.#settle(this.#itemOf(kind, markOf(event, item)), item)
     }
-    this.#identify(record(event["response"]))
+    if (event["object"] === "response") this.#end({ response: event }, type)
+    else this.#identify(record(event["response"]))
   }
 
-  whole(body: Json): void {
-    if (Array.isArray(body["output"])) return this.#end({ response: body }, "")
-    const message = "the server sent JSON that is not an answer of the Responses API: check its address"
-    this.#answer.breakOff({ code: "not_an_answer", message })
+  whole(body: Json): boolean {
+    if (!Array.isArray(body["output"])) return false
+    this.#end({ response: body }, "")
+    return true
   }
 
   // --- items
@@ -142,18 +144,19 @@ export class ResponsesReader implements Reader {
 
   #grow(what: string, event: Json, whole: boolean): void {
     const part = record(event["part"])
-    const words = event["delta"] ?? event["text"] ?? event["refusal"] ?? part["text"] ?? part["refusal"]
+    const given = event["delta"] ?? event["text"] ?? event["refusal"] ?? part["text"] ?? part["refusal"]
+    const words = wordsOf(given) ?? ""
     if (what === "function_call_arguments") {
       const item = this.#itemOf("call", markOf(event, {}))
       if (whole) this.#endInput(item, event["arguments"])
       else this.#receive(item, "input", inputText(event["delta"]))
-    } else if (text(words) !== undefined) {
+    } else if (words !== "") {
       const isThought = what.startsWith("reasoning") || part["type"] === "reasoning_text"
       const item = this.#itemOf(isThought ? "reasoning" : "text", markOf(event, {}))
       const group = what === "reasoning_summary" ? "summary" : "content"
       const key = `${group} ${String(event["summary_index"] ?? event["content_index"] ?? 0)}`
       if (what === "refusal" || part["type"] === "refusal") this.#refused = true
-      this.#receive(item, key, whole ? restOf(String(words), item.received.get(key)) : String(words))
+      this.#receive(item, key, whole ? restOf(words, item.received.get(key)) : words)
     }
   }
 
@@ -176,8 +179,8 @@ export class ResponsesReader implements Reader {
 
   /** The encrypted content of thinking comes last, and belongs to all its parts. Of two texts of it, the summary is read. */
   #settleBlocks(item: Item, kind: "text" | "reasoning", value: Json): void {
-    const from = [...list(value["summary"]), ...list(value["content"])].length > 0 ? value : item.announced
-    const group = list(from["summary"]).length > 0 ? "summary" : "content"
+    const from = [...textsIn(value["summary"]), ...textsIn(value["content"])].length > 0 ? value : item.announced
+    const group = textsIn(from["summary"]).length > 0 ? "summary" : "content"
     for (const [index, words] of textsIn(from[group]).entries()) {
       const key = `${group} ${index}`
       this.#receive(item, key, restOf(words, item.received.get(key)))
@@ -246,7 +249,7 @@ export class ResponsesReader implements Reader {
     const { error, status } = response
     this.#identify(response)
     if (/failed|cancelled/.test(`${type} ${String(status)}`)) {
-      const { code, message, type: kind } = record(error)
+      const { code, message = text(error), type: kind } = record(error)
       return this.#answer.fail({ code: code ?? kind ?? "server_error", message: message ?? "the response failed" })
     }
     this.#settleAll(list(response["output"]).map(record))
@@ -299,7 +302,7 @@ const inputText = (input: unknown): string =>
   Predicate.isString(input) ? input : Predicate.isNullable(input) ? "" : JSON.stringify(input)
 
 const textsIn = (parts: unknown): ReadonlyArray<string> =>
-  list(parts).map((part) => text(record(part)["refusal"]) ?? text(record(part)["text"]) ?? "")
+  Predicate.isString(parts) ? [parts] : list(parts).map((part) => text(record(part)["refusal"]) ?? wordsOf(part) ?? "")
 
 /** The input and the result of a hosted tool's call, as the tools' schemas describe them. */
 const hostedFacts = (value: Json): { readonly params: Json; readonly result: Json } => {
@@ -321,7 +324,7 @@ const actionOf = (action: Json): Json =>
     : { ...action, query: list(action["queries"]).filter(Predicate.isString).join("; ") }
 
 const usageOf = (usage: Json) => {
-  const details = record(usage["input_tokens_details"])
+  const details = record(usage["input_tokens_details"] ?? usage["prompt_tokens_details"])
   return {
     input: usage["input_tokens"] ?? usage["prompt_tokens"],
     output: usage["output_tokens"] ?? usage["completion_tokens"],

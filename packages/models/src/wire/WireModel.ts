@@ -13,11 +13,12 @@ import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
 import type { Profile } from "../Profile.ts"
+import { endpoint } from "./Address.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
-import { type Frame, Framer } from "./Frames.ts"
+import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
-import { parse, record } from "./Json.ts"
+import { objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
 import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 import { headersOf, lay, secretsOf } from "./Settings.ts"
@@ -68,11 +69,15 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
   })
 }
 
+/** A secret as it may stand in an error: as it is, without blanks, and encoded for an address. */
+const formsOf = (value: string): ReadonlyArray<Redacted.Redacted> =>
+  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Secret.make(form))
+
 const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
   provider,
   secrets: [
-    ...(apiKey === undefined ? [] : [apiKey]),
-    ...Object.values(headers).map((value) => Secret.make(value)),
+    ...(apiKey === undefined ? [] : formsOf(Secret.value(apiKey))),
+    ...Object.values(headers).flatMap(formsOf),
     ...secretsOf(settings)
   ]
 })
@@ -143,7 +148,7 @@ const open = (
       try: () => requestOf(options, asked),
       catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
     })
-    const url = `${options.baseUrl.replace(/\/+$/, "")}/${protocol.path(request)}`
+    const url = endpoint(options.baseUrl, protocol.path(request))
     const controller = new AbortController()
     yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
     const response = yield* Effect.tryPromise({
@@ -165,7 +170,7 @@ const open = (
 const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
-  const key = apiKey === undefined ? undefined : Secret.value(apiKey)
+  const key = apiKey === undefined ? undefined : Secret.value(apiKey).trim()
   const own = { ...protocol.headers(key, body, request), ...headers }
   return {
     headers: {
@@ -232,6 +237,7 @@ const pulling = (receiving: Receiving): Pull => {
     })
   )
   const ended = (marked: boolean) => {
+    receiving.reader.end?.()
     if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
     answer.end(marked)
   }
@@ -271,6 +277,7 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   if (answer.over) return false
   switch (frame._tag) {
     case "Done":
+      reader.end?.()
       answer.end(true)
       return false
     case "Unreadable":
@@ -281,7 +288,7 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
       takeWhole(answer, reader, frame.body)
       return false
     case "Event": {
-      const error = answer.finishing ? undefined : Failures.errorIn(frame.event)
+      const error = answer.finishing ? undefined : Failures.errorIn(frame.event, frame.name)
       if (error === undefined) reader.event(frame.event, frame.name)
       else answer.fail(error)
       return false
@@ -289,17 +296,23 @@ const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
   }
 }
 
-/** Takes a whole body: an answer in one object, or the events of one in a list. */
+/** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
 const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
-  const body = parse(source)
-  const events = (Array.isArray(body) ? body : [body]).filter(Predicate.isRecord)
-  if (events.length === 0) answer.breakOff(Failures.notAnAnswer(source))
-  for (const [index, event] of events.entries()) {
-    const error = Failures.errorIn(event)
-    if (error !== undefined) return answer.fail(error)
-    if (index < events.length - 1) reader.event(event, "")
-    else reader.whole(event)
+  const { objects, rest } = objectsIn(source)
+  // JSON that was cut may be whole the next time.
+  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadableAnswer)
+  if (objects.length === 0 || (rest !== "" && !isMark(rest))) return answer.breakOff(Failures.notAnAnswer(source))
+  const error = objects.map((event) => Failures.errorIn(event)).find(Predicate.isNotUndefined)
+  const [first = {}] = objects
+  if (objects.length > 1) {
+    for (const event of objects) if (Failures.errorIn(event) === undefined) reader.event(event, "")
+  } else if (error === undefined) {
+    if (!reader.whole(first)) answer.breakOff(Failures.notAnAnswer(source))
+    return
   }
+  reader.end?.()
+  if (error === undefined) answer.end(true)
+  else answer.fail(error)
 }
 
 const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
