@@ -65,7 +65,7 @@ describe("care", () => {
 
   Served.law("DI-620: a run whose answer is not whole says so after the answer, and marks its prompt", () =>
     Effect.gen(function* () {
-      const at = yield* setting
+      const at = yield* Served.setting
       const message = People.say(at.world, at.ann, at.general, `<@${at.world.bot.id}> Hi`)
       yield* at.model.answer(streams(...textParts("t", "Half of it"), finish("length")))
       const thread = yield* Served.threadOf(at, message)

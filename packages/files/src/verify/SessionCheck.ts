@@ -16,10 +16,11 @@ import { checkBlob, checkContent, checkStream, type Content } from "./FileCheck.
 import { checkFolders, foreign, unusable } from "./FolderCheck.ts"
 import { checkLog, type Compared, follow, type Followed, shownSeq } from "./LogCheck.ts"
 
-/** A checked session: its name, and its index entry unless its folder is refused. */
+/** A checked session: its name, its index entry unless its folder is refused, and whether its files are behind the log. */
 export interface Seen {
   readonly session: string
   readonly entry: IndexEntry | undefined
+  readonly behind: boolean
 }
 
 /** The result of one comparison; `moved` if the files changed meanwhile. */

@@ -14,7 +14,7 @@ import * as SafeFiles from "../disk/SafeFiles.ts"
 import { type Finding, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import { addressOf, indexFolder, type SharedSpaces } from "../layout/Layout.ts"
 import { modesOf } from "../layout/Modes.ts"
-import { type CheckedRoot, type Found, parentOf } from "./CheckedRoot.ts"
+import { type CheckedRoot, findingAt, type Found, parentOf } from "./CheckedRoot.ts"
 import { checkHouse, unknownHouses } from "./HouseCheck.ts"
 import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
 
@@ -59,7 +59,9 @@ const addressAt = Effect.fnUntraced(function* ({ store, uid }: Verification, id:
 const look = Effect.fnUntraced(function* (verification: Verification, id: string, house?: string) {
   const kept = yield* addressAt(verification, id)
   if (kept === undefined || (house !== undefined && indexFolder(kept) !== house)) return undefined
-  return { index: indexFolder(kept), session: kept.session, ...(yield* checkSession(verification.root, id, kept)) }
+  const { entry, findings } = yield* checkSession(verification.root, id, kept)
+  const seen: Seen = { session: kept.session, entry, behind: findings.some(({ kind }) => kind === "behind") }
+  return { index: indexFolder(kept), findings, seen }
 })
 
 /** Returns `instead` if the session was removed since it was listed. */
@@ -79,12 +81,15 @@ const allSessions = ({ store }: Verification) =>
     ])
   )
 
-/** Checks one house. Sessions may come, go and run meanwhile: repeats a comparison that found a difference. */
+/**
+ * Checks one house. Sessions may come, go and run meanwhile: repeats a comparison that found a difference. While sessions are behind
+ * or change, the exporter still has to write the index.
+ */
 const lookAtHouse = Effect.fnUntraced(function* (
   verification: Verification,
   index: string,
   first: ReadonlyArray<Seen>
-) {
+): Effect.fn.Return<Found, VerifyError, EventLog | SessionStore> {
   const { root } = verification
   let [seen, findings] = [first, yield* checkHouse(root, index, first)]
   for (let n = 1; n < attempts && findings.length > 0; n++) {
@@ -92,16 +97,14 @@ const lookAtHouse = Effect.fnUntraced(function* (
     const again = yield* Stream.runCollect(
       allSessions(verification).pipe(
         Stream.mapEffect((id) => unlessRemoved(look(verification, id, index), undefined)),
-        Stream.filterMap((looked) =>
-          looked === undefined ? Option.none() : Option.some({ session: looked.session, entry: looked.entry })
-        )
+        Stream.filterMap((looked) => (looked === undefined ? Option.none() : Option.some(looked.seen)))
       )
     )
     seen = Chunk.toReadonlyArray(again)
     findings = yield* checkHouse(root, index, seen)
-    if (JSON.stringify(seen) === before) break
+    if (JSON.stringify(seen) === before && !seen.some(({ behind }) => behind)) return findings
   }
-  return findings
+  return findings.length === 0 ? [] : [findingAt(index, undefined, "behind", "the exporter has to write it")]
 })
 
 /** Checks all sessions, then their houses, then the rest of the root. */
@@ -110,10 +113,10 @@ const verifyAll = (verification: Verification) => {
   const one = (id: string) =>
     Effect.map(look(verification, id), (looked): Found => {
       if (looked === undefined) return []
-      const { entry, findings, index, session } = looked
-      const seen = houses.get(index) ?? []
-      seen.push({ session, entry })
-      houses.set(index, seen)
+      const { findings, index, seen } = looked
+      const all = houses.get(index) ?? []
+      all.push(seen)
+      houses.set(index, all)
       return findings
     })
   const ofSessions = allSessions(verification).pipe(
