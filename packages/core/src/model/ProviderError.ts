@@ -230,7 +230,8 @@ const retryableCodes =
   /overloaded|rate_limit|resource_exhausted|incomplete_response|^api_error$|server_error|internal_error|timeout|unavailable/i
 /** Refusals by Daybook itself: a retry would fail the same way. */
 const final: ReadonlySet<string> = new Set(["redirect_refused", "answer_too_large"])
-const broke = /^(?:incomplete_response|ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
+const broke =
+  /^(?:incomplete_response|ECONN\w+|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_\w+)$/i
 const unreached = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/i
 const transportWords =
   /fetch failed|socket hang up|other side closed|^terminated$|network error|connection (?:reset|refused|closed)/i
