@@ -29,7 +29,12 @@ const turns: Array<ReadonlyArray<Response.StreamPartEncoded>> = [
     { type: "tool-call", id: "call-1", name: "stock", params: { item: "apples" }, providerExecuted: false },
     { type: "finish", reason: "tool-calls", usage }
   ],
-  [{ type: "finish", reason: "stop", usage }]
+  [
+    { type: "text-start", id: "1" },
+    { type: "text-delta", id: "1", delta: "There are six." },
+    { type: "text-end", id: "1" },
+    { type: "finish", reason: "stop", usage }
+  ]
 ]
 const model = Layer.effect(
   LanguageModel.LanguageModel,
