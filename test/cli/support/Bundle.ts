@@ -4,9 +4,10 @@
  * worker ends.
  */
 import { spawnSync } from "node:child_process"
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { Script } from "node:vm"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const cli = join(root, "packages", "cli")
@@ -35,13 +36,21 @@ const lastChange = (folder: string): number =>
     changedAt(folder)
   )
 
-/** Whether the last build is that of the current sources. */
+/** Whether the last build stored its code with this version of V8, which the first bytes of stored code name. */
+const isOfThisNode = (cache: string): boolean => {
+  const named = 8
+  const own = new Script("0").createCachedData()
+  return readFileSync(cache).subarray(0, named).equals(own.subarray(0, named))
+}
+
+/** Whether the last build is that of the current sources and of this Node. */
 const isCurrent = (): boolean => {
   const packages = join(root, "packages")
   const sources = readdirSync(packages).map((name) => join(packages, name, "src"))
   const inputs = [...sources, join(cli, "scripts"), join(cli, "bin")].map(lastChange)
   const installed = changedAt(join(root, "package-lock.json"))
-  return Math.max(installed, ...inputs) < changedAt(join(cli, "dist", "bundle", "ctx.js.cache"))
+  const cache = join(cli, "dist", "bundle", "ctx.js.cache")
+  return Math.max(installed, ...inputs) < changedAt(cache) && isOfThisNode(cache)
 }
 
 const bundleTo = (folder: string): void => {
