@@ -19,7 +19,7 @@ import * as ShellHostSocket from "../../packages/cli/src/host/ShellHostSocket.ts
 import * as HostServer from "../../packages/shell/src/host/HostServer.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
-import { processes } from "../shell/support/Processes.ts"
+import { begun, processes } from "../shell/support/Processes.ts"
 import { build } from "./support/Bundle.ts"
 import { gone } from "./support/Gone.ts"
 import { type ShellPlace, shellPlace } from "./support/ShellHost.ts"
@@ -138,8 +138,8 @@ it.scopedLive("SL-176: a killed host leaves no process of its shells, and the ne
     const id = yield* here.create()
     yield* here.shell(["exec", id, "sleep 1000.5 >/dev/null 2>&1 & setsid sleep 1000.6 >/dev/null 2>&1 &"])
     const pid = yield* here.pid
-    const [one = 0] = yield* processes("sleep 1000.5")
-    const [two = 0] = yield* processes("sleep 1000.6")
+    const one = yield* begun("sleep 1000.5")
+    const two = yield* begun("sleep 1000.6")
     const running = yield* here.startShell(["exec", id, "echo begun; sleep 1000.7"])
     yield* running.until("stdout", (text) => text === "begun\n")
     process.kill(pid, "SIGKILL")

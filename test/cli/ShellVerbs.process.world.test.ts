@@ -3,7 +3,7 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, beforeAll, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { processes } from "../shell/support/Processes.ts"
+import { begun, processes } from "../shell/support/Processes.ts"
 import { build } from "./support/Bundle.ts"
 import { gone } from "./support/Gone.ts"
 import { jsonLines } from "./support/Process.ts"
@@ -83,7 +83,7 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
       yield* here.shell(["exec", id, "V=kept"])
       const running = yield* here.startShell(["exec", id, "echo begun; sleep 1000.1; echo never"])
       yield* running.until("stdout", (text) => text === "begun\n")
-      assert.strictEqual((yield* processes("sleep 1000.1")).length, 1)
+      yield* begun("sleep 1000.1")
       yield* running.signal("SIGINT")
       const { code, stderr, stdout } = yield* running.ended
       assert.deepStrictEqual([code, stdout, stderr], [130, "begun\n", ""])
@@ -98,7 +98,7 @@ layer(Layer.scoped(Here, shellPlace()), { excludeTestServices: true })("a host",
       const id = yield* here.create()
       const running = yield* here.startShell(["exec", id, "echo begun; sleep 1000.2"])
       yield* running.until("stdout", (text) => text === "begun\n")
-      const [sleep = 0] = yield* processes("sleep 1000.2")
+      const sleep = yield* begun("sleep 1000.2")
       yield* running.signal("SIGKILL")
       yield* gone(sleep)
       assert.strictEqual((yield* here.shell(["exec", id, "echo here"])).stdout, "here\n")
