@@ -1,6 +1,6 @@
 /**
  * Repairs a tool's input schema so that every provider accepts it: draft 2020-12, an object at the root, plain names, and
- * references that lead somewhere. What is dropped is left to the server, which validates the input by its own schema.
+ * references that resolve. The server still validates the input by its own schema.
  * `SafeKeywords.ts` judges single keywords. Pure and total. Spec: MC-11, MC-680..MC-687 in specs/mcp.md.
  */
 import { Predicate } from "effect"
@@ -262,7 +262,7 @@ interface Part {
   readonly isMandatory: boolean
 }
 
-/** The root, what it refers to, and the branches of its choices. */
+/** The root schema, the schemas that it references, and the branches of its `anyOf` and `oneOf`. */
 const partsOf = (root: unknown): ReadonlyArray<Part> => {
   const parts = new Map<unknown, Part>()
   const pending: Array<readonly [unknown, boolean]> = [[root, true]]

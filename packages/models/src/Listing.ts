@@ -211,7 +211,7 @@ const tgi = (target: Target) =>
     return () => tokens
   })
 
-/** Ollama serves `num_ctx` if the model sets it, else what it has loaded, else what the model can. */
+/** Ollama's window: `num_ctx` of the model file, else that of the loaded model, else the model's maximum. */
 const ollama = (target: Target, models: ReadonlyArray<string>): Effect.Effect<Windows> =>
   Effect.gen(function* () {
     const root = rootOf(target.baseUrl)

@@ -41,7 +41,7 @@ export interface WireProvider extends ProviderBase {
   readonly profile?: Partial<Profile>
 }
 
-/** A model instance of the host: any `@effect/ai` language model. */
+/** A provider whose models the host creates, as language models of `@effect/ai`. */
 export interface HostProvider extends ProviderBase {
   readonly api: "language-model"
   readonly model: (id: string) => Effect.Effect<LanguageModel.Service>

@@ -100,7 +100,7 @@ export const answerFields: Readonly<Record<string, string>> = {
   "OfferedModel.contextTokens": "The size of its context window.",
   "OfferedModel.outputTokens": "The most tokens of an answer.",
   "OfferedModel.price": "What a million tokens cost, in US dollars.",
-  "OfferedModel.media": "What it reads besides text. Absent: it is not known.",
+  "OfferedModel.media": "The media that the model takes besides text. Absent: unknown.",
   "OfferedModel.thinks": "Whether it thinks. Absent: it is not known.",
   "OfferedModel.variants": "The levels of its thinking.",
   "OfferedModel.source": "Who names the model: this build, the configuration, or the provider itself.",

@@ -10,7 +10,7 @@ export interface ListedModel {
   readonly contextTokens?: number
   readonly outputTokens?: number
   readonly price?: Price
-  /** What it reads besides text. */
+  /** The media that the model takes besides text. */
   readonly media?: ReadonlyArray<"image" | "pdf">
   readonly thinks?: boolean
   readonly variants?: ReadonlyArray<string>

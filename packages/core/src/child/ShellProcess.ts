@@ -12,7 +12,7 @@ import { Context, Deferred, Effect, type Scope, Stream } from "effect"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { whyNotStarted } from "./StartFailure.ts"
 
-/** How long what is asked to end may take before it is killed, in milliseconds. */
+/** Milliseconds that a process has to end after SIGTERM, before SIGKILL. */
 export class Grace extends Context.Reference<Grace>()("@daybook/core/Grace", { defaultValue: () => 2_000 }) {}
 
 /** How often a group is checked meanwhile. */

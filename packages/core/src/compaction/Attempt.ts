@@ -103,7 +103,7 @@ export const carryOut = Effect.fn("Compaction.compact")(function* (attempt: Atte
   const completed = yield* Ref.make(false)
   const body = Effect.gen(function* () {
     const input = { ...request, ...plan, log, messageID, spent }
-    // Refused content is most likely in a result: the summary is made of what is left (CP-640).
+    // Refused content is most likely in a result: the second request leaves results out (CP-640).
     const summary = yield* Effect.catchIf(
       summarize(input),
       (error) => error instanceof SummaryFailed && error.rejected,

@@ -60,6 +60,7 @@ const ask = Effect.fnUntraced(function* (
             new SummaryFailed({ type: "provider", message: failure.message }, failure.content !== undefined)
         )
         yield* log.append(sessionID, [Provider.retried(count, fault, pause, undefined)], { owner })
+        // The provider's delay, or the backoff.
         yield* Effect.sleep(pause.wait)
         return yield* tried(count + 1)
       })

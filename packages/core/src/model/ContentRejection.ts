@@ -3,12 +3,11 @@
  * text. Pure. `ProviderError.ts` classifies everything else. Spec: MD-640, MD-641.
  */
 
-/**
- * What was rejected. `unknown`: the request is invalid for a reason that the provider does not name. `all`: the model takes
- * nothing of the kind. `some`: a part is bad. `many`: the request has too many.
- */
+/** The rejected content. */
 export interface RejectedContent {
+  /** `unknown`: the provider gives no reason. */
   readonly kind: "image" | "pdf" | "media" | "text" | "unknown"
+  /** `all`: the model takes no content of this kind. `some`: one part is invalid. `many`: the request has too many parts. */
   readonly extent: "all" | "some" | "many"
 }
 

@@ -53,7 +53,7 @@ export const exceedsRate = (text: string): boolean => {
   return count(requested) > count(limit)
 }
 
-/** A field's own limit: a name or a description is no conversation. */
+/** A smaller limit is that of a field, such as a name or a description, and not of the conversation. */
 const longestField = 100_000
 
 const isLongText = (text: string): boolean => {

@@ -20,7 +20,7 @@ export interface ProviderFailure {
   readonly overflow: boolean
   /** The model's context window as the provider names it in an overflow. */
   readonly contextTokens?: number
-  /** The server was not reached, or the connection broke: nobody said that waiting helps. */
+  /** The server was not reached, or its answer broke off. Such a request is retried less often than an overload. */
   readonly unanswered?: true
   /** Which content of the request the provider rejected, if that is why it failed. Never together with `overflow`. */
   readonly content?: RejectedContent
@@ -299,7 +299,7 @@ const allowedHeaders = (headers: Facts["headers"]): Record<string, string> | und
 
 const string = (value: unknown): string | undefined => (Predicate.isString(value) && value !== "" ? value : undefined)
 
-/** A code in words, or a number that is no status: z.ai numbers its errors. */
+/** An error code: a word, or a number outside the HTTP statuses, as z.ai sends. */
 const codeOf = (value: unknown): string | undefined =>
   Predicate.isNumber(value) && httpStatus(value) === undefined ? String(value) : string(value)
 

@@ -27,7 +27,7 @@ const isInTrailer = (text: string, at: number): boolean => {
   return /\/Type\s*\/XRef/.test(dictionary.split("stream", 1)[0] ?? "")
 }
 
-/** Entries that are looked at: more are no document of a known program. */
+/** Maximum `/Encrypt` entries that are checked. */
 const maxEntries = 1_000
 
 const isLocked = (text: string): boolean => {

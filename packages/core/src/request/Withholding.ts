@@ -28,7 +28,7 @@ const notTaken = {
   pdf: `this model reads no PDF documents. ${advice.pdf}`
 } as const
 
-/** The server's own words stay out of the request: they may repeat what it refused. */
+/** Does not quote the server's error, which may repeat the refused content. */
 const refused = {
   image: `the model's server refused it. ${advice.image}`,
   pdf: `the model's server refused it. ${advice.pdf}`
@@ -40,7 +40,7 @@ const refusedText =
 const refusedCall =
   "[The input and the result of this call are not shown: the model's server refused them. Do not repeat the call.]"
 
-/** What is withheld, and from which model. */
+/** The model of a request, and the media that it takes. */
 export interface Withholding {
   readonly model: ModelRef
   /** The media that the model takes; undefined when unknown. */

@@ -1,7 +1,7 @@
 /**
- * Splits the body of an answer into events, as tolerantly as servers are careless: any line ends, a byte order mark, comments,
- * fields without data, frames glued together or without an empty line between them, JSON without `data:`. A body that is not an event
- * stream is returned whole. Bounded. Pure, but for its state. Spec: MD-23, MD-92, LM-10 in specs/models.md and limits.md.
+ * Splits the body of an answer into events. Accepts any line end, a byte order mark, comments, fields without data, frames that are
+ * glued together or lack the empty line between them, and JSON without `data:`. A body that is not an event stream is returned whole.
+ * Bounded. Pure, but for its state. Spec: MD-23, MD-92, LM-10 in specs/models.md and limits.md.
  */
 import { HttpRefused } from "@daybook/core/http/HttpRefused"
 import * as Limits from "@daybook/core/support/Limits"

@@ -35,7 +35,7 @@ const success = Schema.Struct({
   error: Schema.optionalWith(StoredError, { exact: true })
 })
 
-/** What the parent's model reads: the text, and what it lacks. */
+/** The result for the parent's model: the answer's text, and a sentence if the answer is not whole. */
 const reportOf = (text: string, error: StoredError | undefined): string =>
   [text, error?.message ?? (text === "" ? "The agent ended without an answer." : "")]
     .filter((part) => part !== "")
