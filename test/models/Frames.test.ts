@@ -32,6 +32,15 @@ describe("the frames of an answer", () => {
     }
   )
 
+  it("LM-10: an event below the limit is read, in however many pieces it comes", () => {
+    const bytes = bytesOf(`data: ${JSON.stringify({ text: "x".repeat(6 * 1024 * 1024) })}\n\n`)
+    const pieces = Array.from({ length: 100 }, (_, n) => n * 65_536).map((at) => bytes.subarray(at, at + 65_536))
+    assert.deepStrictEqual(
+      framesOf(...pieces).map(({ _tag }) => _tag),
+      ["Event"]
+    )
+  })
+
   it.each([
     ["an event without an empty line after it", 'data: {"a":1}', [{ a: 1 }]],
     ["events without empty lines between them", 'data: {"a":1}\ndata: {"b":2}\n\n', [{ a: 1 }, { b: 2 }]],

@@ -22,7 +22,7 @@ const rules = (listing: Listing.Rules["listing"] = "models"): Listing.Rules => (
 })
 
 const contextOf = (server: Origin, model: string, profile = rules()) =>
-  Listing.contextOf(profile, `${server.url}/v1`, undefined, undefined, model, globalThis.fetch)
+  Listing.contextOf({ profile, baseUrl: `${server.url}/v1`, key: undefined, headers: undefined }, model)
 
 const listOf = (server: Origin, more: Partial<Listing.Target> = {}) =>
   Listing.list({
@@ -70,7 +70,10 @@ describe("the window in /models", () => {
       })
       const profile = { ...rules(), api: "gemini" as const, keyHeader: "own" as const }
       const key = Redacted.make("g-key")
-      const found = yield* Listing.contextOf(profile, `${server.url}/v1`, key, undefined, "gemini-x", globalThis.fetch)
+      const found = yield* Listing.contextOf(
+        { profile, baseUrl: `${server.url}/v1`, key, headers: undefined },
+        "gemini-x"
+      )
       assert.strictEqual(found, 1_048_576)
       assert.strictEqual(server.asked[0]?.headers["x-goog-api-key"], "g-key")
     })

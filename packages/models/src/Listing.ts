@@ -3,12 +3,13 @@
  * at an address of their own, which is asked only if `/models` tells no window. Reads tolerantly; requests are bounded in
  * time, bytes and count. Spec: MD-730..MD-733.
  */
-import { Effect, Option, Predicate, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import type { Profile } from "./Profile.ts"
 import { profileOf } from "./Profiles.ts"
 import type { Provider } from "./Providers.ts"
 import { isServer, knownAs } from "./Servers.ts"
+import { count, type Json, list as items, record } from "./wire/Json.ts"
 
 /** A model of a server's list. */
 export interface Listed {
@@ -26,13 +27,14 @@ export interface Target {
   readonly baseUrl: string
   readonly key: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
-  readonly fetch: typeof globalThis.fetch
+  /** The host's own; by default, that of the requests for answers. */
+  readonly fetch?: typeof globalThis.fetch | undefined
 }
 
 /** How to ask a provider for its models; undefined for one that is not a server. */
 export const targetOf = (providerID: string, provider: Provider, model = ""): Target | undefined => {
   if (!isServer(provider)) return undefined
-  const { api, apiKey: key, fetch = globalThis.fetch, headers, like, profile: fields } = provider
+  const { api, apiKey: key, fetch, headers, like, profile: fields } = provider
   const baseUrl = provider.baseUrl ?? knownAs(providerID)?.baseUrl
   if (baseUrl === undefined) return undefined
   const profile = profileOf({ providerID, api, baseUrl, model, like, fields })
@@ -46,16 +48,11 @@ const maxModels = 2_000
 /** Ollama tells windows one model at a time. */
 const maxShown = 50
 
-type Fields = Readonly<Record<string, unknown>>
+const listOf = (value: unknown): ReadonlyArray<Json> => items(value).map(record)
 
-const fieldsOf = (value: unknown): Fields => (Predicate.isRecord(value) ? value : {})
-const listOf = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? value.map(fieldsOf) : [])
-
-/** A count of tokens: a positive whole number, which some servers write as a text. */
-const tokensOf = (value: unknown): number | undefined => {
-  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
-  return Predicate.isNumber(number) && Number.isSafeInteger(number) && number > 0 ? number : undefined
-}
+/** A count of tokens: a positive whole number. */
+const tokensOf = (value: unknown): number | undefined =>
+  Number.isInteger(Number(value)) ? count(value) || undefined : undefined
 
 const first = (...values: ReadonlyArray<unknown>): number | undefined =>
   values.map(tokensOf).find((tokens) => tokens !== undefined)
@@ -106,8 +103,9 @@ const json = (target: Target, address: string, body?: unknown): Effect.Effect<un
     const { host } = new URL(address)
     const headers = { ...headersOf(target), ...(body === undefined ? {} : { "content-type": "application/json" }) }
     const init = body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) }
+    const fetch = target.fetch ?? (yield* Effect.promise(() => import("./wire/Fetch.ts"))).sharedFetch()
     const response = yield* Effect.tryPromise({
-      try: (signal) => sameOrigin(target.fetch)(address, { ...init, signal }),
+      try: (signal) => sameOrigin(fetch)(address, { ...init, signal }),
       catch: (cause) => `${host} cannot be reached: ${reasonOf(cause)}`
     })
     if (!response.ok) {
@@ -133,26 +131,26 @@ interface Entry extends Listed {
 }
 
 /** The window that an entry states, in the words of vLLM, SGLang, LM Studio, OpenRouter, Groq, Mistral, Gemini and others. */
-const windowOf = (entry: Fields): number | undefined => {
+const windowOf = (entry: Json): number | undefined => {
   const { meta, top_provider: served } = entry
   return first(
     entry["max_model_len"],
     entry["loaded_context_length"],
-    fieldsOf(served)["context_length"],
+    record(served)["context_length"],
     entry["context_length"],
     entry["max_context_length"],
     entry["context_window"],
     entry["max_input_tokens"],
     entry["inputTokenLimit"],
-    fieldsOf(meta)["n_ctx"]
+    record(meta)["n_ctx"]
   )
 }
 
-const entryOf = (fields: Fields): ReadonlyArray<Entry> => {
+const entryOf = (fields: Json): ReadonlyArray<Entry> => {
   const id = [fields["id"], fields["name"], fields["model"]].find((each) => typeof each === "string" && each !== "")
   if (typeof id !== "string") return []
   const contextTokens = windowOf(fields)
-  const trained = tokensOf(fieldsOf(fields["meta"])["n_ctx_train"])
+  const trained = tokensOf(record(fields["meta"])["n_ctx_train"])
   return [
     {
       id: id.replace(/^models\//, ""),
@@ -165,7 +163,7 @@ const entryOf = (fields: Fields): ReadonlyArray<Entry> => {
 
 const entries = (target: Target): Effect.Effect<ReadonlyArray<Entry>, string> =>
   Effect.flatMap(json(target, modelsAddress(target)), (answer) => {
-    const { data, models } = fieldsOf(answer)
+    const { data, models } = record(answer)
     const written = [data, models, answer].find((each) => Array.isArray(each))
     return written === undefined
       ? Effect.fail(`${new URL(target.baseUrl).host} does not list its models as chat completions servers do`)
@@ -177,20 +175,20 @@ type Windows = (model: string) => number | undefined
 
 const none: Windows = () => undefined
 
-const probe = (target: Target, path: string, read: (answer: Fields) => Windows): Effect.Effect<Windows> =>
+const probe = (target: Target, path: string, read: (answer: Json) => Windows): Effect.Effect<Windows> =>
   json(target, `${rootOf(target.baseUrl)}${path}`).pipe(
-    Effect.map((answer) => read(fieldsOf(answer))),
+    Effect.map((answer) => read(record(answer))),
     Effect.orElseSucceed(() => none)
   )
 
 /** llama.cpp tells the window of a slot, which is what a conversation has. */
 const llamaCpp = (target: Target) =>
   probe(target, "/props", ({ default_generation_settings: settings, n_ctx: window }) => {
-    const tokens = first(fieldsOf(settings)["n_ctx"], window)
+    const tokens = first(record(settings)["n_ctx"], window)
     return () => tokens
   })
 
-const named = (list: ReadonlyArray<Fields>, key: string, read: (entry: Fields) => number | undefined): Windows => {
+const named = (list: ReadonlyArray<Json>, key: string, read: (entry: Json) => number | undefined): Windows => {
   const windows = new Map(list.map((entry) => [entry[key], read(entry)]))
   return (model) => windows.get(model)
 }
@@ -200,7 +198,7 @@ const lmStudio = (target: Target) => probe(target, "/api/v0/models", ({ data }) 
 const liteLlm = (target: Target) =>
   probe(target, "/model/info", ({ data }) =>
     named(listOf(data), "model_name", ({ model_info: info }) =>
-      first(fieldsOf(info)["max_input_tokens"], fieldsOf(info)["max_tokens"])
+      first(record(info)["max_input_tokens"], record(info)["max_tokens"])
     )
   )
 
@@ -216,15 +214,15 @@ const ollama = (target: Target, models: ReadonlyArray<string>): Effect.Effect<Wi
   Effect.gen(function* () {
     const root = rootOf(target.baseUrl)
     const running = yield* Effect.orElseSucceed(json(target, `${root}/api/ps`), () => ({}))
-    const loaded = named(listOf(fieldsOf(running)["models"]), "model", ({ context_length: window }) => tokensOf(window))
+    const loaded = named(listOf(record(running)["models"]), "model", ({ context_length: window }) => tokensOf(window))
     const shown = yield* Effect.forEach(
       models.slice(0, maxShown),
       (model) =>
         json(target, `${root}/api/show`, { model }).pipe(
           Effect.map((answer) => {
-            const { model_info: info, parameters } = fieldsOf(answer)
+            const { model_info: info, parameters } = record(answer)
             const [, set] = /^num_ctx\s+(\d+)/m.exec(String(parameters ?? "")) ?? []
-            const able = Object.entries(fieldsOf(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+            const able = Object.entries(record(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
             return [model, first(set, loaded(model), loaded(`${model}:latest`), able)] as const
           }),
           Effect.orElseSucceed(() => [model, undefined] as const)
@@ -280,16 +278,8 @@ export const list = (target: Target): Effect.Effect<ReadonlyArray<Listed>, strin
       )
 
 /** The context window that a server states for a model; undefined if it does not, or not in time. */
-export const contextOf = (
-  profile: Rules,
-  baseUrl: string,
-  key: Redacted.Redacted | undefined,
-  headers: Readonly<Record<string, string>> | undefined,
-  model: string,
-  fetch: typeof globalThis.fetch
-): Effect.Effect<number | undefined> => {
-  const target: Target = { profile, baseUrl, key, headers, fetch }
-  if (profile.listing === "none") return Effect.succeed(undefined)
+export const contextOf = (target: Target, model: string): Effect.Effect<number | undefined> => {
+  if (target.profile.listing === "none") return Effect.succeed(undefined)
   return Effect.gen(function* () {
     const found = yield* entries(target)
     // A server of one model takes any name for it.

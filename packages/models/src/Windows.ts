@@ -16,9 +16,7 @@ const ask = (options: Options, providerID: string, model: string): Effect.Effect
   // The protocols' own servers state no windows.
   const isOwn = provider !== undefined && isServer(provider) && provider.baseUrl !== undefined
   const target = isOwn ? Listing.targetOf(providerID, provider, model) : undefined
-  if (target === undefined) return Effect.succeed(undefined)
-  const { baseUrl, fetch, headers, key, profile } = target
-  return Listing.contextOf(profile, baseUrl, key, headers, model, fetch)
+  return target === undefined ? Effect.succeed(undefined) : Listing.contextOf(target, model)
 }
 
 /** Returns a function that adds the window of the model's server, if no other window is known. */

@@ -66,9 +66,10 @@ export class Framer {
       if (code !== 10 && code !== 13) continue
       const line = this.#pieces.length === 0 ? text.slice(begin, at) : this.#pieces.join("") + text.slice(begin, at)
       this.#pieces = []
+      // The pieces before were counted when they came.
+      this.#count(at - begin)
       if (code === 13 && text.charCodeAt(at + 1) === 10) at++
       begin = at + 1
-      this.#count(line.length)
       frames.push(...this.#line(line))
     }
     if (begin < text.length) {

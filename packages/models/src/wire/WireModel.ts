@@ -8,7 +8,7 @@ import type * as AiError from "@effect/ai/AiError"
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import * as Response from "@effect/ai/Response"
 import * as Tool from "@effect/ai/Tool"
-import { Chunk, Effect, Option, Predicate, type Redacted, Redacted as Secret, type Scope, Stream } from "effect"
+import { Chunk, Effect, Option, Predicate, Redacted, type Scope, Stream } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
@@ -71,12 +71,12 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
 
 /** A secret as it may stand in an error: as it is, without blanks, and encoded for an address. */
 const formsOf = (value: string): ReadonlyArray<Redacted.Redacted> =>
-  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Secret.make(form))
+  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Redacted.make(form))
 
 const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
   provider,
   secrets: [
-    ...(apiKey === undefined ? [] : formsOf(Secret.value(apiKey))),
+    ...(apiKey === undefined ? [] : formsOf(Redacted.value(apiKey))),
     ...Object.values(headers).flatMap(formsOf),
     ...secretsOf(settings)
   ]
@@ -156,10 +156,7 @@ const open = (
       catch: (cause) => Failures.unsent(owner, url, cause)
     })
     if (!response.ok) {
-      const body = yield* Effect.tryPromise({
-        try: () => startOf(response),
-        catch: (cause) => Failures.unsent(owner, url, cause)
-      })
+      const body = yield* Effect.mapError(startOf(response), (cause) => Failures.unsent(owner, url, cause))
       return yield* Failures.rejected(owner, url, response, body)
     }
     const answer = new Answer(names.fromWire)
@@ -170,7 +167,7 @@ const open = (
 const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
-  const key = apiKey === undefined ? undefined : Secret.value(apiKey).trim()
+  const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
   const own = { ...protocol.headers(key, body, request), ...headers }
   return {
     headers: {
@@ -191,19 +188,25 @@ const wellFormed = (json: string): string =>
     ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
     : json
 
-/** The start of a rejected request's body (LM-11). */
-const startOf = async (response: globalThis.Response): Promise<string> => {
-  const decoder = new TextDecoder()
-  let text = ""
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    const left = Limits.maxErrorBytes - bytes
-    text += decoder.decode(chunk.subarray(0, left), { stream: true })
-    bytes += chunk.length
-    if (bytes >= Limits.maxErrorBytes) break
-  }
-  return text + decoder.decode()
-}
+/** How long the body of a rejected request may take. */
+const rejectionTime = "10 seconds"
+
+/** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
+const startOf = (response: globalThis.Response): Effect.Effect<string, unknown> =>
+  Effect.suspend(() => {
+    const decoder = new TextDecoder()
+    let text = ""
+    const read = async () => {
+      let left = Limits.maxErrorBytes
+      for await (const chunk of response.body ?? []) {
+        text += decoder.decode(chunk.subarray(0, left), { stream: true })
+        left -= chunk.length
+        if (left <= 0) break
+      }
+    }
+    const reading = Effect.tryPromise({ try: read, catch: (cause) => cause })
+    return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
+  })
 
 interface Receiving {
   readonly owner: Failures.Owner
