@@ -7,7 +7,7 @@ import * as AiError from "@effect/ai/AiError"
 import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
-import { contextTokens, exceedsRate, isOverflow } from "./Overflow.ts"
+import { exceedsRate, isOverflow } from "./Overflow.ts"
 import { retryWait } from "./RetryWait.ts"
 
 /** A provider failure that is safe to store and show: without credentials, bounded. */
@@ -18,8 +18,6 @@ export interface ProviderFailure {
   readonly retryable: boolean
   /** Whether the request exceeded the model's context window. */
   readonly overflow: boolean
-  /** The model's context window as the provider names it in an overflow. */
-  readonly contextTokens?: number
   /** The server was not reached, or its answer broke off. Such a request is retried less often than an overload. */
   readonly unanswered?: true
   /** Which content of the request the provider rejected, if that is why it failed. Never together with `overflow`. */
@@ -52,7 +50,6 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
   const text = [facts.detail, facts.body, facts.code].filter(Predicate.isString).join("\n")
   const status = facts.status
   const overflow = isOverflow({ status, code: facts.code, text })
-  const window = overflow ? contextTokens(text) : undefined
   const headers = allowedHeaders(facts.headers)
   const body = facts.body === undefined ? (AiError.isAiError(error) ? undefined : error) : parseJson(facts.body)
   const content = overflow ? undefined : rejectedContent(status, text)
@@ -61,7 +58,6 @@ export const classifyError = (error: unknown, modelID?: string): ProviderFailure
     message: messageOf(facts, modelID),
     retryable,
     overflow,
-    ...(window === undefined ? {} : { contextTokens: window }),
     ...(retryable && isUnanswered(facts) ? { unanswered: true } : {}),
     refused:
       overflow ||
