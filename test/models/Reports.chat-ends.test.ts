@@ -1,20 +1,6 @@
 /** Ends, counts and errors that servers of chat completions were reported to send. */
 import { gzipSync } from "node:zlib"
-import {
-  bytes,
-  call,
-  called,
-  calls,
-  chunk,
-  done,
-  fine,
-  one,
-  said,
-  stop,
-  text,
-  two,
-  whole
-} from "./support/ChatChunks.ts"
+import { bytes, call, called, calls, chunk, done, fine, one, said, stop, text, whole } from "./support/ChatChunks.ts"
 import { data, raw, reported, type Row } from "./support/Reported.ts"
 import { chunks, refusal } from "./support/Server.ts"
 

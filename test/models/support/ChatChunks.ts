@@ -2,6 +2,8 @@
 import type { Reply } from "./Server.ts"
 import { data } from "./Reported.ts"
 
+type Json = Record<string, unknown>
+
 export const chunk = (delta: unknown, finish_reason: unknown = null, more: Json = {}) => ({
   id: "c1",
   object: "chat.completion.chunk",
