@@ -233,21 +233,24 @@ const remembered = new WeakMap<
   { readonly key: string; readonly lowered: ReadonlyArray<Prompt.MessageEncoded> }
 >()
 
-/** Lowers one message. Returns the same objects as long as nothing about it changed. */
-const lowerOne = (message: Message, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> => {
+/** Returns a function that lowers one message. It returns the same objects as long as nothing about the message changed. */
+const lowering = (shown: Shown) => {
   const { media, model, prunedSeq, systemMessages } = shown
-  const taken = media?.join() ?? "any"
-  const key = `${model.providerID}/${model.id} ${systemMessages} ${taken} ${message.seq <= prunedSeq}`
-  const before = remembered.get(message)
-  if (before?.key === key) return before.lowered
-  const lowered = lowerMessage(message, shown)
-  remembered.set(message, { key, lowered })
-  return lowered
+  const target = `${model.providerID}/${model.id} ${systemMessages} ${media?.join() ?? "any"}`
+  const pruned = `${target} pruned`
+  return (message: Message): ReadonlyArray<Prompt.MessageEncoded> => {
+    const key = message.seq <= prunedSeq ? pruned : target
+    const before = remembered.get(message)
+    if (before?.key === key) return before.lowered
+    const lowered = lowerMessage(message, shown)
+    remembered.set(message, { key, lowered })
+    return lowered
+  }
 }
 
 /** Lowers messages in order, without the additions at the start and end of a request. */
 export const lower = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Prompt.MessageEncoded> =>
-  messages.flatMap((message) => lowerOne(message, shown))
+  messages.flatMap(lowering(shown))
 
 /** A message in the provider's form: from the session, or added by lowering (then it is in no log). */
 export interface Lowered {
@@ -269,6 +272,7 @@ const [unasked, cut, on] = [added("start", nothingAsked), added("cut", cutOff), 
  * with the bytes of this one, whatever its outcome (EX-R13, EX-R12).
  */
 export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): ReadonlyArray<Lowered> => {
+  const lowerOne = lowering(shown)
   const all: Array<Lowered> = []
   // The last answer without a user message after it; system messages belong to neither side.
   let last: AssistantMessage | "user" | undefined
@@ -279,19 +283,14 @@ export const conversation = (messages: ReadonlyArray<Message>, shown: Shown): Re
   }
   for (const message of messages) {
     if (message.type === "assistant") bridge()
-    const lowered = lowerOne(message, shown)
+    const lowered = lowerOne(message)
     all.push({ message, shown: lowered })
     if (lowered.length === 0) continue
     if (message.type === "assistant") last = lowered.length === 1 ? message : "user"
     else if (message.type !== "system") last = "user"
   }
   bridge()
-  const within = withinPictures(
-    all.map((one) => one.shown),
-    shown.pictures ?? defaultPictures
-  )
-  return all.map((one, at) => {
-    const lowered = within[at] ?? one.shown
-    return lowered === one.shown ? one : { ...one, shown: lowered }
-  })
+  const groups = all.map((one) => one.shown)
+  const within = withinPictures(groups, shown.pictures ?? defaultPictures)
+  return within === groups ? all : all.map((one, at) => ({ ...one, shown: within[at] ?? one.shown }))
 }

@@ -8,7 +8,7 @@ import { Struct } from "effect"
 import type { Message, UserMessage } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import type { Withheld } from "@daybook/log/domain/Withheld"
-import { mediaKind, type Instead, type MediaKind, textPart } from "../prompt/FilePart.ts"
+import { mediaKind, type Instead, type MediaKind, nothingInstead, textPart } from "../prompt/FilePart.ts"
 
 const nouns = { image: "picture", pdf: "PDF document" } as const
 
@@ -58,6 +58,7 @@ export const withheldFrom = ({ withheld = [] }: Message, model: ModelRef): Reado
 
 /** What stands in place of the parts of a message, or of the result of one of its calls. */
 export const insteadOf = (message: Message, { media, model }: Withholding, callID?: string): Instead => {
+  if (message.withheld === undefined && media === undefined) return nothingInstead
   const withheld = withheldFrom(message, model).filter((part) => part.callID === callID)
   const isWithheld = (at: number | undefined): boolean =>
     withheld.some(({ index, kind }) => index === at && kind !== "input")
