@@ -9,6 +9,7 @@ import * as Imports from "./Imports.ts"
 import * as LargeAnswer from "./LargeAnswer.ts"
 import * as Permissions from "./Permissions.ts"
 import * as SandboxedCommand from "./SandboxedCommand.ts"
+import * as Streams from "./Streams.ts"
 import * as Served from "./Served.ts"
 import * as SlowClient from "./SlowClient.ts"
 import * as Turn from "./Turn.ts"
@@ -197,4 +198,25 @@ export const http = async ({ cache, directory, quick, rounds }: Options): Promis
     { name: "serve --http, start to first answer", value: served.start, unit: "ms", bar: atMost(500) },
     { name: "serve --http, idle", value: served.idle, unit: "MB", note: "resident", bar: atMost(100) }
   ]
+}
+
+/** The floor and Daybook with so many sessions at once, each at 50 tokens a second. */
+export const streams = async ({ cache, directory, quick }: Options): Promise<ReadonlyArray<Figure>> => {
+  const figures: Array<Figure> = []
+  const loads = quick ? (process.env.LOADS ? JSON.parse(process.env.LOADS) as number[][] : [[20, 1], [100, 1]]) : [[1, 1], [20, 1], [50, 1], [100, 1], [100, 10], [200, 1]]
+  for (const [sessions = 1, readers = 1] of loads) {
+    const { floor, ours } = await Streams.measure(cache, directory, { sessions, readers, tokens: Number(process.env.TOK ?? 0) || (quick ? 150 : 300) })
+    const at = `${sessions} streams, ${readers} ${readers === 1 ? "reader" : "readers"}`
+    figures.push(
+      { name: `${at}: floor, a token`, value: floor.cpu, unit: "µs", note: "processor time" },
+      { name: `${at}: floor, delay p99`, value: floor.p99, unit: "ms" },
+      { name: `${at}: a token`, value: ours.cpu, unit: "µs", note: "processor time" },
+      { name: `${at}: a token, against the floor`, value: ours.cpu / floor.cpu, unit: "x", bar: atMost(3) },
+      { name: `${at}: delay p50`, value: ours.p50, unit: "ms", bar: atMost(5) },
+      { name: `${at}: delay p99`, value: ours.p99, unit: "ms", bar: atMost(sessions > 100 ? 150 : 50) },
+      { name: `${at}: resident at most`, value: ours.resident / 1e6, unit: "MB", bar: atMost(250) },
+      { name: `${at}: longest answer`, value: ours.longest, unit: "ms", note: ours.whole ? "all whole" : "NOT WHOLE" }
+    )
+  }
+  return figures
 }

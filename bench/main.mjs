@@ -36,6 +36,7 @@ await build({
     run: join(bench, "run.ts"),
     ExportChild: join(bench, "ExportChild.ts"),
     HttpChild: join(bench, "HttpChild.ts"),
+    StreamsChild: join(bench, "StreamsChild.ts"),
     ExporterProgram: join(bench, "..", "packages", "files", "src", "ExporterProgram.ts")
   },
   plugins: [installed],

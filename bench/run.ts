@@ -18,7 +18,7 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, http;
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, http, streams;
                  separated by commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
@@ -45,7 +45,8 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   search: Store.search,
   formats: Store.formats,
   shell,
-  http: Run.http
+  http: Run.http,
+  streams: Run.streams
 }
 
 /** Runs turns, for the count of their system calls. */

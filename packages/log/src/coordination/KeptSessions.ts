@@ -5,7 +5,7 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Duration, Effect, Fiber, type Scope } from "effect"
+import { Clock, Duration, Effect, Fiber, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
@@ -14,21 +14,15 @@ import * as SessionRows from "../store/SessionRows.ts"
 import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 
-/** A session that this process owns, and when its lease was renewed last, on the monotonic clock. */
-export interface Held {
-  readonly token: OwnerToken
-  readonly renewed: bigint
-}
-
 /** A kept session that was taken again. One statement read it and its owner. */
 export interface TakenAgain {
-  readonly own: Held
+  readonly token: OwnerToken
   readonly standing: Standing
 }
 
 export interface KeptSessions {
   /** Keeps a session that its owner has finished with; releases it immediately if sessions are not kept. */
-  readonly keep: (sessionID: SessionID, own: Held) => Effect.Effect<void>
+  readonly keep: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
   /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
   readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
   /** Gives the session up now. */
@@ -43,6 +37,16 @@ export interface Connections {
   readonly readSql: SqlClient.SqlClient
 }
 
+interface Kept {
+  readonly token: OwnerToken
+  /** The end of its moment, in milliseconds of the clock. */
+  readonly until: number
+  timer?: Fiber.RuntimeFiber<void>
+}
+
+/** Kept sessions whose moments end within so many milliseconds are released together. */
+const together = 250
+
 /** Keeps sessions for `keepMs`; closing the scope releases them. `held` has the sessions that this process works on. */
 export const make = Effect.fnUntraced(function* (
   { readSql, sql }: Connections,
@@ -51,7 +55,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const readStanding = SessionRows.standing(readSql)
-  const kept = new Map<SessionID, { readonly own: Held; timer?: Fiber.RuntimeFiber<void> }>()
+  const kept = new Map<SessionID, Kept>()
 
   const release: KeptSessions["release"] = (sessionID, token) =>
     Effect.suspend(() => {
@@ -59,34 +63,45 @@ export const make = Effect.fnUntraced(function* (
       return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
     })
 
-  const keep: KeptSessions["keep"] = (sessionID, own) =>
+  /** Releases kept sessions with one commit. */
+  const releaseAll = (all: ReadonlyArray<readonly [SessionID, Kept]>) =>
     Effect.suspend(() => {
-      if (keepMs === 0) return release(sessionID, own.token)
-      const entry: { readonly own: Held; timer?: Fiber.RuntimeFiber<void> } = { own }
-      if (held.get(sessionID) === own.token.epoch) held.delete(sessionID)
-      kept.set(sessionID, entry)
-      const over = Effect.suspend(() => {
-        // Race: it was taken again when its moment was just over.
-        if (kept.get(sessionID) !== entry) return Effect.void
-        kept.delete(sessionID)
-        return release(sessionID, own.token)
+      for (const [id] of all) kept.delete(id)
+      const each = Effect.forEach(all, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
+        discard: true
       })
+      return all.length === 0 ? Effect.void : Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))
+    })
+
+  const keep: KeptSessions["keep"] = (sessionID, token) =>
+    Effect.gen(function* () {
+      if (keepMs === 0) return yield* release(sessionID, token)
+      const now = yield* Clock.currentTimeMillis
+      const entry: Kept = { token, until: now + keepMs }
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      kept.set(sessionID, entry)
+      const over = Effect.suspend(() =>
+        // Race: it was taken again when its moment was just over, or released with another.
+        kept.get(sessionID) === entry
+          ? releaseAll([...kept].filter(([, { until }]) => until <= entry.until + together))
+          : Effect.void
+      )
       const timer = Effect.zipRight(Effect.interruptible(Effect.sleep(Duration.millis(keepMs))), over)
-      return Effect.map(Effect.forkIn(timer, scope), (fiber) => void (entry.timer = fiber))
+      entry.timer = yield* Effect.forkIn(timer, scope)
     })
 
   const take: KeptSessions["take"] = (sessionID) =>
     Effect.suspend(() => {
       const entry = kept.get(sessionID)
       if (entry === undefined) return Effect.succeed(undefined)
-      const { token } = entry.own
+      const { token } = entry
       kept.delete(sessionID)
       // Race: another fiber acquires the session during the read below; it must find it owned.
       held.set(sessionID, token.epoch)
       return Effect.zipRight(
         entry.timer === undefined ? Effect.void : Fiber.interruptFork(entry.timer),
         readStanding(sessionID, token).pipe(
-          Effect.map((standing) => ({ own: entry.own, standing })),
+          Effect.map((standing) => ({ token, standing })),
           Effect.catchAll((error) =>
             error._tag === "LogUnavailable"
               ? Effect.zipRight(release(sessionID, token), error)
@@ -97,15 +112,7 @@ export const make = Effect.fnUntraced(function* (
       )
     })
 
-  yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
-      const all = [...kept]
-      kept.clear()
-      if (all.length === 0) return Effect.void
-      const each = Effect.forEach(all, ([id, { own }]) => OwnerRows.releaseOwnership(sql, id, own.token))
-      return Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))
-    })
-  )
+  yield* Effect.addFinalizer(() => Effect.suspend(() => releaseAll([...kept])))
 
   return { keep, take, release }
 })

@@ -45,16 +45,24 @@ const mine = (sql: SqlClient.SqlClient, sessionID: SessionID, { epoch, ownerID }
 export const releaseOwnership = (sql: SqlClient.SqlClient, sessionID: SessionID, token: OwnerToken) =>
   sql`UPDATE event_sequence SET owner_id = NULL, lease_until = 0 WHERE ${mine(sql, sessionID, token)}`
 
-/** Renews the lease and returns the request to stop; none if another owner has the session. */
-export const renewLease = (sql: SqlClient.SqlClient, sessionID: SessionID, token: OwnerToken, { leaseMs, now }: Term) =>
-  Effect.map(
-    sql<{
-      readonly interrupt_epoch: number
-      readonly interrupt_activity: string | null
-    }>`UPDATE event_sequence SET lease_until = ${now + leaseMs}, lease_beat = lease_beat + 1
-      WHERE ${mine(sql, sessionID, token)} RETURNING interrupt_epoch, interrupt_activity`,
-    ([row]) => row
-  )
+/** What an owner learns of its row at a renewal. */
+export type RenewedRow = {
+  readonly session_id: SessionID
+  readonly owner_epoch: number
+  readonly interrupt_epoch: number
+  readonly interrupt_activity: string | null
+}
+
+/** Renews the leases of this owner. The row of a session that another owner has is not returned. */
+export const renewLeases = (
+  sql: SqlClient.SqlClient,
+  sessionIDs: ReadonlyArray<SessionID>,
+  ownerID: string,
+  { leaseMs, now }: Term
+) =>
+  sql<RenewedRow>`UPDATE event_sequence SET lease_until = ${now + leaseMs}, lease_beat = lease_beat + 1
+    WHERE session_id IN ${sql.in(sessionIDs)} AND owner_id = ${ownerID}
+    RETURNING session_id, owner_epoch, interrupt_epoch, interrupt_activity`
 
 /** Asks the owner to stop everything, or one activity. */
 export const askToStop = (

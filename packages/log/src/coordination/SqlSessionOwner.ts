@@ -1,9 +1,22 @@
 /** Implements session ownership on SQL. Contract: `SessionOwner.ts`. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Chunk, Clock, Duration, Effect, Either, Exit, Layer, Option, Queue, Ref, Schedule, type Scope } from "effect"
+import {
+  Chunk,
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  Either,
+  Exit,
+  Layer,
+  Option,
+  Queue,
+  Schedule,
+  type Scope
+} from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import { OwnerLost, type OwnerToken } from "../log/EventLog.ts"
+import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
@@ -44,67 +57,95 @@ const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: Judge.Judge
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
-/** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
-const makeHold = (
-  sql: SqlClient.SqlClient,
-  held: Map<SessionID, number>,
-  leaseMs: number,
-  keeping: KeptSessions.KeptSessions
-) => {
-  /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
-  const renew = (sessionID: SessionID, token: OwnerToken) =>
+interface Due {
+  readonly token: OwnerToken
+  readonly renewed: Deferred.Deferred<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>
+}
+
+/**
+ * Renews leases that are due together with one transaction: each commit waits for the disk, and a hundred owners must not
+ * cost a hundred commits.
+ */
+const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID: string, leaseMs: number) {
+  const scope = yield* Effect.scope
+  let due = new Map<SessionID, Due>()
+
+  const renewAll = (all: ReadonlyMap<SessionID, Due>) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const mine = yield* run("renew the lease", OwnerRows.renewLease(sql, sessionID, token, { now, leaseMs }))
-      if (mine === undefined) return yield* new OwnerLost({ sessionID, ...token })
-      return mine.interrupt_epoch === token.epoch
-        ? { asked: true, activity: mine.interrupt_activity ?? undefined }
-        : { asked: false, activity: undefined }
+      const rows = yield* Effect.forEach(Chunk.chunksOf(Chunk.fromIterable(all.keys()), idsAtOnce), (ids) =>
+        OwnerRows.renewLeases(sql, [...ids], ownerID, { now, leaseMs })
+      )
+      return new Map(rows.flat().map((row) => [row.session_id, row]))
     })
 
-  /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
-  const renewals = (sessionID: SessionID, own: Ref.Ref<KeptSessions.Held>, heard: Queue.Enqueue<Heard>) =>
-    Effect.flatMap(Ref.get(own), ({ token }) =>
-      renew(sessionID, token).pipe(
-        Effect.tap(() => Effect.flatMap(Clock.currentTimeNanos, (renewed) => Ref.set(own, { token, renewed }))),
-        Effect.flatMap(({ activity, asked }) =>
-          asked ? Queue.offer(heard, Either.right(activity)) : Effect.succeed(false)
-        ),
-        Effect.catchTag("LogUnavailable", (error) =>
-          Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
-        ),
-        Effect.zipRight(Effect.sleep(Duration.millis(Lease.heartbeatMs(leaseMs)))),
-        Effect.forever,
-        Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
+  const flush = Effect.gen(function* () {
+    // Other timers of this moment come first.
+    yield* Effect.sleep(0)
+    const all = due
+    due = new Map()
+    const rows = yield* Effect.exit(run("renew the leases", immediately(sql)(renewAll(all))))
+    for (const [sessionID, { renewed, token }] of all) {
+      const row = Exit.map(rows, (found) => found.get(sessionID))
+      yield* Deferred.done(
+        renewed,
+        Exit.flatMap(row, (mine) =>
+          mine?.owner_epoch === token.epoch ? Exit.succeed(mine) : Exit.fail(new OwnerLost({ sessionID, ...token }))
+        )
       )
-    )
+    }
+  })
 
-  /** The time until the next renewal: a kept session is renewed as if it had never been put aside. */
-  const untilRenewal = ({ renewed }: KeptSessions.Held) =>
-    Effect.map(Clock.currentTimeNanos, (now) =>
-      Duration.millis(Math.max(0, Lease.heartbeatMs(leaseMs) - Number(now - renewed) / 1e6))
+  return (sessionID: SessionID, token: OwnerToken) =>
+    Effect.gen(function* () {
+      const renewed = yield* Deferred.make<OwnerRows.RenewedRow, OwnerLost | LogUnavailable>()
+      due.set(sessionID, { token, renewed })
+      if (due.size === 1) yield* Effect.forkIn(flush, scope)
+      return yield* Deferred.await(renewed)
+    })
+})
+
+type Renew = Effect.Effect.Success<ReturnType<typeof makeRenew>>
+
+/** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
+const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, keeping: KeptSessions.KeptSessions) => {
+  /** The heartbeats of all sessions fall together, so that their renewals do. */
+  const untilHeartbeat = Effect.map(Clock.currentTimeNanos, (now) => {
+    const every = Lease.heartbeatMs(leaseMs)
+    return Duration.millis(every - ((Number(now) / 1e6) % every))
+  })
+
+  /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
+  const renewals = (sessionID: SessionID, token: OwnerToken, heard: Queue.Enqueue<Heard>) =>
+    Effect.flatMap(untilHeartbeat, Effect.sleep).pipe(
+      Effect.zipRight(renew(sessionID, token)),
+      Effect.flatMap((row) =>
+        row.interrupt_epoch === token.epoch
+          ? Queue.offer(heard, Either.right(row.interrupt_activity ?? undefined))
+          : Effect.void
+      ),
+      Effect.catchTag("LogUnavailable", (error) =>
+        Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
+      ),
+      Effect.forever,
+      Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
     )
 
   return (
     sessionID: SessionID,
-    taken: KeptSessions.Held,
+    token: OwnerToken,
     kept: Ownership["kept"]
   ): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
-      const { token } = taken
-      const own = yield* Ref.make(taken)
       held.set(sessionID, token.epoch)
       yield* Effect.addFinalizer((exit) =>
-        Exit.isSuccess(exit)
-          ? Effect.flatMap(Ref.get(own), (now) => keeping.keep(sessionID, now))
-          : keeping.release(sessionID, token)
+        Exit.isSuccess(exit) ? keeping.keep(sessionID, token) : keeping.release(sessionID, token)
       )
       // Only the latest request counts.
       const heard = yield* Queue.sliding<Heard>(1)
       // Forked after the finalizer is added: the lease is renewed until the session is released, during any cleanup
       // before it.
-      const later = Effect.delay(renewals(sessionID, own, heard), yield* untilRenewal(taken))
-      yield* Effect.forkScoped(Effect.interruptible(later))
+      yield* Effect.forkScoped(Effect.interruptible(renewals(sessionID, token, heard)))
       return { token, kept, stopRequested: Effect.flatten(Queue.take(heard)) }
     })
 }
@@ -136,10 +177,10 @@ const makeAcquire = (
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
-          if (again !== undefined) return yield* hold(sessionID, again.own, again.standing)
+          if (again !== undefined) return yield* hold(sessionID, again.token, again.standing)
           const claimed = yield* claim(sessionID, judge)
           if (claimed.token === undefined) return claimed
-          return yield* hold(sessionID, { token: claimed.token, renewed: yield* Clock.currentTimeNanos }, undefined)
+          return yield* hold(sessionID, claimed.token, undefined)
         })
       )
 
@@ -231,6 +272,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const kept = yield* KeptSessions.make({ sql, readSql }, held, options.keepMs ?? 0)
   const self: Judge.Self = { process, ownerID: process.ownerID(), held }
   const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
+  const renew = yield* makeRenew(sql, self.ownerID, leaseMs)
   const owned = makeOwned(readSql, self)
 
   const foreign: Service["foreign"] = (sessionID) =>
@@ -241,7 +283,7 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
     )
 
   return SessionOwner.of({
-    ...makeAcquire({ sql, readSql }, self, leaseMs, kept)(makeHold(sql, held, leaseMs, kept)),
+    ...makeAcquire({ sql, readSql }, self, leaseMs, kept)(makeHold(held, leaseMs, renew, kept)),
     foreign,
     requestStop: makeRequestStop(sql, readSql, self),
     owned,
