@@ -8,6 +8,7 @@ import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSession
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { begin, session } from "../../packages/log/src/testing/Samples.ts"
+import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 
 type Process = Context.Context<SessionOwner | EventLog | SqlClient.SqlClient>
@@ -124,5 +125,37 @@ it.scoped("EX-O12: a session that is taken again and again is renewed as one tha
       yield* Scope.close(scope, Exit.void)
     }
     assert.isTrue(Option.isNone(yield* Fiber.poll(taking)))
+  })
+)
+
+it.scoped("EX-O13: forty owners of one process renew with one commit a heartbeat, and are released with one", () =>
+  Effect.gen(function* () {
+    const filename = join(yield* temporaryFolder, "daybook.db")
+    const options = { leaseMs: 3_000, keepMs: 1_000 }
+    const opened = Layer.provideMerge(SqlSessionOwner.layer(options), faultyLog(filename))
+    const process = yield* TestServices.provideLive(Layer.build(opened))
+    const ids = Array.from({ length: 40 }, () => session())
+    yield* Effect.provide(Effect.forEach(ids, begin), process)
+    const scope = yield* Scope.make()
+    const owner = yield* owners(process)
+    for (const [index, id] of ids.entries()) {
+      yield* Scope.extend(owner.acquire(id), scope)
+      if (index % 10 === 0) yield* TestClock.adjust("7 millis")
+    }
+    const faults = yield* Effect.provide(Faults, process)
+    const beats = Effect.map(rowOf(process), (rows) => rows.map(({ lease_beat }) => Number(lease_beat)))
+    const commitsOf = (effect: Effect.Effect<void>) => {
+      faults.ran = []
+      return Effect.map(effect, () => faults.ran.filter((text) => text === "COMMIT").length)
+    }
+    const before = yield* beats
+    assert.strictEqual(yield* commitsOf(TestClock.adjust("1 second")), 5)
+    assert.deepStrictEqual(
+      yield* beats,
+      before.map((beat) => beat + 5)
+    )
+    yield* Scope.close(scope, Exit.void)
+    assert.strictEqual(yield* commitsOf(TestClock.adjust("2 seconds")), 1)
+    assert.isTrue((yield* rowOf(process)).every(({ owner_id }) => owner_id === null))
   })
 )

@@ -81,7 +81,8 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
 
   const flush = Effect.gen(function* () {
     // Other timers of this moment come first.
-    yield* Effect.sleep(0)
+    // Collects the sessions whose timers fire now.
+    yield* Effect.sleep("1 millis")
     const all = due
     due = new Map()
     const rows = yield* Effect.exit(run("renew the leases", immediately(sql)(renewAll(all))))
