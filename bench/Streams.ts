@@ -204,7 +204,7 @@ export const measure = async (cache: string, directory: string, load: Load) => {
     for (const kind of ["floor", "ours"] as const) {
       const side = await start(cache, kind, freshFile(directory), portOf(model))
       const run = (name: string) => (kind === "floor" ? undefined : name)
-      await measureOne(side, folder, { ...load, sessions: Math.min(10, load.sessions), readers: 1 }, run("warm"))
+      await measureOne(side, folder, { ...load, sessions: Math.min(Number(process.env.WARM ?? 10), load.sessions), readers: 1 }, run("warm"))
       results.push(await measureOne(side, folder, load, run("all")))
       side.child.stdin?.end()
     }

@@ -367,6 +367,14 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
       readonly sessionID: SessionID
       readonly capacity?: number | undefined
     }) => Effect.Effect<LiveSubscription, never, Scope.Scope>
+    /**
+     * `subscribe` without a buffer: calls what `begin` returns with each live event, in the step that publishes it, until
+     * the scope closes. For many readers that bound what they keep by themselves. Neither function may throw.
+     */
+    readonly hear: (
+      sessionID: SessionID,
+      begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
+    ) => Effect.Effect<void, never, Scope.Scope>
     /** Sends a live event to the current subscribers. Nothing is stored; having no subscriber is not an error. */
     readonly publishLive: (event: LiveEvent) => Effect.Effect<void>
     /**

@@ -4,9 +4,9 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import type { LiveEvent } from "../events/SessionEvents.ts"
 import { clamp } from "../support/Clamp.ts"
 import { type LiveSubscription, SubscriberOverflow } from "./EventLog.ts"
-import type { OpenTexts } from "./OpenTexts.ts"
+import type { OpenText, OpenTexts } from "./OpenTexts.ts"
 
-type Subscriber = { readonly mailbox: Mailbox.Mailbox<LiveEvent, SubscriberOverflow>; readonly capacity: number }
+type Subscriber = (event: LiveEvent) => void
 
 /** Default number of events that a live subscriber may fall behind. */
 const defaultCapacity = 4096
@@ -18,6 +18,10 @@ export interface LiveOptions {
 }
 
 export interface LiveEvents {
+  readonly hear: (
+    sessionID: SessionID,
+    begin: (soFar: ReadonlyArray<OpenText>) => Subscriber
+  ) => Effect.Effect<void, never, Scope.Scope>
   readonly subscribe: (options: LiveOptions) => Effect.Effect<LiveSubscription, never, Scope.Scope>
   readonly publish: (event: LiveEvent) => void
 }
@@ -37,31 +41,40 @@ export const make = (openTexts: OpenTexts): LiveEvents => {
     if (set?.size === 0) subscribers.delete(sessionID)
   }
 
+  const hear: LiveEvents["hear"] = (sessionID, begin) =>
+    Effect.asVoid(
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          // In one step: the next live event follows `soFar`.
+          const subscriber = begin(openTexts.of(sessionID))
+          add(sessionID, subscriber)
+          return subscriber
+        }),
+        (subscriber) => Effect.sync(() => remove(sessionID, subscriber))
+      )
+    )
+
   return {
+    hear,
     subscribe: Effect.fnUntraced(function* ({ capacity: requested, sessionID }) {
       const capacity = clamp(requested, defaultCapacity, mostCapacity)
       const mailbox = yield* Mailbox.make<LiveEvent, SubscriberOverflow>({ capacity, strategy: "dropping" })
-      const subscriber: Subscriber = { mailbox, capacity }
-      const soFar = yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          add(sessionID, subscriber)
-          // Read in the same step as the registration, so that the next live event follows `soFar`.
-          return openTexts.of(sessionID)
-        }),
-        () => Effect.sync(() => remove(sessionID, subscriber))
-      )
-      return { live: Mailbox.toStream(mailbox), soFar }
-    }),
-    publish: (event) => {
-      openTexts.published(event)
-      const { sessionID } = event
-      for (const subscriber of subscribers.get(sessionID) ?? []) {
-        const { capacity, mailbox } = subscriber
-        if (mailbox.unsafeOffer(event)) continue
+      const subscriber = (event: LiveEvent) => {
+        if (mailbox.unsafeOffer(event)) return
         // Only this subscriber ends; the others continue (TL-10).
         mailbox.unsafeDone(Exit.fail(new SubscriberOverflow({ sessionID, capacity })))
         remove(sessionID, subscriber)
       }
+      let before: ReadonlyArray<OpenText> = []
+      yield* hear(sessionID, (soFar) => {
+        before = soFar
+        return subscriber
+      })
+      return { live: Mailbox.toStream(mailbox), soFar: before }
+    }),
+    publish: (event) => {
+      openTexts.published(event)
+      for (const subscriber of subscribers.get(event.sessionID) ?? []) subscriber(event)
     }
   }
 }

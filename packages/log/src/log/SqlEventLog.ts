@@ -227,7 +227,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   yield* watchOtherProcesses(sql, tails)
   const sweeper = yield* Sweeping.make(sql)
   const openTexts = OpenTexts.make()
-  const { publish, subscribe } = LiveEvents.make(openTexts)
+  const { hear, publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = Listeners.make()
 
   const append = makeAppend(sql, writer, (events) => {
@@ -242,6 +242,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     ...makeReplay(target, tails),
     live: (liveOptions) => Stream.unwrapScoped(Effect.map(subscribe(liveOptions), ({ live }) => live)),
     subscribe,
+    hear,
     changes: (sessionID) =>
       Effect.map(
         Effect.acquireRelease(

@@ -34,6 +34,18 @@ const remembered = (encode: (event: SessionEvent, cursor: string) => string) => 
   }
 }
 
+/** Readers of a session share the objects of deltas. */
+const rememberedLive = (encode: (event: LiveEvent) => string) => {
+  const known = new WeakMap<LiveEvent, Buffer>()
+  return (event: LiveEvent): Buffer => {
+    const found = known.get(event)
+    if (found !== undefined) return found
+    const bytes = Buffer.from(encode(event))
+    known.set(event, bytes)
+    return bytes
+  }
+}
+
 const frame = (type: string, data: unknown, id?: string): string =>
   `event: ${type}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
@@ -46,7 +58,7 @@ export const sse = (): Encoding => ({
   heartbeat: ": alive\n\n",
   event: remembered(sseEvent),
   stored: sseEvent,
-  live: (event) => Buffer.from(frame("live", event)),
+  live: rememberedLive((event) => frame("live", event)),
   seam: (seam) => Buffer.from(frame("replay.complete", seam, seam.cursor)),
   end: (end) => Buffer.from(frame("end", end))
 })
@@ -63,7 +75,7 @@ export const ndjson = (): Encoding => ({
   heartbeat: "\n",
   event: remembered(lineEvent),
   stored: lineEvent,
-  live: (live) => Buffer.from(line({ frame: "live", live })),
+  live: rememberedLive((live) => line({ frame: "live", live })),
   seam: (seam) => Buffer.from(line({ frame: "replay.complete", ...seam })),
   end: (end) => Buffer.from(line({ frame: "end", ...end }))
 })

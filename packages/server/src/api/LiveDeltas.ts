@@ -127,7 +127,9 @@ export const make = (before: ReadonlyArray<OpenText>): LiveDeltas => {
     heard: (event) => {
       const key = keyOf(event)
       if (silent.has(key)) return
-      add(key, withText(event, (said.get(key) ?? "") + textOf(event)))
+      const before = said.get(key) ?? ""
+      // The event itself, where it can be: it is encoded once for all readers.
+      add(key, before === "" ? event : withText(event, before + textOf(event)))
       said.delete(key)
     },
     stored: (event) => {

@@ -3,12 +3,13 @@
  * server drains or the token of the reader ends. Spec: HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import { Chunk, Context, Deferred, Duration, Effect, Either, Layer, Schedule, Schema, type Scope, Stream } from "effect"
+import { Context, Deferred, Duration, Effect, Either, Layer, Schedule, Schema, type Scope } from "effect"
 import { Unauthorized } from "@daybook/api/wire/Access"
 import type { End } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
-import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { LiveSubscription } from "@daybook/log/log/EventLog"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { OpenText } from "@daybook/log/log/EventLog"
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import { until } from "../support/Until.ts"
 import { Drain } from "./Drain.ts"
 import * as EventEncoding from "./EventEncoding.ts"
@@ -23,6 +24,11 @@ export interface Page {
   readonly position: number
   readonly hasMore: boolean
 }
+
+/** Hears the deltas of a session until the scope closes, as `EventLog.hear` does. */
+type Hear = (
+  begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
+) => Effect.Effect<void, never, Scope.Scope>
 
 /** What a stream sends. */
 export interface Source<E, F> {
@@ -39,7 +45,7 @@ export interface Source<E, F> {
   /** Which events are sent; the cursor also passes the others. All by default. */
   readonly wanted?: ((event: SessionEvent) => boolean) | undefined
   /** Deltas of the running turn, sent after the seam. */
-  readonly live?: Effect.Effect<LiveSubscription, never, Scope.Scope> | undefined
+  readonly live?: Hear | undefined
   readonly positionOf: (event: SessionEvent) => number
   /** The text of a cursor at a position. */
   readonly cursorAt: (position: number) => string
@@ -165,20 +171,42 @@ interface Bell {
   ring: () => void
 }
 
-/** Hears deltas until the scope closes, and rings when there are new ones. After an overflow it is silent. */
-const hearing = ({ live, soFar }: LiveSubscription) =>
+/** Hears deltas until the scope closes, and rings when there are new ones. */
+const hearing = (hear: Hear, joins: (bell: Bell) => void) =>
   Effect.gen(function* () {
-    const deltas = LiveDeltas.make(soFar)
     const bell: Bell = { ring: () => undefined }
-    const hear = Stream.runForEachChunk(live, (chunk) =>
-      Effect.sync(() => {
-        Chunk.forEach(chunk, deltas.heard)
-        bell.ring()
-      })
-    )
-    yield* Effect.forkScoped(Effect.ignore(hear))
+    let deltas = LiveDeltas.make([])
+    yield* hear((soFar) => {
+      deltas = LiveDeltas.make(soFar)
+      return (event) => {
+        deltas.heard(event)
+        joins(bell)
+      }
+    })
     return { deltas, bell }
   })
+
+/** For how long deltas are joined while the process is busy. */
+const joinMillis = 15
+
+/** A process is busy when its event loop works for so long at a stretch. */
+const busyMillis = 5
+
+/** Rings a bell at once, or with others after a moment while the process is busy: then fewer, larger deltas are sent. */
+const makeJoins = () => {
+  const isBusy = EventLoop.makeStretch(busyMillis)
+  const waiting = new Set<Bell>()
+  const ringAll = () => {
+    const bells = [...waiting]
+    waiting.clear()
+    for (const bell of bells) bell.ring()
+  }
+  return (bell: Bell): void => {
+    if (!isBusy()) return bell.ring()
+    if (waiting.size === 0) setTimeout(ringAll, joinMillis)
+    waiting.add(bell)
+  }
+}
 
 /** Sends stored pages, the seam, and then what the hub gives; returns when the stream is not followed. */
 const send = <E, F>(
@@ -233,6 +261,7 @@ const within = <E, R>(work: Effect.Effect<Last, E, R>, expires: number): Effect.
 const make = Effect.gen(function* () {
   const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
   const streams = new Set<Open>()
+  const joins = makeJoins()
   const { begun, start } = yield* Drain
 
   yield* Effect.sync(() => {
@@ -252,7 +281,7 @@ const make = Effect.gen(function* () {
   ): Effect.Effect<void, E> =>
     Effect.gen(function* () {
       const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
-      const heard = source.live && source.follow ? yield* Effect.flatMap(source.live, hearing) : undefined
+      const heard = source.live && source.follow ? yield* hearing(source.live, joins) : undefined
       // Before the response begins: a source that cannot be read is a status, not a stream.
       const first = yield* source.page(source.start)
       const stream = yield* OpenStream.open(response, encoding)
