@@ -151,13 +151,23 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
         yield* say("He")
         yield* say("l")
         const { live, soFar: given } = yield* log.subscribe({ sessionID: id })
+        const heard: Array<unknown> = []
+        const hearing = yield* Scope.make()
+        const hear = log.hear(id, (before) => {
+          heard.push(before)
+          return ({ data }) => heard.push(data)
+        })
+        yield* Scope.extend(hear, hearing)
         yield* say("lo")
+        yield* Scope.close(hearing, Exit.void)
+        assert.deepStrictEqual(heard, [given, { assistantMessageID, textID: "t", delta: "lo" }])
         assert.deepStrictEqual(given, [{ type: "text", id: "t", said: "Hel" }])
         const [next] = [...(yield* Stream.runCollect(Stream.take(live, 1)))]
         assert.deepInclude(next?.data, { delta: "lo" })
         assert.isEmpty(yield* soFar(other))
         yield* log.append(id, [draft("session.next.text.ended", { assistantMessageID, textID: "t", text: "Hello" })])
         yield* say("late")
+        assert.lengthOf(heard, 2)
         assert.isEmpty(yield* soFar())
         yield* log.append(id, [draft("session.next.text.started", { assistantMessageID, textID: "u" })])
         yield* say("x".repeat(1_048_576), "u")
