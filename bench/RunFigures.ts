@@ -203,9 +203,21 @@ export const http = async ({ cache, directory, quick, rounds }: Options): Promis
 /** The floor and Daybook with so many sessions at once, each at 50 tokens a second. */
 export const streams = async ({ cache, directory, quick }: Options): Promise<ReadonlyArray<Figure>> => {
   const figures: Array<Figure> = []
-  const loads = quick ? (process.env.LOADS ? JSON.parse(process.env.LOADS) as number[][] : [[20, 1], [100, 1]]) : [[1, 1], [20, 1], [50, 1], [100, 1], [100, 10], [200, 1]]
+  const loads = quick
+    ? [
+        [20, 1],
+        [100, 1]
+      ]
+    : [
+        [1, 1],
+        [20, 1],
+        [50, 1],
+        [100, 1],
+        [100, 10],
+        [200, 1]
+      ]
   for (const [sessions = 1, readers = 1] of loads) {
-    const { floor, ours } = await Streams.measure(cache, directory, { sessions, readers, tokens: Number(process.env.TOK ?? 0) || (quick ? 150 : 300) })
+    const { floor, ours } = await Streams.measure(cache, directory, { sessions, readers, tokens: quick ? 150 : 300 })
     const at = `${sessions} streams, ${readers} ${readers === 1 ? "reader" : "readers"}`
     figures.push(
       { name: `${at}: floor, a token`, value: floor.cpu, unit: "µs", note: "processor time" },

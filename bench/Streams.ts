@@ -60,7 +60,7 @@ const nextLine = (lines: Interface): Promise<string> =>
 
 const start = async (cache: string, side: "floor" | "ours", filename: string, model: number): Promise<Side> => {
   const argv = [join(cache, "StreamsChild.mjs"), side, filename, String(model), token]
-  const child = spawn(process.execPath, [...(process.env.PROF ? ['--cpu-prof','--cpu-prof-dir=/tmp/prof'] : []), ...(process.env.PRE ? ['--import', process.env.PRE] : []), ...argv], { stdio: ["pipe", "pipe", "inherit"] })
+  const child = spawn(process.execPath, argv, { stdio: ["pipe", "pipe", "inherit"] })
   const lines = createInterface(child.stdout)
   const port = Number((await nextLine(lines)).split(" ")[1])
   const usage = async () => {
@@ -180,9 +180,7 @@ const viaFloor = async (side: Side, { sessions }: Load) => {
 const measureOne = async (side: Side, directory: string, load: Load, run?: string): Promise<Result> => {
   const started = performance.now()
   const { before, seen } = run === undefined ? await viaFloor(side, load) : await viaDaybook(side, directory, run, load)
-  const all = await Promise.all(
-    seen.map(async (one) => ({ ...(await one), took: performance.now() - started }))
-  )
+  const all = await Promise.all(seen.map(async (one) => ({ ...(await one), took: performance.now() - started })))
   const after = await side.usage()
   const delays = all.flatMap((one) => one.delays)
   return {
@@ -204,7 +202,7 @@ export const measure = async (cache: string, directory: string, load: Load) => {
     for (const kind of ["floor", "ours"] as const) {
       const side = await start(cache, kind, freshFile(directory), portOf(model))
       const run = (name: string) => (kind === "floor" ? undefined : name)
-      await measureOne(side, folder, { ...load, sessions: Math.min(Number(process.env.WARM ?? 10), load.sessions), readers: 1 }, run("warm"))
+      await measureOne(side, folder, { ...load, sessions: Math.min(10, load.sessions), readers: 1 }, run("warm"))
       results.push(await measureOne(side, folder, load, run("all")))
       side.child.stdin?.end()
     }
