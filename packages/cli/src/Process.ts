@@ -2,9 +2,6 @@
  * The edge of the process: connects streams and logs, and sets the exit code. A failure is one sentence on stderr, with a
  * stack trace only with `DAYBOOK_DEBUG`. Spec: CL-40..CL-42 in specs/cli.md.
  */
-import * as FileSystem from "@effect/platform/FileSystem"
-import * as Path from "@effect/platform/Path"
-import * as Terminal from "@effect/platform/Terminal"
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import * as Cli from "./Cli.ts"
 import { failureOfCause } from "./render/Failure.ts"
@@ -26,28 +23,12 @@ const logs = debug
     )
   : Logger.remove(Logger.defaultLogger)
 
-/** The parser asks for a terminal and files, for prompts and path arguments, which no verb has. */
-const unused = Effect.dieMessage("the parser reads no terminal")
-const services = Layer.mergeAll(
-  Output.layer,
-  FileSystem.layerNoop({}),
-  Path.layer,
-  Layer.succeed(Terminal.Terminal, {
-    columns: Effect.succeed(80),
-    rows: Effect.succeed(24),
-    isTTY: Effect.succeed(false),
-    readInput: unused,
-    readLine: unused,
-    display: () => unused
-  })
-)
-
 /** Runs the words after `daybook` and ends the process. */
-export const run = <E>(verbs: Cli.Verbs<E>, version: string, words: ReadonlyArray<string>): void => {
+export const run = (verbs: Cli.Verbs, words: ReadonlyArray<string>): void => {
   const program = Effect.zipRight(
-    Cli.run(verbs, version, words),
+    Cli.run(verbs, words),
     Effect.flatMap(Output.Output, ({ complete }) => complete)
-  ).pipe(Effect.provide(services), Effect.provide(logs))
+  ).pipe(Effect.provide(Output.layer), Effect.provide(logs))
   Effect.runFork(program).addObserver((exit) => {
     if (Exit.isSuccess(exit)) return process.exit(0)
     const { code, sentence } = failureOfCause(exit.cause)

@@ -1,6 +1,17 @@
-/** The entry of the bundle of the reading verbs. */
+/** The entry of the bundle of the verbs that only read the log (CL-60); bin/daybook.js knows their names. */
+import { context } from "./commands/context.ts"
+import { events } from "./commands/events.ts"
+import { messages, show } from "./commands/messages.ts"
+import { sessions } from "./commands/sessions.ts"
 import { run } from "./Process.ts"
-import * as ReadingVerbs from "./ReadingVerbs.ts"
+
+const verbs = {
+  events: async () => events,
+  sessions: async () => sessions,
+  messages: async () => messages,
+  show: async () => show,
+  context: async () => context
+}
 
 /** Runs the words after `daybook` and ends the process. */
-export const main = (version: string, words: ReadonlyArray<string>): void => run(ReadingVerbs, version, words)
+export const main = (words: ReadonlyArray<string>): void => run(verbs, words)

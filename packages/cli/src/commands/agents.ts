@@ -1,11 +1,10 @@
 /** `daybook agents`: lists the agents of a folder. Spec: CL-92. */
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { Agent } from "@daybook/core/domain/Agent"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withNoSessions } from "../host/Runtime.ts"
 import { agentTable } from "../render/AgentText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
@@ -32,7 +31,7 @@ const run = Effect.fn("Command.agents")(function* (directory: string, json: bool
   }
 })
 
-export const agents = {
+export const agents = verb({
   name: "agents",
   summary: "list the agents available in a folder",
   words: "",
@@ -41,11 +40,8 @@ export const agents = {
       "commands (process: each in its own; live: all of a session in one shell), and description. Agents are files in agents/ of the user's folder or .daybook/agents/ of the project, or sections of the " +
       "configuration. stderr reports agent files that cannot be used, or not entirely."
   ],
-  flags: [cwd, Flags.json],
+  given: { cwd, json: Flags.json },
   examples: [["daybook agents --cwd ~/work/site", "the agents of that project"]],
-  command: Command.make("agents", { cwd: cwd.options, json: Flags.json.options }, ({ cwd, json }) =>
-    Effect.flatMap(Folder.given(Option.getOrUndefined(cwd), "--cwd"), (directory) =>
-      withNoSessions(run(directory, json))
-    )
-  )
-} satisfies Verb
+  run: ({ cwd, json }) =>
+    Effect.flatMap(Folder.given(cwd, "--cwd"), (directory) => withNoSessions(run(directory, json)))
+})

@@ -1,16 +1,14 @@
 /** `daybook backup` and `daybook restore`: copies the database, and puts a copy back. Spec: CL-190..CL-193. */
 import { resolve } from "node:path"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { UsageError } from "../support/Errors.ts"
 
 const work = Effect.promise(() => import("../host/BackupWork.ts"))
 
-const fileArgument = Args.text({ name: "FILE" })
+const fileArgument = Flags.one("FILE")
 
 /** A database in memory has no file. */
 const onDisk = (path: string) =>
@@ -19,7 +17,7 @@ const onDisk = (path: string) =>
 const force = Flags.toggle("force", "replace FILE if it exists")
 const verify = Flags.toggle("verify", "also check every event and row of the copy")
 
-export const backup = {
+export const backup = verb({
   name: "backup",
   summary: "copy the database to a file while it is used",
   words: "FILE",
@@ -29,24 +27,20 @@ export const backup = {
     "Removing a session does not remove it from earlier copies. The snapshots of files that undo needs are in a folder " +
       "beside the database, not in the copy."
   ],
-  flags: [force, verify, Flags.json],
+  given: { file: fileArgument, force, verify, json: Flags.json },
   examples: [
     ["daybook backup ~/daybook.backup", "copies the database"],
     ["daybook backup --verify --json copy.sqlite", "also checks all its events, and prints what it holds as JSON"]
   ],
-  command: Command.make(
-    "backup",
-    { file: fileArgument, force: force.options, verify: verify.options, json: Flags.json.options },
-    (given) =>
-      Effect.gen(function* () {
-        const database = yield* DatabasePath.existing
-        yield* onDisk(database)
-        yield* (yield* work).backup({ ...given, database, file: resolve(given.file) })
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const database = yield* DatabasePath.existing
+      yield* onDisk(database)
+      yield* (yield* work).backup({ ...given, database, file: resolve(given.file) })
+    })
+})
 
-export const restore = {
+export const restore = verb({
   name: "restore",
   summary: "put a copy in the place of the database",
   words: "FILE",
@@ -54,13 +48,12 @@ export const restore = {
     "FILE is verified first and stays as it is. The replaced database is kept beside the new one, under a name that " +
       "contains .replaced-. The command refuses to work while a process uses the database: stop daybook serve first."
   ],
-  flags: [Flags.json],
+  given: { file: fileArgument, json: Flags.json },
   examples: [["daybook restore ~/daybook.backup", "continues with the sessions of that copy"]],
-  command: Command.make("restore", { file: fileArgument, json: Flags.json.options }, (given) =>
+  run: (given) =>
     Effect.gen(function* () {
       const database = yield* DatabasePath.writable
       yield* onDisk(database)
       yield* (yield* work).restore({ ...given, database, file: resolve(given.file) })
     })
-  )
-} satisfies Verb
+})

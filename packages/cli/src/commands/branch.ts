@@ -1,13 +1,11 @@
 /** `daybook branch`: continues a session's history at another message. Spec: CL-214, CL-215. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as MessageReference from "../arguments/MessageReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withConfigured, withSessions } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
@@ -37,7 +35,7 @@ const run = Effect.fn("Command.branch")(function* (session: string, message: str
   yield* output.write(`${output.terminal ? visible(text) : text}\n`)
 })
 
-export const branch = {
+export const branch = verb({
   name: "branch",
   summary: "continue a session's history at an earlier message or another branch",
   words: "SESSION MESSAGE",
@@ -46,7 +44,7 @@ export const branch = {
       "The next prompt follows that message, and the model sees nothing of what came after it. All messages stay in the " +
       "tree. If MESSAGE is a prompt, history continues before it, and its text is printed. The session must not run."
   ],
-  flags: [summary, Flags.json],
+  given: { session: Flags.one("SESSION"), message: Flags.one("MESSAGE"), summary, json: Flags.json },
   examples: [
     ["daybook branch fix 01JD", "continues after the message whose id ends in 01JD"],
     [
@@ -54,18 +52,10 @@ export const branch = {
       "continues at a label, with a summary of what was tried since"
     ]
   ],
-  command: Command.make(
-    "branch",
-    {
-      session: Args.text({ name: "SESSION" }),
-      message: Args.text({ name: "MESSAGE" }),
-      summary: summary.options,
-      json: Flags.json.options
-    },
-    ({ json, message, session, summary }) => {
-      const branching = run(session, message, { json, summary })
-      // Only a summary needs the configured models.
-      return summary ? withConfigured(branching) : withSessions(branching)
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ json, message, session, summary }) => {
+    const branching = run(session, message, { json, summary })
+    // Only a summary needs the configured models.
+    return summary ? withConfigured(branching) : withSessions(branching)
+  }
+})

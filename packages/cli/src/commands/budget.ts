@@ -1,7 +1,5 @@
 /** `daybook budget`: shows or sets what a session may spend. Spec: CL-90, CL-91. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Budget } from "@daybook/log/domain/Values"
@@ -9,7 +7,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { Remote } from "../host/Remote.ts"
 import { configuration, withConfigured, withReader } from "../host/Runtime.ts"
 import { budgetText, type Spending } from "../render/BudgetText.ts"
@@ -90,7 +88,7 @@ const run = (wanted: Wanted) =>
     yield* withReader(show(wanted))
   })
 
-export const budget = {
+export const budget = verb({
   name: "budget",
   summary: "show what a session spent and may spend, or limit it",
   words: "[SESSION]",
@@ -100,27 +98,18 @@ export const budget = {
       "request and reports it; with a higher limit, daybook resume continues. A session without a limit of its own has the " +
       "configured one."
   ],
-  flags: [cost, tokens, none, Flags.json],
+  given: { session: Flags.optional("SESSION"), cost, tokens, none, json: Flags.json },
   examples: [
     ["daybook budget fix", "shows what the session called fix spent"],
     ["daybook budget fix --cost 2.50", "limits it to 2.50 dollars in all, including its children"]
   ],
-  command: Command.make(
-    "budget",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      cost: cost.options,
-      tokens: tokens.options,
-      none: none.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      run({
-        session: Option.getOrUndefined(given.session),
-        cost: Option.getOrUndefined(given.cost),
-        tokens: Option.getOrUndefined(given.tokens),
-        none: given.none,
-        json: given.json
-      })
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    run({
+      session: given.session,
+      cost: given.cost,
+      tokens: given.tokens,
+      none: given.none,
+      json: given.json
+    })
+})

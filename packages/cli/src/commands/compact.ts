@@ -1,6 +1,4 @@
 /** `daybook compact`: summarises a session's conversation. Spec: CL-88, CL-89. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect, Either, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
@@ -10,7 +8,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { Remote } from "../host/Remote.ts"
 import { runFollower, told, trusting, withRunning, withSessions } from "../host/Runtime.ts"
 import { compacted } from "../render/CompactionText.ts"
@@ -81,7 +79,7 @@ const ask = Effect.fn("Command.compact.ask")(function* (given: string | undefine
   yield* (yield* Output).note(`${session.id} will be summarised when it runs next\n`)
 })
 
-export const compact = {
+export const compact = verb({
   name: "compact",
   summary: "summarise a session's conversation to free context",
   words: "[SESSION]",
@@ -91,21 +89,14 @@ export const compact = {
       "change. The command waits and prints the sizes of the request and the summary, or why there is no summary. Then it " +
       "runs the prompts in the inbox, like daybook resume."
   ],
-  flags: [noWait, Flags.trust],
+  given: { session: Flags.optional("SESSION"), noWait, trust: Flags.trust },
   examples: [
     ["daybook compact fix", "summarises the session called fix now"],
     ["daybook compact --no-wait", "requests a summary of the last session before its next turn"]
   ],
-  command: Command.make(
-    "compact",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      noWait: noWait.options,
-      trust: Flags.trust.options
-    },
-    ({ noWait, session, trust }) => {
-      const given = Option.getOrUndefined(session)
-      return noWait ? withSessions(ask(given)) : withRunning(run(given)).pipe(told(trust))
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ noWait, session, trust }) => {
+    const given = session
+    return noWait ? withSessions(ask(given)) : withRunning(run(given)).pipe(told(trust))
+  }
+})

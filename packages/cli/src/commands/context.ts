@@ -1,14 +1,12 @@
 /** `daybook context`: shows the next request to the model, or an earlier one. Spec: CL-75..CL-79. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { shownAt, type ShownRequest } from "@daybook/core/request/Recorded"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withConfigured, withReader, withSessions } from "../host/Runtime.ts"
 import { requestJson, requestText, sizeTable } from "../render/Request.ts"
@@ -63,7 +61,7 @@ const runOver = Effect.fn("Command.context.over")(function* (server: Server, opt
   yield* print(options, request, at === undefined ? (yield* limits(server, session.id)).contextTokens : undefined)
 })
 
-export const context = {
+export const context = verb({
   name: "context",
   summary: "show the next request to the model, or an earlier one",
   words: "[SESSION]",
@@ -75,26 +73,18 @@ export const context = {
     "With --at it prints the request of an earlier turn, from the log alone: no configuration, model or server is needed. " +
       "daybook events prints the sequence numbers."
   ],
-  flags: [at, sizes, Flags.json],
+  given: { session: Flags.optional("SESSION"), at, tokens: sizes, json: Flags.json },
   examples: [
     ["daybook context | less", "the next request of the last session"],
     ["daybook context fix --tokens", "the size of each part"],
     ["daybook context fix --at 41 --json", "the request of the turn at event 41, as one JSON object"]
   ],
-  command: Command.make(
-    "context",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      at: at.options,
-      tokens: sizes.options,
-      json: Flags.json.options
-    },
-    ({ at, json, session, tokens }) => {
-      const options = { session: Option.getOrUndefined(session), tokens, json }
-      return Effect.flatMap(Remote, (server) => {
-        if (server !== undefined) return withSessions(runOver(server, options, Option.getOrUndefined(at)))
-        return Option.isNone(at) ? withConfigured(runNext(options)) : withReader(runAt(options, at.value))
-      })
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ at, json, session, tokens }) => {
+    const options = { session: session, tokens, json }
+    return Effect.flatMap(Remote, (server) => {
+      if (server !== undefined) return withSessions(runOver(server, options, at))
+      return at === undefined ? withConfigured(runNext(options)) : withReader(runAt(options, at))
+    })
+  }
+})

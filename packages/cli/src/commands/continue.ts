@@ -1,13 +1,12 @@
 /** `daybook continue`: prompts the most recent session of this terminal or folder. Spec: CL-260..CL-262. */
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { recent } from "../host/RecentSession.ts"
 import { withReader } from "../host/Runtime.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { Output } from "../terminal/Output.ts"
-import { admit, promptFlags, promptOptions } from "./prompt.ts"
+import { admit, promptGiven } from "./prompt.ts"
 
 /** The session to continue from the current folder. */
 const found = Effect.flatMap(Folder.current, (directory) => withReader(recent(directory)))
@@ -18,7 +17,7 @@ const show = Effect.fn("Command.continue.show")(function* (json: boolean) {
   yield* output.write(json ? `${sessionJson(session, output.terminal)}\n` : sessionTable([session]))
 })
 
-export const continueLast = {
+export const continueLast = verb({
   name: "continue",
   summary: "prompt the session that was used last here",
   words: "[TEXT...]",
@@ -27,13 +26,14 @@ export const continueLast = {
       "Sessions that agents created do not count. Without text, it prints which session that is, and changes nothing.",
     "The text is the words; it is stdin if the only word is a dash. The options are those of daybook prompt."
   ],
-  flags: promptFlags,
+  given: promptGiven,
   examples: [
     ["daybook continue", "shows the session that would be continued"],
     ['daybook continue "Now the tests."', "prompts it"],
     ["git diff | daybook continue -", "the prompt is the output of git diff"]
   ],
-  command: Command.make("continue", promptOptions, (given) =>
+  overServer: true,
+  run: (given) =>
     given.words.length === 0
       ? show(given.json)
       : admit(given, {
@@ -41,5 +41,4 @@ export const continueLast = {
           reference: Effect.map(found, ({ id }) => ({ type: "id" as const, id })),
           id: undefined
         })
-  )
-} satisfies Verb
+})

@@ -1,8 +1,7 @@
 /** `daybook discord`: runs the Discord bot. Spec: CL-310..CL-312 in specs/cli.md, specs/discord.md. */
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { told } from "../host/Runtime.ts"
 
 const config = Flags.text("config", "FILE", "channels, folders and rights (default: discord.yaml)")
@@ -12,7 +11,7 @@ const logFormat = Flags.choice("log-format", ["text", "json"], "the format of th
 const logLevels = ["debug", "info", "warning", "error", "none"] as const
 const logLevel = Flags.choice("log-level", logLevels, "the lowest level that is logged (default: warning)")
 
-export const discord = {
+export const discord = verb({
   name: "discord",
   summary: "run the Discord bot",
   words: "",
@@ -25,32 +24,22 @@ export const discord = {
       "them itself, on this machine's database. One bot uses an outbox: keep its file, which knows what is posted.",
     "Ctrl-C stops it: the post in hand is finished. It prints ready when Discord knows it."
   ],
-  flags: [config, outbox, check, Flags.trust, logFormat, logLevel],
+  given: { config, outbox, check, trust: Flags.trust, logFormat, logLevel },
   examples: [
     ["DISCORD_TOKEN=... daybook discord --check", "says what is missing before the bot starts"],
     ["DISCORD_TOKEN=... daybook discord --config discord.yaml", "runs the bot and its sessions"],
     ["DISCORD_TOKEN=... daybook --server http://127.0.0.1:4310 discord", "runs the bot for the sessions of a server"]
   ],
-  command: Command.make(
-    "discord",
-    {
-      config: config.options,
-      outbox: outbox.options,
-      check: check.options,
-      trust: Flags.trust.options,
-      logFormat: logFormat.options,
-      logLevel: logLevel.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const { run } = yield* Effect.promise(() => import("../host/DiscordWork.ts"))
-        yield* run({
-          config: Option.getOrElse(given.config, () => "discord.yaml"),
-          outbox: Option.getOrUndefined(given.outbox),
-          check: given.check,
-          logFormat: Option.getOrElse(given.logFormat, () => "text" as const),
-          logLevel: Option.getOrElse(given.logLevel, () => "warning" as const)
-        })
-      }).pipe(told(given.trust))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    Effect.gen(function* () {
+      const { run } = yield* Effect.promise(() => import("../host/DiscordWork.ts"))
+      yield* run({
+        config: given.config ?? "discord.yaml",
+        outbox: given.outbox,
+        check: given.check,
+        logFormat: given.logFormat ?? "text",
+        logLevel: given.logLevel ?? "warning"
+      })
+    }).pipe(told(given.trust))
+})

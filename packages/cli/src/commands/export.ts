@@ -1,9 +1,7 @@
 /** `daybook export`: writes a session as a log of another tool, or as a document. Spec: CL-230..CL-239. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { UsageError } from "../support/Errors.ts"
 
 /** The formats, each with what it is. */
@@ -14,7 +12,7 @@ const out = Flags.text("out", "FILE", "write to this file; - or none is stdout")
 const redact = Flags.toggle("redact", "replace secrets, and say how many")
 const force = Flags.toggle("force", "replace the file if it exists")
 
-export const exportVerb = {
+export const exportVerb = verb({
   name: "export",
   summary: "write a session as a log of another tool or as a document",
   words: "SESSION",
@@ -24,30 +22,19 @@ export const exportVerb = {
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
       "done since. What a format cannot hold is listed on stderr, or with --json as a line of JSON there."
   ],
-  flags: [format, out, redact, force, Flags.json],
+  given: { session: Flags.one("SESSION"), format, out, redact, force, json: Flags.json },
   examples: [
     ["daybook export fix --format markdown", "prints the session called fix"],
     ["daybook export ses_01 --format pi --out fix.jsonl", "writes a log that pi opens"],
     ["daybook export ses_01 --format html --redact --out fix.html", "writes a page without secrets"]
   ],
-  command: Command.make(
-    "export",
-    {
-      session: Args.text({ name: "SESSION" }),
-      format: format.options,
-      out: out.options,
-      redact: redact.options,
-      force: force.options,
-      json: Flags.json.options
-    },
-    ({ format, out, ...given }) =>
-      Effect.gen(function* () {
-        if (Option.isNone(format)) {
-          return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
-        }
-        const file = Option.getOrUndefined(Option.filter(out, (path) => path !== "-"))
-        const work = yield* Effect.promise(() => import("../host/ExportWork.ts"))
-        yield* work.run({ ...given, format: format.value, file })
-      })
-  )
-} satisfies Verb
+  run: ({ format, out, ...given }) =>
+    Effect.gen(function* () {
+      if (format === undefined) {
+        return yield* new UsageError({ message: `say what to write: --format ${formats.join("|")}` })
+      }
+      const file = out === "-" ? undefined : out
+      const work = yield* Effect.promise(() => import("../host/ExportWork.ts"))
+      yield* work.run({ ...given, format: format, file })
+    })
+})

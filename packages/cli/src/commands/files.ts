@@ -1,9 +1,7 @@
 /** `daybook files`: writes, checks and repairs the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import type { Action } from "../host/FilesWork.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -25,7 +23,7 @@ const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageErro
   })
 }
 
-export const files = {
+export const files = verb({
   name: "files",
   summary: "write, check or repair the plain files of sessions",
   words: "export|verify|rebuild",
@@ -36,31 +34,22 @@ export const files = {
     "While daybook serve runs, only it may write the files of its root; verify still works. The exit code of verify is 1 " +
       "if a file differs."
   ],
-  flags: [root, session, Flags.json],
+  given: { words: Flags.many("ACTION"), root, session, json: Flags.json },
   examples: [
     ["daybook files export", "writes every session as files for less, grep and ctx"],
     ["daybook files verify --json | jq .path", "prints the files that differ"],
     ["daybook files rebuild --session fix", "rewrites one session's files from its events"]
   ],
-  command: Command.make(
-    "files",
-    {
-      words: Args.repeated(Args.text({ name: "ACTION" })),
-      root: root.options,
-      session: session.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const action = yield* actionOf(given.words)
-        const filename = yield* DatabasePath.existing
-        const { run } = yield* Effect.promise(() => import("../host/FilesWork.ts"))
-        yield* run(filename, {
-          action,
-          root: Option.getOrUndefined(given.root),
-          session: Option.getOrUndefined(given.session),
-          json: given.json
-        })
+  run: (given) =>
+    Effect.gen(function* () {
+      const action = yield* actionOf(given.words)
+      const filename = yield* DatabasePath.existing
+      const { run } = yield* Effect.promise(() => import("../host/FilesWork.ts"))
+      yield* run(filename, {
+        action,
+        root: given.root,
+        session: given.session,
+        json: given.json
       })
-  )
-} satisfies Verb
+    })
+})

@@ -1,13 +1,11 @@
 /** `daybook fork`: a new session with the history of another one. Spec: CL-216. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as MessageReference from "../arguments/MessageReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { visible } from "../render/Visible.ts"
@@ -36,7 +34,7 @@ const run = Effect.fn("Command.fork")(function* (given: {
   yield* output.note(`it ends before this prompt:\n${output.terminal ? visible(text) : text}\n`)
 })
 
-export const fork = {
+export const fork = verb({
   name: "fork",
   summary: "start a new session from the history of another one",
   words: "SESSION [MESSAGE]",
@@ -45,20 +43,11 @@ export const fork = {
       "fork; if it is a prompt, the fork ends before it. Default: where the session's history continues. The fork has " +
       "the labels of its messages, the session's folder and budget, and has spent nothing. SESSION does not change."
   ],
-  flags: [title, Flags.json],
+  given: { session: Flags.one("SESSION"), message: Flags.optional("MESSAGE"), title, json: Flags.json },
   examples: [
     ["daybook fork fix", "a copy of the history of the session called fix"],
     ['daybook fork fix "before the rewrite" --title other', "the same up to a label, with another title"]
   ],
-  command: Command.make(
-    "fork",
-    {
-      session: Args.text({ name: "SESSION" }),
-      message: Args.optional(Args.text({ name: "MESSAGE" })),
-      title: title.options,
-      json: Flags.json.options
-    },
-    ({ json, message, session, title }) =>
-      withSessions(run({ session, message: Option.getOrUndefined(message), title: Option.getOrUndefined(title), json }))
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ json, message, session, title }) => withSessions(run({ session, message: message, title: title, json }))
+})

@@ -1,15 +1,13 @@
 /** `daybook history`: lists earlier prompts. Spec: CL-263. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 
 const limit = Flags.integer("limit", "N", "at most N prompts (default: 50)", 1)
 const cwd = Flags.text("cwd", "DIR", "only prompts of this folder")
 
-export const history = {
+export const history = verb({
   name: "history",
   summary: "list earlier prompts, the newest first",
   words: "[WORDS...]",
@@ -19,31 +17,23 @@ export const history = {
       "the number of its event.",
     "daybook prompt without text, on a terminal, asks for one line, and up-arrow recalls these prompts."
   ],
-  flags: [limit, cwd, Flags.json],
+  given: { words: Flags.many("WORDS"), limit, cwd, json: Flags.json },
   examples: [
     ["daybook history", "the last 50 prompts"],
     ["daybook history --cwd . test fail", "prompts of this folder with words such as tests and failing"],
     ["daybook history --json --limit 1 | jq -r .text", "the last prompt, whole"]
   ],
-  command: Command.make(
-    "history",
-    {
-      words: Args.repeated(Args.text({ name: "WORDS" })),
-      limit: limit.options,
-      cwd: cwd.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const cwd = Option.getOrUndefined(given.cwd)
-        const directory = cwd === undefined ? undefined : yield* Folder.selected(cwd)
-        const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
-        yield* work.history({
-          words: given.words.join(" "),
-          directory,
-          limit: Option.getOrElse(given.limit, () => 50),
-          json: given.json
-        })
+  overServer: true,
+  run: (given) =>
+    Effect.gen(function* () {
+      const cwd = given.cwd
+      const directory = cwd === undefined ? undefined : yield* Folder.selected(cwd)
+      const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
+      yield* work.history({
+        words: given.words.join(" "),
+        directory,
+        limit: given.limit ?? 50,
+        json: given.json
       })
-  )
-} satisfies Verb
+    })
+})

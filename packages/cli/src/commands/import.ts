@@ -1,9 +1,7 @@
 /** `daybook import`: turns session logs of other tools into sessions. Spec: CL-220..CL-229. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 
 const dialects = ["auto", "xcsh", "pi", "thread", "claude-code", "codex"] as const
 
@@ -11,7 +9,7 @@ const dialect = Flags.choice("dialect", dialects, "the format of the logs (defau
 const dryRun = Flags.toggle("dry-run", "read the logs and report, but store nothing")
 const asNew = Flags.toggle("as-new", "import the logs as other sessions beside earlier imports of them")
 
-export const importVerb = {
+export const importVerb = verb({
   name: "import",
   summary: "import session logs of other tools",
   words: "[PATH...]",
@@ -24,25 +22,15 @@ export const importVerb = {
     "Damaged parts of a log are skipped and reported with line and byte offset. The exit code is 1 if a log could not be " +
       "imported."
   ],
-  flags: [dialect, dryRun, asNew, Flags.json],
+  given: { paths: Flags.many("PATH"), dialect, dryRun, asNew, json: Flags.json },
   examples: [
     ["daybook import", "lists the logs on this machine"],
     ["daybook import ~/.claude/projects", "imports the sessions of Claude Code"],
     ["daybook import --dry-run session.jsonl", "shows what one log holds"]
   ],
-  command: Command.make(
-    "import",
-    {
-      paths: Args.repeated(Args.text({ name: "PATH" })),
-      dialect: dialect.options,
-      dryRun: dryRun.options,
-      asNew: asNew.options,
-      json: Flags.json.options
-    },
-    ({ dialect, ...given }) =>
-      Effect.gen(function* () {
-        const work = yield* Effect.promise(() => import("../host/ImportWork.ts"))
-        yield* work.run({ ...given, dialect: Option.getOrElse(dialect, () => "auto" as const) })
-      })
-  )
-} satisfies Verb
+  run: ({ dialect, ...given }) =>
+    Effect.gen(function* () {
+      const work = yield* Effect.promise(() => import("../host/ImportWork.ts"))
+      yield* work.run({ ...given, dialect: dialect ?? "auto" })
+    })
+})

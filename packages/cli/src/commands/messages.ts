@@ -1,6 +1,4 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
@@ -9,7 +7,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { messageJson, messageLine, messageText } from "../render/MessageText.ts"
@@ -43,37 +41,29 @@ const runMessages = Effect.fn("Command.messages")(function* (options: {
   }
 })
 
-export const messages = {
+export const messages = verb({
   name: "messages",
   summary: "list a session's messages in order, one per line",
   words: "[SESSION]",
   details: [
     "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
   ],
-  flags: [after, limit, Flags.json],
+  given: { session: Flags.optional("SESSION"), after, limit, json: Flags.json },
   examples: [
     ["daybook messages", "the first messages of the last session"],
     ["daybook messages fix --json --limit 1000", "whole messages with their parts, as JSON"]
   ],
-  command: Command.make(
-    "messages",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      after: after.options,
-      limit: limit.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      withReader(
-        runMessages({
-          session: Option.getOrUndefined(given.session),
-          after: Option.getOrUndefined(given.after),
-          limit: Option.getOrElse(given.limit, () => 50),
-          json: given.json
-        })
-      )
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    withReader(
+      runMessages({
+        session: given.session,
+        after: given.after,
+        limit: given.limit ?? 50,
+        json: given.json
+      })
+    )
+})
 
 const allMessages = (sessionID: SessionID) =>
   Stream.unwrap(
@@ -118,7 +108,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   }
 })
 
-export const show = {
+export const show = verb({
   name: "show",
   summary: "print a session's transcript",
   words: "[SESSION]",
@@ -126,14 +116,11 @@ export const show = {
     "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
       "Long tool results are truncated; daybook messages --json prints them in full."
   ],
-  flags: [Flags.json],
+  given: { session: Flags.optional("SESSION"), json: Flags.json },
   examples: [
     ["daybook show | less", "the last session"],
     ["daybook show ses_01JD", "the session with this id"]
   ],
-  command: Command.make(
-    "show",
-    { session: Args.optional(Args.text({ name: "SESSION" })), json: Flags.json.options },
-    ({ session, json }) => withReader(runShow({ session: Option.getOrUndefined(session), json }))
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ session, json }) => withReader(runShow({ session: session, json }))
+})

@@ -1,9 +1,7 @@
 /** `daybook models`: lists the models that can be chosen. Spec: CL-130, CL-720..CL-724. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { modelTable, serverTable } from "../render/ModelText.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -45,7 +43,7 @@ const run = Effect.fn("Command.models")(function* ({ all, json, words }: Options
   }
 })
 
-export const models = {
+export const models = verb({
   name: "models",
   summary: "list the models that can be chosen",
   words: "[PATTERN...]",
@@ -55,15 +53,11 @@ export const models = {
       "model's name contains. Servers that the catalogue does not know are asked for their lists. Without any key, the " +
       "variables of all providers are listed."
   ],
-  flags: [all, Flags.json],
+  given: { words: Flags.many("PATTERN"), all, json: Flags.json },
   examples: [
     ["daybook models", "every model that can be used now"],
     ["daybook models --all qwen coder", "models of all providers with both words in their names"],
     ["daybook models --json | jq -r .model", "the names of the models that can be used now"]
   ],
-  command: Command.make(
-    "models",
-    { all: all.options, json: Flags.json.options, words: Args.repeated(Args.text({ name: "PATTERN" })) },
-    run
-  )
-} satisfies Verb
+  run: run
+})

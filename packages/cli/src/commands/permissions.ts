@@ -1,11 +1,9 @@
 /** `daybook permissions`: lists, revokes and audits saved approvals. Spec: CL-170..CL-172. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { approvalTable, decisionTable } from "../render/ApprovalText.ts"
 import { eventJson } from "../render/EventLine.ts"
@@ -103,7 +101,7 @@ const run = (options: Options) => {
   )
 }
 
-export const permissions = {
+export const permissions = verb({
   name: "permissions",
   summary: "list, revoke or audit saved approvals",
   words: "[list|revoke|audit] [NUMBER|PATTERN...]",
@@ -114,30 +112,19 @@ export const permissions = {
       "audit shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
       "agents are not listed."
   ],
-  flags: [all, yes, limit, Flags.json],
+  given: { action: Flags.optional("ACTION"), words: Flags.many("WORD"), all, yes, limit, json: Flags.json },
   examples: [
     ["daybook permissions", "the saved approvals of this folder"],
     ["daybook permissions revoke 3 7", "revokes two of them"],
     ['daybook permissions revoke "npm test" --yes', "revokes that pattern without asking"],
     ["daybook permissions audit --all --json", "the last decisions in all folders, as JSON"]
   ],
-  command: Command.make(
-    "permissions",
-    {
-      action: Args.optional(Args.text({ name: "ACTION" })),
-      words: Args.repeated(Args.text({ name: "WORD" })),
-      all: all.options,
-      yes: yes.options,
-      limit: limit.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      withSessions(
-        run({
-          ...given,
-          action: Option.getOrElse(given.action, () => "list"),
-          limit: Option.getOrElse(given.limit, () => 50)
-        })
-      )
-  )
-} satisfies Verb
+  run: (given) =>
+    withSessions(
+      run({
+        ...given,
+        action: given.action ?? "list",
+        limit: given.limit ?? 50
+      })
+    )
+})

@@ -1,7 +1,5 @@
 /** `daybook prompt`: admits a prompt, runs it, and streams the answer. Spec: CL-4..CL-11, CL-23..CL-26. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
@@ -13,7 +11,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as PromptExtras from "../arguments/PromptExtras.ts"
 import * as PromptText from "../arguments/PromptText.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { type Given, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import {
@@ -246,8 +244,9 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
-/** The options of every verb that prompts. */
-export const promptFlags = [
+/** What every verb that prompts is given. */
+export const promptGiven = {
+  words: Flags.many("TEXT"),
   delivery,
   model,
   agent,
@@ -256,28 +255,10 @@ export const promptFlags = [
   tools,
   outputSchema,
   noRun,
-  Flags.trust,
-  Flags.noReasoning,
-  Flags.json
-]
-
-/** Their parsers, and that of the text. */
-export const promptOptions = {
-  words: Args.repeated(Args.text({ name: "TEXT" })),
-  delivery: delivery.options,
-  model: model.options,
-  agent: agent.options,
-  attach: attach.options,
-  system: system.options,
-  tools: tools.options,
-  outputSchema: outputSchema.options,
-  noRun: noRun.options,
-  trust: Flags.trust.options,
-  noReasoning: Flags.noReasoning.options,
-  json: Flags.json.options
+  trust: Flags.trust,
+  noReasoning: Flags.noReasoning,
+  json: Flags.json
 }
-
-type Given = Command.Command.ParseConfig<typeof promptOptions>
 
 /** Which session the prompt is for. */
 interface Target<E, R> {
@@ -295,23 +276,23 @@ const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<
 })
 
 /** Admits the prompt that was given, and runs it. */
-export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) =>
+export const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
-    const schema = Option.getOrUndefined(given.outputSchema)
+    const schema = given.outputSchema
     const directory = yield* Folder.given(cwd, "--cwd")
-    const agent = Option.getOrUndefined(given.agent)
+    const agent = given.agent
     const options: Options = {
       session: yield* reference,
       directory,
       inFolder: cwd !== undefined,
       text: yield* textOf(given.words),
-      delivery: Option.getOrUndefined(given.delivery),
+      delivery: given.delivery,
       attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
-      system: Option.getOrUndefined(given.system),
+      system: given.system,
       tools: given.tools,
       output: schema === undefined ? undefined : yield* PromptExtras.readSchema(schema),
-      model: yield* wantedModel(Option.getOrUndefined(given.model), agent, directory),
+      model: yield* wantedModel(given.model, agent, directory),
       agent,
       id,
       noRun: given.noRun,
@@ -321,7 +302,7 @@ export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) 
     return yield* withNewSessions(run(options))
   }).pipe(told(given.trust))
 
-export const prompt = {
+export const prompt = verb({
   name: "prompt",
   summary: "admit a prompt, run it and stream the answer",
   words: "TEXT...",
@@ -335,7 +316,7 @@ export const prompt = {
       "On a terminal you are asked before a tool does anything that is not allowed yet, and you get the model's questions. " +
       "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer)."
   ],
-  flags: [session, cwd, id, ...promptFlags],
+  given: { session, cwd, id, ...promptGiven },
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
@@ -347,13 +328,11 @@ export const prompt = {
     ],
     ['daybook prompt --session fix --delivery queue --no-run "Then the docs."', "leaves it for later"]
   ],
-  command: Command.make(
-    "prompt",
-    { ...promptOptions, session: session.options, cwd: cwd.options, id: id.options },
-    (given) => {
-      const [cwd, session] = [Option.getOrUndefined(given.cwd), Option.getOrUndefined(given.session)]
-      const reference = session === undefined ? Effect.succeed(undefined) : SessionReference.parse(session)
-      return admit(given, { cwd, reference, id: Option.getOrUndefined(given.id) })
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    admit(given, {
+      cwd: given.cwd,
+      reference: given.session === undefined ? Effect.succeed(undefined) : SessionReference.parse(given.session),
+      id: given.id
+    })
+})

@@ -1,9 +1,7 @@
 /** `daybook prune`: removes old events of sessions, archives them, and puts archives back. Spec: CL-200..CL-205. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -31,7 +29,7 @@ const archive = Flags.text("archive", "DIR", "first write the events to compress
 const restore = Flags.text("restore", "FILE", "put the events of an archive back")
 const force = Flags.toggle("force", "also remove events that a registered consumer has not read")
 
-export const prune = {
+export const prune = verb({
   name: "prune",
   summary: "remove old events and shrink the database",
   words: "[SESSION...]",
@@ -46,7 +44,7 @@ export const prune = {
       "session; --restore puts such a file back exactly, or refuses and says why. The exit code is 1 if a session could not " +
       "be pruned or --max-size was not reached."
   ],
-  flags: [keep, maxSize, to, archive, yes, force, restore, Flags.json],
+  given: { sessions: Flags.many("SESSION"), keep, maxSize, to, archive, yes, force, restore, json: Flags.json },
   examples: [
     ["daybook prune --keep 90d", "shows what is older than 90 days"],
     ["daybook prune --keep 90d --archive ~/archive --yes", "archives it and removes it"],
@@ -54,42 +52,28 @@ export const prune = {
     ["daybook prune fix --to compaction --yes", "prunes one session up to its last compaction"],
     ["daybook prune --restore ~/archive/ses_fix.12.0-950.jsonl.gz", "puts the events of an archive back"]
   ],
-  command: Command.make(
-    "prune",
-    {
-      sessions: Args.repeated(Args.text({ name: "SESSION" })),
-      keep: keep.options,
-      maxSize: maxSize.options,
-      to: to.options,
-      yes: yes.options,
-      archive: archive.options,
-      restore: restore.options,
-      force: force.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const request = {
-          sessions: given.sessions,
-          keep: Option.getOrUndefined(given.keep),
-          maxSize: Option.getOrUndefined(given.maxSize),
-          to: Option.getOrUndefined(given.to),
-          archive: Option.getOrUndefined(given.archive),
-          yes: given.yes,
-          force: given.force,
-          json: given.json
-        }
-        const file = Option.getOrUndefined(given.restore)
-        const bounded = request.keep !== undefined || request.maxSize !== undefined || request.to !== undefined
-        if (file !== undefined && (bounded || request.sessions.length > 0 || request.archive !== undefined)) {
-          return yield* new UsageError({ message: "daybook prune --restore FILE takes nothing else but --json" })
-        }
-        if (file === undefined && !bounded) {
-          return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
-        }
-        const filename = yield* DatabasePath.existing
-        const work = yield* Effect.promise(() => import("../host/PruneWork.ts"))
-        yield* file === undefined ? work.run(filename, request) : work.putBack(filename, file, request.json)
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const request = {
+        sessions: given.sessions,
+        keep: given.keep,
+        maxSize: given.maxSize,
+        to: given.to,
+        archive: given.archive,
+        yes: given.yes,
+        force: given.force,
+        json: given.json
+      }
+      const file = given.restore
+      const bounded = request.keep !== undefined || request.maxSize !== undefined || request.to !== undefined
+      if (file !== undefined && (bounded || request.sessions.length > 0 || request.archive !== undefined)) {
+        return yield* new UsageError({ message: "daybook prune --restore FILE takes nothing else but --json" })
+      }
+      if (file === undefined && !bounded) {
+        return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
+      }
+      const filename = yield* DatabasePath.existing
+      const work = yield* Effect.promise(() => import("../host/PruneWork.ts"))
+      yield* file === undefined ? work.run(filename, request) : work.putBack(filename, file, request.json)
+    })
+})

@@ -1,16 +1,14 @@
 /** `daybook search`: finds texts in all sessions. Spec: CL-250..CL-253. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { UsageError } from "../support/Errors.ts"
 
 const limit = Flags.integer("limit", "N", "at most N sessions (default: 10)", 1)
 const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
 const rebuild = Flags.toggle("rebuild", "first build the index again from the log")
 
-export const search = {
+export const search = verb({
   name: "search",
   summary: "find prompts, answers and tool output in all sessions",
   words: "QUERY...",
@@ -26,37 +24,28 @@ export const search = {
       "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
       "that begins with a dash."
   ],
-  flags: [limit, cursor, rebuild, Flags.json],
+  given: { words: Flags.many("QUERY"), limit, cursor, rebuild, json: Flags.json },
   examples: [
     ["daybook search login timer", "the texts with both words"],
     [`daybook search '"connection refused" tool:bash after:7d'`, "what commands printed in the last week"],
     ["daybook search migrat* cwd:. role:user", "prompts of this folder about migrations"],
     ["daybook search --json deploy model:claude | jq -r .sessionID", "the ids of the sessions"]
   ],
-  command: Command.make(
-    "search",
-    {
-      words: Args.repeated(Args.text({ name: "QUERY" })),
-      limit: limit.options,
-      cursor: cursor.options,
-      rebuild: rebuild.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        if (given.words.join("").trim() === "" && !given.rebuild) {
-          return yield* new UsageError({
-            message: "say what to search: daybook search WORDS; see daybook search --help"
-          })
-        }
-        const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
-        yield* work.run({
-          query: given.words.join(" "),
-          limit: Option.getOrElse(given.limit, () => 10),
-          cursor: Option.getOrUndefined(given.cursor),
-          rebuild: given.rebuild,
-          json: given.json
+  overServer: true,
+  run: (given) =>
+    Effect.gen(function* () {
+      if (given.words.join("").trim() === "" && !given.rebuild) {
+        return yield* new UsageError({
+          message: "say what to search: daybook search WORDS; see daybook search --help"
         })
+      }
+      const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
+      yield* work.run({
+        query: given.words.join(" "),
+        limit: given.limit ?? 10,
+        cursor: given.cursor,
+        rebuild: given.rebuild,
+        json: given.json
       })
-  )
-} satisfies Verb
+    })
+})

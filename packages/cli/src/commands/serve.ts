@@ -1,13 +1,11 @@
 /** `daybook serve`: serves agents and models on sockets and over HTTP, and keeps their files current. Spec: CL-120..CL-126, CL-300. */
 import { resolve } from "node:path"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { isName, nameRule } from "@daybook/log/domain/Address"
 import { originOf } from "@daybook/server/http/Site"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { told } from "../host/Runtime.ts"
 import type { HttpRequest } from "../host/HttpWork.ts"
 import type { Written } from "../host/ServeWork.ts"
@@ -89,23 +87,23 @@ const logLevel = Flags.choice(
 
 /** The options of HTTP, which come together. */
 const httpOf = (given: {
-  readonly http: Option.Option<{ readonly host: string; readonly port: number }>
+  readonly http: { readonly host: string; readonly port: number } | undefined
   readonly httpName: ReadonlyArray<string>
   readonly httpOrigin: ReadonlyArray<string>
   readonly httpRoot: ReadonlyArray<string>
-  readonly httpRate: Option.Option<number>
-  readonly tlsCert: Option.Option<string>
-  readonly tlsKey: Option.Option<string>
+  readonly httpRate: number | undefined
+  readonly tlsCert: string | undefined
+  readonly tlsKey: string | undefined
   readonly behindProxy: boolean
   readonly showToken: boolean
 }): Effect.Effect<HttpRequest | undefined, UsageError> => {
-  const [cert, key] = [Option.getOrUndefined(given.tlsCert), Option.getOrUndefined(given.tlsKey)]
+  const [cert, key] = [given.tlsCert, given.tlsKey]
   const { behindProxy, httpName: names, httpOrigin: origins, httpRoot, showToken } = given
-  const rate = Option.getOrUndefined(given.httpRate)
+  const rate = given.httpRate
   if ((cert === undefined) !== (key === undefined)) {
     return new UsageError({ message: "--tls-cert and --tls-key come together: give both" })
   }
-  if (Option.isNone(given.http)) {
+  if (given.http === undefined) {
     const isGiven = cert !== undefined || rate !== undefined || behindProxy || showToken
     return isGiven || names.length + origins.length + httpRoot.length > 0
       ? new UsageError({
@@ -117,10 +115,10 @@ const httpOf = (given: {
   }
   const tls = cert === undefined || key === undefined ? undefined : { cert, key }
   const roots = httpRoot.map((root) => resolve(root))
-  return Effect.succeed({ ...given.http.value, names, origins, roots, rate, tls, behindProxy })
+  return Effect.succeed({ ...given.http, names, origins, roots, rate, tls, behindProxy })
 }
 
-export const serve = {
+export const serve = verb({
   name: "serve",
   summary: "serve agents and models on Unix sockets and over HTTP, and keep the files of sessions",
   words: "",
@@ -143,7 +141,8 @@ export const serve = {
       "Prometheus, with a token. With " +
       "OTEL_EXPORTER_OTLP_ENDPOINT it sends traces, metrics and logs there, and so do prompt, resume and compact."
   ],
-  flags: [
+  given: {
+    words: Flags.many("WORD"),
     agent,
     model,
     http,
@@ -156,12 +155,12 @@ export const serve = {
     behindProxy,
     root,
     chroot,
-    Flags.trust,
+    trust: Flags.trust,
     showToken,
     logFormat,
     logLevel,
-    Flags.json
-  ],
+    json: Flags.json
+  },
   examples: [
     ["daybook serve --agent build", "serves the agent build, on a socket below the default root"],
     [
@@ -173,56 +172,32 @@ export const serve = {
     ["daybook serve --http 127.0.0.1:4310", "serves all sessions over HTTP"],
     ["daybook serve --model anthropic/claude-opus-5-5=opus", "serves a model without tools"]
   ],
-  command: Command.make(
-    "serve",
-    {
-      words: Args.repeated(Args.text({ name: "WORD" })),
-      agent: agent.options,
-      model: model.options,
-      http: http.options,
-      httpName: httpName.options,
-      httpOrigin: httpOrigin.options,
-      httpRoot: httpRoot.options,
-      httpRate: httpRate.options,
-      tlsCert: tlsCert.options,
-      tlsKey: tlsKey.options,
-      behindProxy: behindProxy.options,
-      root: root.options,
-      chroot: chroot.options,
-      trust: Flags.trust.options,
-      showToken: showToken.options,
-      logFormat: logFormat.options,
-      logLevel: logLevel.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const [word] = given.words
-        if (word !== undefined) {
-          return yield* new UsageError({
-            message: `daybook serve takes no words: "${oneLine(word, 80)}"; name an agent with --agent`
-          })
-        }
-        const web = yield* httpOf(given)
-        if (given.agent.length + given.model.length === 0 && web === undefined) {
-          return yield* new UsageError({
-            message:
-              "nothing to serve: give --agent NAME, --model PROVIDER/MODEL or --http HOST:PORT, or several of them"
-          })
-        }
-        const world = Option.getOrUndefined(given.chroot)
-        const { run } = yield* Effect.promise(() => import("../host/ServeWork.ts"))
-        yield* run({
-          agents: given.agent,
-          models: given.model,
-          root: Option.getOrUndefined(given.root),
-          chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
-          http: web,
-          logFormat: Option.getOrElse(given.logFormat, () => "text" as const),
-          logLevel: Option.getOrUndefined(given.logLevel),
-          showToken: given.showToken,
-          json: given.json
+  run: (given) =>
+    Effect.gen(function* () {
+      const [word] = given.words
+      if (word !== undefined) {
+        return yield* new UsageError({
+          message: `daybook serve takes no words: "${oneLine(word, 80)}"; name an agent with --agent`
         })
-      }).pipe(told(given.trust))
-  )
-} satisfies Verb
+      }
+      const web = yield* httpOf(given)
+      if (given.agent.length + given.model.length === 0 && web === undefined) {
+        return yield* new UsageError({
+          message: "nothing to serve: give --agent NAME, --model PROVIDER/MODEL or --http HOST:PORT, or several of them"
+        })
+      }
+      const world = given.chroot
+      const { run } = yield* Effect.promise(() => import("../host/ServeWork.ts"))
+      yield* run({
+        agents: given.agent,
+        models: given.model,
+        root: given.root,
+        chroot: world === undefined ? undefined : yield* Folder.given(world, "--chroot"),
+        http: web,
+        logFormat: given.logFormat ?? "text",
+        logLevel: given.logLevel,
+        showToken: given.showToken,
+        json: given.json
+      })
+    }).pipe(told(given.trust))
+})

@@ -1,13 +1,12 @@
 /** `daybook sessions`: lists sessions, the last used first. Spec: CL-14. */
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
@@ -44,7 +43,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
 })
 
-export const sessions = {
+export const sessions = verb({
   name: "sessions",
   summary: "list sessions, the last used first",
   words: "",
@@ -52,29 +51,20 @@ export const sessions = {
     "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, cut off if its " +
       "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both."
   ],
-  flags: [cwd, search, limit, cursor, Flags.json],
+  given: { cwd, search, limit, cursor, json: Flags.json },
   examples: [
     ["daybook sessions --cwd .", "the sessions of this folder"],
     ['daybook sessions --search "login page" --json', "the matching sessions, as JSON"]
   ],
-  command: Command.make(
-    "sessions",
-    {
-      cwd: cwd.options,
-      search: search.options,
-      limit: limit.options,
-      cursor: cursor.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      withReader(
-        run({
-          cwd: Option.getOrUndefined(given.cwd),
-          search: Option.getOrUndefined(given.search),
-          limit: Option.getOrElse(given.limit, () => 50),
-          cursor: Option.getOrUndefined(given.cursor),
-          json: given.json
-        })
-      )
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    withReader(
+      run({
+        cwd: given.cwd,
+        search: given.search,
+        limit: given.limit ?? 50,
+        cursor: given.cursor,
+        json: given.json
+      })
+    )
+})

@@ -1,6 +1,5 @@
 /** `daybook shell`: live shells. Each group of actions is a file in `shell/`. Spec: specs/shell.md. */
-import * as Command from "@effect/cli/Command"
-import type { Verb } from "../arguments/Verb.ts"
+import { group } from "../arguments/Verb.ts"
 import { attach } from "./shell/Attach.ts"
 import { checkpoint, checkpoints, restore } from "./shell/Checkpoints.ts"
 import { create } from "./shell/Create.ts"
@@ -10,7 +9,7 @@ import { destroy, list } from "./shell/Open.ts"
 import { output } from "./shell/Output.ts"
 import { watch } from "./shell/Watch.ts"
 
-export const shell = {
+export const shell = group({
   name: "shell",
   summary: "open live shells, run commands in them, watch them",
   words: "ACTION",
@@ -19,7 +18,6 @@ export const shell = {
       "this machine, over SSH or in a container. What shells ran is recorded: daybook shell watch shows it.",
     "daybook shell ACTION --help tells more about an action."
   ],
-  flags: [],
   actions: [create, exec, attach, list, destroy, output, checkpoint, checkpoints, restore, watch, host],
   examples: [
     ["daybook shell create --ssh build@host --agent", "opens a shell over SSH and prints its id: 1_ssh_build@host"],
@@ -28,20 +26,5 @@ export const shell = {
     ["daybook shell list", "the open shells"],
     ["daybook shell destroy 1_ssh_build@host", "closes it"],
     ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"]
-  ],
-  command: Command.make("shell").pipe(
-    Command.withSubcommands([
-      create.command,
-      exec.command,
-      attach.command,
-      list.command,
-      destroy.command,
-      output.command,
-      checkpoint.command,
-      checkpoints.command,
-      restore.command,
-      watch.command,
-      host.command
-    ])
-  )
-} satisfies Verb
+  ]
+})

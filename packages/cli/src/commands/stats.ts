@@ -1,11 +1,9 @@
 /** `daybook stats`: where the bytes of the database are. Spec: CL-194..CL-196. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import { withReader } from "../host/Runtime.ts"
@@ -22,7 +20,7 @@ const idOf = (session: string) =>
     )
   )
 
-export const stats = {
+export const stats = verb({
   name: "stats",
   summary: "show where the bytes of the database are",
   words: "[SESSION]",
@@ -33,24 +31,21 @@ export const stats = {
     "Nothing is changed. Unless --exact is given, the numbers of a database with more than 500,000 events are estimated from " +
       "a sample, without what prune can remove, and the tables of one above 1 GiB are omitted."
   ],
-  flags: [exact, Flags.json],
+  given: { session: Flags.optional("SESSION"), exact, json: Flags.json },
   examples: [
     ["daybook stats", "shows what takes the space"],
     ["daybook stats fix", "shows the turns, tokens and cost of the session called fix, and its bytes"],
     ["daybook stats --json | jq '.largest[0]'", "prints the largest session"]
   ],
-  command: Command.make(
-    "stats",
-    { session: Args.optional(Args.text({ name: "SESSION" })), exact: exact.options, json: Flags.json.options },
-    ({ exact, json, session }) =>
-      Effect.gen(function* () {
-        const server = yield* Remote
-        const database = server === undefined ? yield* DatabasePath.existing : undefined
-        const sessionID = Option.isSome(session) ? yield* idOf(session.value) : undefined
-        const { run, runOver } = yield* work
-        const wanted = { sessionID, exact, json }
-        if (server !== undefined) yield* runOver(server, wanted)
-        else if (database !== undefined) yield* run(database, wanted)
-      })
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ exact, json, session }) =>
+    Effect.gen(function* () {
+      const server = yield* Remote
+      const database = server === undefined ? yield* DatabasePath.existing : undefined
+      const sessionID = session !== undefined ? yield* idOf(session) : undefined
+      const { run, runOver } = yield* work
+      const wanted = { sessionID, exact, json }
+      if (server !== undefined) yield* runOver(server, wanted)
+      else if (database !== undefined) yield* run(database, wanted)
+    })
+})

@@ -1,9 +1,8 @@
 /** `daybook token`: makes a token for the HTTP API. Spec: CL-302. */
-import * as Command from "@effect/cli/Command"
-import { Duration, Effect, Option, Schema } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 
 const scope = Flags.choice("scope", ["read", "prompt", "admin"], "what the token permits (default: read)")
 
@@ -25,7 +24,7 @@ const lifetimeOf = (text: string): Effect.Effect<number | undefined, string> => 
 
 const expires = Flags.value("expires", "TIME", "when it ends: 90m, 12h, 30d or never (default: 30d)", lifetimeOf)
 
-export const token = {
+export const token = verb({
   name: "token",
   summary: "make a token for the HTTP API",
   words: "",
@@ -35,23 +34,19 @@ export const token = {
       "token, the file http-token in the data folder, and is not stored: removing that file ends all tokens, once the " +
       "server is started again."
   ],
-  flags: [scope, session, expires, Flags.json],
+  given: { scope, session, expires, json: Flags.json },
   examples: [
     ["daybook token", "a token that reads, for 30 days"],
     ["daybook token --scope prompt --session ses_1 --expires 12h", "prompts one session until tonight"]
   ],
-  command: Command.make(
-    "token",
-    { scope: scope.options, session: session.options, expires: expires.options, json: Flags.json.options },
-    (given) =>
-      Effect.gen(function* () {
-        const { run } = yield* Effect.promise(() => import("../host/TokenWork.ts"))
-        yield* run({
-          scope: Option.getOrElse(given.scope, () => "read" as const),
-          sessionID: Option.getOrUndefined(given.session),
-          lifetime: Option.getOrElse(given.expires, () => Duration.toMillis(units.d(30))),
-          json: given.json
-        })
+  run: (given) =>
+    Effect.gen(function* () {
+      const { run } = yield* Effect.promise(() => import("../host/TokenWork.ts"))
+      yield* run({
+        scope: given.scope ?? "read",
+        sessionID: given.session,
+        lifetime: given.expires ?? Duration.toMillis(units.d(30)),
+        json: given.json
       })
-  )
-} satisfies Verb
+    })
+})

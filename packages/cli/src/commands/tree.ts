@@ -1,6 +1,4 @@
 /** `daybook tree` and `daybook label`: the tree of a session's messages, and names in it. Spec: CL-211 to CL-213. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
@@ -9,7 +7,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as MessageReference from "../arguments/MessageReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withReader, withSessions } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { nodeJson, treeLines } from "../render/TreeText.ts"
@@ -51,7 +49,7 @@ const runTree = Effect.fn("Command.tree")(function* (given: string | undefined, 
   )
 })
 
-export const tree = {
+export const tree = verb({
   name: "tree",
   summary: "show a session's messages as a tree of branches",
   words: "[SESSION]",
@@ -60,17 +58,14 @@ export const tree = {
       "A star marks the messages that the model is shown or that a summary covers; history continues after the last of " +
       "them. The other branches are indented. daybook branch continues at another message."
   ],
-  flags: [Flags.json],
+  given: { session: Flags.optional("SESSION"), json: Flags.json },
   examples: [
     ["daybook tree fix", "the branches of the session called fix"],
     ["daybook tree --json", "one object per message, with the id of its parent"]
   ],
-  command: Command.make(
-    "tree",
-    { session: Args.optional(Args.text({ name: "SESSION" })), json: Flags.json.options },
-    ({ json, session }) => withReader(runTree(Option.getOrUndefined(session), json))
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ json, session }) => withReader(runTree(session, json))
+})
 
 const runLabel = Effect.fn("Command.label")(function* (session: string, message: string, words: ReadonlyArray<string>) {
   const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
@@ -82,7 +77,7 @@ const runLabel = Effect.fn("Command.label")(function* (session: string, message:
   )
 })
 
-export const label = {
+export const label = verb({
   name: "label",
   summary: "give a message a name, or remove it",
   words: "SESSION MESSAGE [TEXT...]",
@@ -90,18 +85,11 @@ export const label = {
     "SESSION is an id or a title. MESSAGE is an id, the beginning or end of one, or a label. TEXT replaces an earlier " +
       "label; without TEXT the label is removed. daybook tree shows ids and labels."
   ],
-  flags: [],
+  given: { session: Flags.one("SESSION"), message: Flags.one("MESSAGE"), text: Flags.many("TEXT") },
   examples: [
     ["daybook label fix 01JD before the rewrite", "names the message whose id ends in 01JD"],
     ['daybook label fix "before the rewrite"', "removes that name"]
   ],
-  command: Command.make(
-    "label",
-    {
-      session: Args.text({ name: "SESSION" }),
-      message: Args.text({ name: "MESSAGE" }),
-      text: Args.repeated(Args.text({ name: "TEXT" }))
-    },
-    ({ message, session, text }) => withSessions(runLabel(session, message, text))
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ message, session, text }) => withSessions(runLabel(session, message, text))
+})

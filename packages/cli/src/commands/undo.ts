@@ -1,14 +1,12 @@
 /** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-280. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Undone } from "@daybook/core/session/UndoOptions"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withConfigured } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { fileLines, undoNote } from "../render/UndoText.ts"
@@ -62,7 +60,7 @@ const run = Effect.fn("Command.undo")(function* (options: {
   }
 })
 
-export const undo = {
+export const undo = verb({
   name: "undo",
   summary: "take back the last prompt of a session, files included",
   words: "[SESSION]",
@@ -74,21 +72,12 @@ export const undo = {
       "the session went on since, or if files did, unless --force is given.",
     "A file that changed since is left and named, and the exit code is 1; --force restores it too. The session must not run."
   ],
-  flags: [dryRun, force, redo, Flags.json],
+  given: { session: Flags.optional("SESSION"), dryRun, force, redo, json: Flags.json },
   examples: [
     ["daybook undo --dry-run", "shows what the last prompt of this folder's session changed"],
     ["daybook undo fix", "takes back the last prompt of this session"],
     ["daybook undo fix --redo", "takes back that undo"]
   ],
-  command: Command.make(
-    "undo",
-    {
-      session: Args.text({ name: "SESSION" }).pipe(Args.optional),
-      dryRun: dryRun.options,
-      force: force.options,
-      redo: redo.options,
-      json: Flags.json.options
-    },
-    ({ session, ...options }) => withConfigured(run({ session: Option.getOrUndefined(session), ...options }))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => withConfigured(run(given))
+})

@@ -3,7 +3,7 @@
  * Spec: SL-180, SL-181 in specs/shell.md.
  */
 import { resolve } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Target } from "@daybook/shell/domain/Target"
 import { ShellLists } from "@daybook/shell/policy/Policy"
 import { checkpointSettings } from "@daybook/shell/checkpoint/CheckpointOptions"
@@ -18,44 +18,42 @@ import { asFlag } from "./ShellFlags.ts"
 import { withStarted } from "./ShellHostWork.ts"
 
 export interface Given {
-  readonly cwd: Option.Option<string>
-  readonly ssh: Option.Option<string>
-  readonly key: Option.Option<string>
+  readonly cwd: string | undefined
+  readonly ssh: string | undefined
+  readonly key: string | undefined
   readonly agent: boolean
   readonly password: boolean
   readonly passwordStdin: boolean
-  readonly fingerprint: Option.Option<string>
-  readonly docker: Option.Option<string>
-  readonly user: Option.Option<string>
-  readonly workspace: Option.Option<string>
+  readonly fingerprint: string | undefined
+  readonly docker: string | undefined
+  readonly user: string | undefined
+  readonly workspace: string | undefined
   readonly manual: boolean
   readonly ignores: ReadonlyArray<string>
-  readonly allow: Option.Option<string>
-  readonly deny: Option.Option<string>
+  readonly allow: string | undefined
+  readonly deny: string | undefined
   readonly json: boolean
 }
 
 const refuse = (message: string) => new UsageError({ message })
 
 /** The fields that have a value. */
-const present = (fields: Readonly<Record<string, Option.Option<unknown>>>) =>
-  Object.fromEntries(
-    Object.entries(fields).flatMap(([name, value]) => (Option.isSome(value) ? [[name, value.value] as const] : []))
-  )
+const present = (fields: Readonly<Record<string, unknown>>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /** Options of one transport that are given with another one. */
 const strays = (given: Given): ReadonlyArray<string> => {
   const ofSsh = [
-    ["--key", Option.isSome(given.key)],
+    ["--key", given.key !== undefined],
     ["--agent", given.agent],
     ["--password", given.password],
     ["--password-stdin", given.passwordStdin],
-    ["--fingerprint", Option.isSome(given.fingerprint)]
+    ["--fingerprint", given.fingerprint !== undefined]
   ] as const
-  const ofDocker = [["--user", Option.isSome(given.user)]] as const
+  const ofDocker = [["--user", given.user !== undefined]] as const
   const named = (options: ReadonlyArray<readonly [string, boolean]>, other: boolean) =>
     other ? [] : options.filter(([, isGiven]) => isGiven).map(([name]) => name)
-  return [...named(ofSsh, Option.isSome(given.ssh)), ...named(ofDocker, Option.isSome(given.docker))]
+  return [...named(ofSsh, given.ssh !== undefined), ...named(ofDocker, given.docker !== undefined)]
 }
 
 const address = /^(?<user>[^@\s]+)@(?:\[(?<ip>[^\]\s]+)\]|(?<host>[^:@[\]\s]+))(?::(?<port>\d{1,5}))?$/
@@ -66,7 +64,7 @@ const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
     return yield* refuse(`--ssh: expected USER@HOST or USER@HOST:PORT, got "${oneLine(written, 80)}"`)
   }
   if (given.password && given.passwordStdin) return yield* refuse("--password and --password-stdin exclude each other")
-  const hasKey = Option.isSome(given.key)
+  const hasKey = given.key !== undefined
   const asks = given.password || !(hasKey || given.agent || given.passwordStdin)
   const target = {
     transport: "ssh",
@@ -85,15 +83,15 @@ const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
 })
 
 const targetOf = Effect.fnUntraced(function* (given: Given) {
-  if (Option.isSome(given.ssh) && Option.isSome(given.docker)) {
+  if (given.ssh !== undefined && given.docker !== undefined) {
     return yield* refuse("--ssh and --docker exclude each other")
   }
   const [stray] = strays(given)
   if (stray !== undefined) {
     return yield* refuse(`${stray} needs ${stray === "--user" ? "--docker" : "--ssh"}`)
   }
-  if (Option.isSome(given.ssh)) return yield* sshOf(given, given.ssh.value)
-  if (Option.isSome(given.docker)) {
+  if (given.ssh !== undefined) return yield* sshOf(given, given.ssh)
+  if (given.docker !== undefined) {
     return yield* decode(Target, {
       transport: "docker",
       ...present({ container: given.docker, user: given.user, cwd: given.cwd })
@@ -101,34 +99,32 @@ const targetOf = Effect.fnUntraced(function* (given: Given) {
   }
   return yield* decode(Target, {
     transport: "local",
-    cwd: yield* Folder.given(Option.getOrUndefined(given.cwd), "--cwd")
+    cwd: yield* Folder.given(given.cwd, "--cwd")
   })
 })
 
-const namesOf = (list: Option.Option<string>) =>
-  Option.map(list, (names) =>
-    names
-      .split(",")
-      .map((name) => name.trim())
-      .filter((name) => name !== "")
-  )
+const namesOf = (list: string | undefined) =>
+  list
+    ?.split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
 
 const requestOf = Effect.fnUntraced(function* (given: Given) {
   const lists = yield* decode(ShellLists, present({ allow: namesOf(given.allow), deny: namesOf(given.deny) }))
-  const isLocal = Option.isNone(given.ssh) && Option.isNone(given.docker)
-  const workspace = Option.map(given.workspace, (path) => (isLocal ? resolve(path) : path))
-  if (Option.isNone(workspace) && (given.manual || given.ignores.length > 0)) {
+  const isLocal = given.ssh === undefined && given.docker === undefined
+  const workspace = isLocal && given.workspace !== undefined ? resolve(given.workspace) : given.workspace
+  if (workspace === undefined && (given.manual || given.ignores.length > 0)) {
     return yield* refuse(`${given.manual ? "--no-auto-checkpoint" : "--ignore"} needs --workspace`)
   }
-  const checkpoints = Option.match(workspace, {
-    onNone: () => ({}),
-    onSome: (path) => ({
-      workspace: path,
-      checkpoints: true,
-      ...(given.manual ? { autoSnapshot: false } : {}),
-      checkpointIgnores: given.ignores
-    })
-  })
+  const checkpoints =
+    workspace === undefined
+      ? {}
+      : {
+          workspace,
+          checkpoints: true,
+          ...(given.manual ? { autoSnapshot: false } : {}),
+          checkpointIgnores: given.ignores
+        }
   yield* checkpointSettings(isLocal, checkpoints)
   return { target: yield* targetOf(given), lists, ...checkpoints } satisfies CreateRequest
 })
@@ -137,7 +133,7 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
 const flagsOf = ({ docker }: Given) => ({
   host: "--ssh",
   port: "--ssh",
-  user: Option.isSome(docker) ? "--user" : "--ssh",
+  user: docker !== undefined ? "--user" : "--ssh",
   keyPath: "--key",
   passphrase: "--password",
   password: "--password",

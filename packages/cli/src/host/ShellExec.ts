@@ -1,5 +1,5 @@
 /** Runs `daybook shell exec`. Spec: SL-182..SL-184 in specs/shell.md. */
-import { Effect, Option, Struct } from "effect"
+import { Effect, Struct } from "effect"
 import { Budget } from "@daybook/shell/domain/Budget"
 import { decode } from "@daybook/shell/mcp/Arguments"
 import { defaults } from "@daybook/shell/ShellOptions"
@@ -15,12 +15,12 @@ import { existing } from "./ShellHostWork.ts"
 export interface Given {
   readonly id: string
   readonly words: ReadonlyArray<string>
-  readonly timeout: Option.Option<number>
-  readonly grep: Option.Option<string>
-  readonly context: Option.Option<number>
-  readonly head: Option.Option<number>
-  readonly tail: Option.Option<number>
-  readonly maxChars: Option.Option<number>
+  readonly timeout: number | undefined
+  readonly grep: string | undefined
+  readonly context: number | undefined
+  readonly head: number | undefined
+  readonly tail: number | undefined
+  readonly maxChars: number | undefined
   readonly stdin: boolean
   readonly json: boolean
 }
@@ -35,9 +35,7 @@ const keepOf = (head: number | undefined, tail: number | undefined) => {
 
 /** The budget of the options; undefined without any. */
 const budgetOf = Effect.fnUntraced(function* (given: Given) {
-  const [pattern, context] = [Option.getOrUndefined(given.grep), Option.getOrUndefined(given.context)]
-  const [head, tail] = [Option.getOrUndefined(given.head), Option.getOrUndefined(given.tail)]
-  const characters = Option.getOrUndefined(given.maxChars)
+  const { context, grep: pattern, head, maxChars: characters, tail } = given
   if (context !== undefined && pattern === undefined) return yield* refuse("--context needs --grep")
   const budget = {
     ...(pattern === undefined ? {} : { grep: { pattern, ...(context === undefined ? {} : { context }) } }),
@@ -53,7 +51,7 @@ const flagsOf = ({ head }: Given) => ({
   "grep.context": "--context",
   "keep.head": "--head",
   "keep.tail": "--tail",
-  "keep.n": Option.isSome(head) ? "--head" : "--tail",
+  "keep.n": head !== undefined ? "--head" : "--tail",
   max_chars: "--max-chars",
   timeout_secs: "--timeout",
   command: "COMMAND"
@@ -66,7 +64,7 @@ const executed = Effect.fnUntraced(function* (given: Given) {
   const { id, json, stdin, words } = given
   if (words.length === 0) return yield* refuse("shell exec: COMMAND is missing; daybook help shell exec tells more")
   const budget = yield* budgetOf(given)
-  const timeoutSeconds = Option.getOrElse(given.timeout, () => defaults.longestTimeoutSeconds)
+  const timeoutSeconds = given.timeout ?? defaults.longestTimeoutSeconds
   const stop = yield* Signal.first
   const live = !json && budget === undefined
   const result = yield* ShellCommand.run(yield* existing, {

@@ -1,10 +1,9 @@
 /** `daybook shell attach`: a console on a live shell. Spec: SL-190..SL-194 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
-import type { Verb } from "../../arguments/Verb.ts"
+import * as Flags from "../../arguments/Flags.ts"
+import { verb } from "../../arguments/Verb.ts"
 
-export const attach = {
+export const attach = verb({
   name: "attach",
   summary: "a console on a shell, line by line",
   words: "ID",
@@ -14,15 +13,14 @@ export const attach = {
       "Ctrl-D leaves the shell open; exit closes it. Commands get no input, and no terminal of their own: vi does not work.",
     "If stdin is no terminal, the commands are its lines, and the exit code is that of the last one."
   ],
-  flags: [],
+  given: { id: Flags.one("ID") },
   examples: [
     ["daybook shell attach 1_local", "a console; Ctrl-D leaves it"],
     ["daybook shell attach 1_local <deploy.sh", "runs the lines of a file, one after another"]
   ],
-  command: Command.make("attach", { id: Args.text({ name: "ID" }) }, (given) =>
+  run: (given) =>
     Effect.gen(function* () {
       const { run } = yield* Effect.promise(() => import("../../host/ShellConsole.ts"))
       yield* run(given)
     })
-  )
-} satisfies Verb
+})

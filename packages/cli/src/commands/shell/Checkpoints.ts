@@ -1,16 +1,14 @@
 /**
  * `daybook shell checkpoint`, `checkpoints` and `restore`: the files of a shell's workspace. Spec: SL-187 in specs/shell.md.
  */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import * as Flags from "../../arguments/Flags.ts"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 
-const id = Args.text({ name: "ID" })
+const id = Flags.one("ID")
 const calls = Effect.promise(() => import("../../host/ShellCalls.ts"))
 
-export const checkpoint = {
+export const checkpoint = verb({
   name: "checkpoint",
   summary: "keeps the files of a shell's workspace",
   words: "ID [LABEL]",
@@ -18,17 +16,12 @@ export const checkpoint = {
     "Keeps the files of the workspace that the shell was created with, after the commands before, and prints the id of the " +
       "checkpoint. Ignored files and files with secrets are not kept."
   ],
-  flags: [Flags.json],
+  given: { id, label: Flags.optional("LABEL"), json: Flags.json },
   examples: [['daybook shell checkpoint 1_local "before the upgrade"', "keeps the files under a label"]],
-  command: Command.make(
-    "checkpoint",
-    { id, label: Args.optional(Args.text({ name: "LABEL" })), json: Flags.json.options },
-    ({ label, ...rest }) =>
-      Effect.flatMap(calls, (work) => work.checkpoint({ ...rest, label: Option.getOrUndefined(label) }))
-  )
-} satisfies Verb
+  run: ({ label, ...rest }) => Effect.flatMap(calls, (work) => work.checkpoint({ ...rest, label: label }))
+})
 
-export const checkpoints = {
+export const checkpoints = verb({
   name: "checkpoints",
   summary: "lists the checkpoints of a shell",
   words: "ID",
@@ -36,14 +29,12 @@ export const checkpoints = {
     "Prints a line for each checkpoint, the newest first: id, time (UTC), who made it (asked, command or restore), and its " +
       "label or the command that came after it."
   ],
-  flags: [Flags.json],
+  given: { id, json: Flags.json },
   examples: [["daybook shell checkpoints 1_local", "the checkpoints of the shell"]],
-  command: Command.make("checkpoints", { id, json: Flags.json.options }, (given) =>
-    Effect.flatMap(calls, (work) => work.checkpoints(given))
-  )
-} satisfies Verb
+  run: (given) => Effect.flatMap(calls, (work) => work.checkpoints(given))
+})
 
-export const restore = {
+export const restore = verb({
   name: "restore",
   summary: "brings the files back to a checkpoint",
   words: "ID [CHECKPOINT]",
@@ -52,15 +43,11 @@ export const restore = {
       "each file with what happened to it: + is back, ~ is changed back, - is removed. Files that came later are removed; " +
       "ignored files stay. The state before is kept as a checkpoint too."
   ],
-  flags: [Flags.json],
+  given: { id, checkpointID: Flags.optional("CHECKPOINT"), json: Flags.json },
   examples: [
     ["daybook shell restore 1_local", "undoes the last command that changed files"],
     ["daybook shell restore 1_local 3f9c01", "brings the files back to that checkpoint"]
   ],
-  command: Command.make(
-    "restore",
-    { id, checkpointID: Args.optional(Args.text({ name: "CHECKPOINT" })), json: Flags.json.options },
-    ({ checkpointID, ...rest }) =>
-      Effect.flatMap(calls, (work) => work.restore({ ...rest, checkpointID: Option.getOrUndefined(checkpointID) }))
-  )
-} satisfies Verb
+  run: ({ checkpointID, ...rest }) =>
+    Effect.flatMap(calls, (work) => work.restore({ ...rest, checkpointID: checkpointID }))
+})

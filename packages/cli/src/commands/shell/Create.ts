@@ -1,8 +1,7 @@
 /** `daybook shell create`: opens a live shell and prints its id. Spec: SL-180, SL-181 in specs/shell.md. */
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Flags from "../../arguments/Flags.ts"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 
 const cwd = Flags.text("cwd", "DIR", "the folder in which it starts (default: this one; of ssh and docker their own)")
 const ssh = Flags.text("ssh", "USER@HOST[:PORT]", "over SSH")
@@ -24,7 +23,7 @@ const ignore = Flags.repeated(
 const allow = Flags.text("allow", "NAMES", "only these commands may run: names, separated by commas")
 const deny = Flags.text("deny", "NAMES", "these commands may not run")
 
-export const create = {
+export const create = verb({
   name: "create",
   summary: "opens a shell and prints its id",
   words: "",
@@ -36,7 +35,7 @@ export const create = {
     "The lists of --allow and --deny tighten the operator's policy. A local shell gets harmless variables of the host's " +
       "environment, which is that of the command that started the host."
   ],
-  flags: [
+  given: {
     cwd,
     ssh,
     key,
@@ -48,11 +47,11 @@ export const create = {
     user,
     workspace,
     manual,
-    ignore,
+    ignores: ignore,
     allow,
     deny,
-    Flags.json
-  ],
+    json: Flags.json
+  },
   examples: [
     ["daybook shell create", "a shell in this folder, such as 1_local"],
     ["daybook shell create --ssh build@host --agent", "a shell over SSH, with the keys of the agent"],
@@ -63,29 +62,9 @@ export const create = {
     ["daybook shell create --docker web --user app --cwd /srv", "a shell in the container web"],
     ["daybook shell create --workspace . --deny git,rm", "with checkpoints of this folder, and without two commands"]
   ],
-  command: Command.make(
-    "create",
-    {
-      cwd: cwd.options,
-      ssh: ssh.options,
-      key: key.options,
-      agent: agent.options,
-      password: password.options,
-      passwordStdin: passwordStdin.options,
-      fingerprint: fingerprint.options,
-      docker: docker.options,
-      user: user.options,
-      workspace: workspace.options,
-      manual: manual.options,
-      ignores: ignore.options,
-      allow: allow.options,
-      deny: deny.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const { run } = yield* Effect.promise(() => import("../../host/ShellCreate.ts"))
-        yield* run(given)
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const { run } = yield* Effect.promise(() => import("../../host/ShellCreate.ts"))
+      yield* run(given)
+    })
+})

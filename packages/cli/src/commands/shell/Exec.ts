@@ -1,9 +1,7 @@
 /** `daybook shell exec`: runs a command in a live shell. Spec: SL-182..SL-184 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Flags from "../../arguments/Flags.ts"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 
 const timeout = Flags.integer("timeout", "SECONDS", "stop the command after that long (default and most: 3600)", 1)
 const grep = Flags.text("grep", "PATTERN", "only lines that match a pattern of RE2's syntax")
@@ -13,7 +11,7 @@ const tail = Flags.integer("tail", "N", "only the last N lines", 1)
 const maxChars = Flags.integer("max-chars", "N", "at most N characters of each stream (default here: 100000)", 1)
 const stdin = Flags.toggle("stdin", "send this command's stdin, as text; the command's input is empty without it")
 
-export const exec = {
+export const exec = verb({
   name: "exec",
   summary: "runs a command in a shell",
   words: "ID -- COMMAND",
@@ -25,7 +23,18 @@ export const exec = {
     "With --grep, --head, --tail or --max-chars, the part of the output that they keep is printed at the end; daybook shell " +
       "output prints all of it. With --json, the whole result is one line of JSON."
   ],
-  flags: [timeout, grep, context, head, tail, maxChars, stdin, Flags.json],
+  given: {
+    id: Flags.one("ID"),
+    words: Flags.many("COMMAND"),
+    timeout,
+    grep,
+    context,
+    head,
+    tail,
+    maxChars,
+    stdin,
+    json: Flags.json
+  },
   examples: [
     ["daybook shell exec 1_local -- 'cd /srv && make'", "runs it there, and stays in /srv"],
     [
@@ -34,24 +43,9 @@ export const exec = {
     ],
     ["daybook shell exec 1_ssh_build@host --stdin -- 'cat >notes' <notes", "sends a file"]
   ],
-  command: Command.make(
-    "exec",
-    {
-      id: Args.text({ name: "ID" }),
-      words: Args.repeated(Args.text({ name: "COMMAND" })),
-      timeout: timeout.options,
-      grep: grep.options,
-      context: context.options,
-      head: head.options,
-      tail: tail.options,
-      maxChars: maxChars.options,
-      stdin: stdin.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const { run } = yield* Effect.promise(() => import("../../host/ShellExec.ts"))
-        yield* run(given)
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const { run } = yield* Effect.promise(() => import("../../host/ShellExec.ts"))
+      yield* run(given)
+    })
+})

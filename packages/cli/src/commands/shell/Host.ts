@@ -1,9 +1,8 @@
 /** `daybook shell host`: keeps live shells. Spec: SL-170..SL-177 in specs/shell.md. */
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 
-export const host = {
+export const host = verb({
   name: "host",
   summary: "keeps the shells; create starts it in the background",
   words: "",
@@ -13,12 +12,11 @@ export const host = {
       "environment of that moment. It ends a minute after its last shell closed. A signal closes every shell and ends it.",
     "This verb runs it in the foreground, for example under a supervisor. It prints ready when it listens."
   ],
-  flags: [],
+  given: {},
   examples: [["daybook shell host", "keeps shells until a signal"]],
-  command: Command.make("host", {}, () =>
+  run: () =>
     Effect.gen(function* () {
       const { run } = yield* Effect.promise(() => import("../../host/ShellHostProcess.ts"))
       yield* run()
     })
-  )
-} satisfies Verb
+})

@@ -1,16 +1,14 @@
 /** `daybook shell list` and `destroy`: the shells that are open. Spec: SL-185, SL-186 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import * as Flags from "../../arguments/Flags.ts"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 import { UsageError } from "../../support/Errors.ts"
 
 const all = Flags.toggle("all", "every open shell")
 
 const calls = Effect.promise(() => import("../../host/ShellCalls.ts"))
 
-export const list = {
+export const list = verb({
   name: "list",
   summary: "lists the open shells",
   words: "",
@@ -18,17 +16,16 @@ export const list = {
     "Prints a line for each open shell, in the order of their opening: id, transport, working folder, and how long it is " +
       "idle or how many commands run or wait. Without a host it prints nothing, and starts none."
   ],
-  flags: [Flags.json],
+  given: { json: Flags.json },
   examples: [
     ["daybook shell list", "the open shells"],
     ["daybook shell list --json | jq -r .session_id", "their ids"]
   ],
-  command: Command.make("list", { json: Flags.json.options }, (given) =>
-    Effect.flatMap(calls, (work) => work.list(given))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => Effect.flatMap(calls, (work) => work.list(given))
+})
 
-export const destroy = {
+export const destroy = verb({
   name: "destroy",
   summary: "closes shells and what runs in them",
   words: "ID...",
@@ -36,20 +33,16 @@ export const destroy = {
     "Closes shells, and returns when nothing of them runs any more: neither a running command nor a background job. The " +
       "exit code is 3 if one of them is not open; the others are closed all the same."
   ],
-  flags: [all, Flags.json],
+  given: { ids: Flags.many("ID"), all, json: Flags.json },
   examples: [
     ["daybook shell destroy 1_local 2_docker_web", "closes two shells"],
     ["daybook shell destroy --all", "closes every shell"]
   ],
-  command: Command.make(
-    "destroy",
-    { ids: Args.repeated(Args.text({ name: "ID" })), all: all.options, json: Flags.json.options },
-    (given) =>
-      Effect.gen(function* () {
-        if (given.all === given.ids.length > 0) {
-          return yield* new UsageError({ message: "shell destroy: give the ids of shells, or --all" })
-        }
-        yield* (yield* calls).destroy(given)
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      if (given.all === given.ids.length > 0) {
+        return yield* new UsageError({ message: "shell destroy: give the ids of shells, or --all" })
+      }
+      yield* (yield* calls).destroy(given)
+    })
+})

@@ -1,14 +1,12 @@
 /** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117, SL-215 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Chunk, Effect, Option, Stream } from "effect"
+import { Chunk, Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import * as Flags from "../../arguments/Flags.ts"
 import * as Folder from "../../arguments/Folder.ts"
 import * as SessionReference from "../../arguments/SessionReference.ts"
-import type { Verb } from "../../arguments/Verb.ts"
+import { verb } from "../../arguments/Verb.ts"
 import { Remote, type Server } from "../../host/Remote.ts"
 import { withReader } from "../../host/Runtime.ts"
 import { eventJson } from "../../render/EventLine.ts"
@@ -123,7 +121,7 @@ const run = Effect.fnUntraced(function* (options: Options) {
   yield* server === undefined ? withReader(print(options)) : withReader(printOver(server, options))
 })
 
-export const watch = {
+export const watch = verb({
   name: "watch",
   summary: "prints what live shells ran, and follows",
   words: "[SESSION]",
@@ -136,30 +134,19 @@ export const watch = {
     "With --serve, a browser on this machine shows the same at the printed address, live. The address has a token: everyone who " +
       "has it can read the page until the command ends. DAYBOOK_WATCH_TOKEN sets the token, for an address that stays."
   ],
-  flags: [after, follow, withOutput, serve, port, Flags.json],
+  given: { session: Flags.optional("SESSION"), after, follow, output: withOutput, serve, port, json: Flags.json },
   examples: [
     ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"],
     ["daybook shell watch fix --output", "what the session called fix ran, with the output"],
     ["daybook shell watch --json --after 1200", "the events after position 1200, as JSON"],
     ["daybook shell watch --serve", "a live page of all shells; prints its address"]
   ],
-  command: Command.make(
-    "watch",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      after: after.options,
-      follow: follow.options,
-      output: withOutput.options,
-      serve: serve.options,
-      port: port.options,
-      json: Flags.json.options
-    },
-    ({ after, port, session, ...rest }) =>
-      run({
-        ...rest,
-        session: Option.getOrUndefined(session),
-        after: Option.getOrUndefined(after),
-        port: Option.getOrUndefined(port)
-      })
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ after, port, session, ...rest }) =>
+    run({
+      ...rest,
+      session: session,
+      after: after,
+      port: port
+    })
+})
