@@ -1,19 +1,23 @@
 /**
- * The way from the words after `daybook` to an effect, for all verbs (`Verbs.ts`) or the reading ones (`reader.ts`).
- * Spec: CL-1..CL-3 in specs/cli.md.
+ * The way from the words after `daybook` to the end of the process, for all verbs (`Verbs.ts`) or the reading ones
+ * (`reader.ts`). A failure is one sentence on stderr, with a stack trace only with `DAYBOOK_DEBUG`.
+ * Spec: CL-1..CL-3, CL-40..CL-42 in specs/cli.md.
  */
-import { Effect } from "effect"
+import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
 import { choose, surplus, type Verb } from "./arguments/Verb.ts"
 import * as Remote from "./host/Remote.ts"
-import { oneLine } from "./render/Plain.ts"
+import { failureOfCause } from "./render/Failure.ts"
+import { oneLine, sentences, visible } from "./render/Plain.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
+import { standard } from "./support/Stream.ts"
+import * as Output from "./terminal/Output.ts"
 
 /** How to load each verb, by name, in the order of help. */
 export type Verbs = Readonly<Record<string, () => Promise<Verb>>>
 
-/** Runs the words after `daybook`. bin/daybook.js prints help before. */
-export const run = (verbs: Verbs, all: ReadonlyArray<string>) =>
+/** The words after `daybook` as an effect. bin/daybook.js prints help before. */
+const effectOf = (verbs: Verbs, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
     return yield* Effect.provideService(runWords(verbs, words), Remote.Remote, server)
@@ -43,3 +47,33 @@ const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray
   if ((yield* Remote.Remote) !== undefined && overServer !== true) return yield* needsDatabase()
   yield* run(chosen === undefined ? name : `${name} ${chosen.action.name}`, chosen?.rest ?? rest)
 })
+
+const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
+
+/** stdout is for the answer: logs go to stderr, and only with `DAYBOOK_DEBUG`. */
+const logs = debug
+  ? Layer.merge(
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.map(Logger.logfmtLogger, (line) => standard().stderr.write(`${visible(line)}\n`, () => undefined))
+      ),
+      Logger.minimumLogLevel(LogLevel.Debug)
+    )
+  : Logger.remove(Logger.defaultLogger)
+
+/** Runs the words after `daybook` and ends the process. */
+export const run = (verbs: Verbs, words: ReadonlyArray<string>): void => {
+  const program = Effect.zipRight(
+    effectOf(verbs, words),
+    Effect.flatMap(Output.Output, ({ complete }) => complete)
+  ).pipe(Effect.provide(Output.layer), Effect.provide(logs))
+  Effect.runFork(program).addObserver((exit) => {
+    if (Exit.isSuccess(exit)) return process.exit(0)
+    const { code, sentence } = failureOfCause(exit.cause)
+    const words = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
+    const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""
+    const { stderr } = standard()
+    const shown = sentences(visible(`${words}${where}`), stderr.columns() ?? Number.MAX_SAFE_INTEGER)
+    stderr.write(shown, () => process.exit(code))
+  })
+}

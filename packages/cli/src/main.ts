@@ -1,7 +1,7 @@
 /** The entry of the bundle with every verb. */
 import { completions } from "./arguments/Completions.ts"
 import { rootHelp, verbHelps } from "./arguments/Help.ts"
-import { run } from "./Process.ts"
+import { run } from "./Cli.ts"
 import { verbs } from "./Verbs.ts"
 
 /** Runs the words after `daybook` and ends the process. */

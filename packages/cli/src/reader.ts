@@ -1,9 +1,8 @@
 /** The entry of the bundle of the verbs that only read the log (CL-60); bin/daybook.js knows their names. */
 import { context } from "./commands/context.ts"
 import { events } from "./commands/events.ts"
-import { messages, show } from "./commands/messages.ts"
-import { sessions } from "./commands/sessions.ts"
-import { run } from "./Process.ts"
+import { messages, sessions, show } from "./commands/sessions.ts"
+import { run } from "./Cli.ts"
 
 const verbs = {
   events: async () => events,

@@ -149,7 +149,7 @@ export const divide = (
   return Either.right({ options, words: rest })
 }
 
-export interface Chosen {
+interface Chosen {
   readonly action: Verb
   /** The other words, in order. */
   readonly rest: ReadonlyArray<string>

@@ -8,7 +8,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { answerOf, pendingText } from "../render/QuestionText.ts"
+import { answerOf, pendingText } from "../terminal/QuestionPrompt.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 

@@ -1,18 +1,14 @@
-/** `daybook interrupt`, `switch`, `rename`, `remove`: the facade's verbs. Spec: CL-17, CL-18. */
-import { Effect, Either } from "effect"
+/** `daybook interrupt`, `switch`, `rename`: the facade's verbs. Spec: CL-17, CL-18. */
+import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { modelText } from "@daybook/log/domain/ModelText"
-import { EventLog } from "@daybook/log/log/EventLog"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import * as DatabasePath from "../config/DatabasePath.ts"
 import { agentNamed, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
-import { oneLine } from "../render/Plain.ts"
-import { NotFound, UsageError } from "../support/Errors.ts"
+import { UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
-import * as Question from "../terminal/Question.ts"
 
 const sessionArgument = Flags.optional("SESSION")
 const whichSession =
@@ -88,60 +84,4 @@ export const rename = verb({
   examples: [['daybook rename ses_01JD "login page"', 'commands find the session as "login page" from now on']],
   overServer: true,
   run: ({ session, title }) => withSessions(runRename(session, title))
-})
-
-const yes = Flags.toggle("yes", "do not ask")
-
-/** The session's id if the log has removed it: a command that was killed may have left its files. */
-const removedBefore = Effect.fnUntraced(function* (reference: string) {
-  const log = yield* EventLog
-  for (let page = yield* log.removals(); page.length > 0; page = yield* log.removals({ after: page.at(-1)?.number })) {
-    for (const { sessionID } of page) if (sessionID === reference) return sessionID
-  }
-  return undefined
-})
-
-const runRemove = Effect.fn("Command.remove")(function* (reference: string, sure: boolean) {
-  const sessions = yield* Sessions
-  const found = yield* Effect.either(resolve(reference))
-  if (Either.isLeft(found)) {
-    const removed = found.left._tag === "SessionNotFound" ? yield* removedBefore(reference) : undefined
-    if (removed === undefined) return yield* found.left
-    yield* (yield* Output).note(`${removed} was removed before; removing what is left of its files\n`)
-    return removed
-  }
-  const session = found.right
-  if (!sure) {
-    const name = session.title === undefined ? session.id : `${session.id} "${oneLine(session.title, 60)}"`
-    const answer = yield* Question.ask(`Remove ${name} with all its events? [y/N] `)
-    if (answer === undefined) {
-      return yield* new UsageError({
-        message: `removing ${session.id} cannot be undone; give --yes to confirm without a terminal`
-      })
-    }
-    if (!/^y(?:es)?$/i.test(answer.trim())) return yield* new NotFound({ message: `${session.id} was kept` })
-  }
-  yield* sessions.remove(session.id)
-  return session.id
-})
-
-export const remove = verb({
-  name: "remove",
-  summary: "delete a session and everything that belongs to it",
-  words: "SESSION",
-  details: [
-    "It asks first. A running session is interrupted. This cannot be undone.",
-    "Its files at DAYBOOK_ROOT, else ctx beside the database, are removed too: by daybook serve if it runs there, else " +
-      "by this command. Files at other roots go with the next daybook files export --root DIR. Changed files stay there " +
-      "under a name that contains .aside. Outputs of its live shells are removed. Backups and archives keep the session: delete them yourself."
-  ],
-  given: { session: Flags.one("SESSION"), yes },
-  examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
-  overServer: true,
-  run: (given) =>
-    Effect.gen(function* () {
-      const sessionID = yield* withSessions(runRemove(given.session, given.yes))
-      const { run } = yield* Effect.promise(() => import("../host/RemovalWork.ts"))
-      yield* run(yield* DatabasePath.existing, sessionID)
-    })
 })

@@ -8,8 +8,7 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import type { Check } from "../host/Checkup.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { failureOf } from "../render/Failure.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { pad } from "../render/Width.ts"
+import { jsonLine, oneLine, pad } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import {
   DatabaseUnsound,
@@ -100,7 +99,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
   const { failed, kept, wide, wrong } = yield* lookAtDatabase(path, fix, write)
-  const rehearsal = yield* Effect.promise(() => import("../host/Rehearsal.ts"))
+  const rehearsal = yield* Effect.promise(() => import("../host/Checkup.ts"))
   const { checks, settings } = yield* rehearsal.configuration
   yield* Effect.forEach(checks, write)
   const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)

@@ -70,5 +70,5 @@ export const events = verb({
     ["daybook events fix --after 41 --follow", "events after 41 of the session called fix, and new ones"]
   ],
   overServer: true,
-  run: ({ session, after, ...rest }) => withReader(run({ ...rest, session: session, after: after }))
+  run: (given) => withReader(run(given))
 })

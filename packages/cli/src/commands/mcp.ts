@@ -1,9 +1,24 @@
 /** `daybook mcp`: live shells for MCP clients, over standard input and output. Spec: SL-120..SL-129 in specs/shell.md. */
 import { Effect } from "effect"
+import * as ShellMcp from "@daybook/shell/mcp/ShellMcp"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
+import * as ShellsHost from "../host/ShellsHost.ts"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import * as Signal from "../support/Signal.ts"
+import * as Watchdog from "../support/Watchdog.ts"
+
+// The build defines it.
+declare const DAYBOOK_VERSION: string
+
+const run = Effect.fn("Command.mcp")(function* (options: { readonly record: boolean }) {
+  const signal = yield* Signal.first
+  yield* Watchdog.begin()
+  yield* Effect.raceFirst(ShellMcp.serve({ version: DAYBOOK_VERSION }), signal).pipe(
+    Effect.provide(ShellsHost.layer(options.record ? "daybook mcp" : undefined))
+  )
+}, Effect.scoped)
 
 const noRecord = Flags.toggle("no-record", "store nothing in the database")
 
@@ -34,7 +49,6 @@ export const mcp = verb({
       if (word !== undefined) {
         return yield* new UsageError({ message: `daybook mcp takes no words: "${oneLine(word, 80)}"` })
       }
-      const { run } = yield* Effect.promise(() => import("../host/McpWork.ts"))
       yield* run({ record: !given.noRecord })
     })
 })

@@ -1,16 +1,66 @@
 /** `daybook permissions`: lists, revokes and audits saved approvals. Spec: CL-170..CL-172. */
 import { Effect } from "effect"
-import { PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
+import { type PermissionEvent, PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
-import { approvalTable, decisionTable } from "../render/ApprovalText.ts"
 import { eventJson } from "../render/EventLine.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { columns, dateTime, jsonLine, oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
+
+const day = (at: number | undefined): string => (at === undefined ? "never" : dateTime(at))
+
+const uses = ({ uses: count, usedAt }: SavedApproval): string =>
+  count === 0 ? "not used" : `used ${count} times, last ${day(usedAt)}`
+
+const user = (uid: number | undefined): string => (uid === undefined ? "" : `user ${uid}`)
+
+/** Approvals in columns: number, time, user, session, uses, permission, pattern, and with `folders` the folder. */
+const approvalTable = (approvals: ReadonlyArray<SavedApproval>, folders: boolean): string =>
+  columns(
+    approvals.map((approval) => [
+      String(approval.number),
+      dateTime(approval.savedAt),
+      user(approval.uid) || "-",
+      approval.sessionID ?? "-",
+      oneLine(approval.agent ?? "-", 32),
+      uses(approval),
+      oneLine(approval.permission, 64),
+      oneLine(approval.resource, 200),
+      ...(folders ? [oneLine(approval.folder, 200)] : [])
+    ])
+  )
+
+const numbers = (what: string, list: ReadonlyArray<number> | undefined): string =>
+  list === undefined || list.length === 0 ? "" : `${what} ${list.join(", ")}`
+
+const described = (event: PermissionEvent): ReadonlyArray<string> => {
+  if (event.type === "session.next.permission.revoked") {
+    const { number, permission, resource, uid } = event.data
+    return ["revoked", oneLine(permission, 64), oneLine(resource, 200), numbers("approval", [number]), user(uid)]
+  }
+  const { decision, patterns = [], permission, resources, saved, uid, used } = event.data
+  return [
+    decision,
+    oneLine(permission, 64),
+    oneLine(resources.join(" | "), 200),
+    [
+      patterns.length === 0 ? "" : `keeps ${oneLine(patterns.join(" | "), 200)}`,
+      numbers("saved as", saved),
+      numbers("by approval", used)
+    ]
+      .filter((part) => part !== "")
+      .join(", "),
+    user(uid)
+  ]
+}
+
+/** Decisions in columns: time, session, decision, permission, resources, approvals, user. */
+const decisionTable = (events: ReadonlyArray<PermissionEvent>): string =>
+  columns(events.map((event) => [dateTime(event.created), event.sessionID, ...described(event)]))
 
 const all = Flags.toggle("all", "all folders, not only this one")
 const yes = Flags.toggle("yes", "do not ask")
@@ -119,12 +169,5 @@ export const permissions = verb({
     ['daybook permissions revoke "npm test" --yes', "revokes that pattern without asking"],
     ["daybook permissions audit --all --json", "the last decisions in all folders, as JSON"]
   ],
-  run: (given) =>
-    withSessions(
-      run({
-        ...given,
-        action: given.action ?? "list",
-        limit: given.limit ?? 50
-      })
-    )
+  run: (given) => withSessions(run({ ...given, action: given.action ?? "list", limit: given.limit ?? 50 }))
 })

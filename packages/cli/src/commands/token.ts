@@ -1,8 +1,32 @@
 /** `daybook token`: makes a token for the HTTP API. Spec: CL-302. */
-import { Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { issue } from "@daybook/server/api/Tokens"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
+import * as HttpToken from "../host/HttpWork.ts"
+import { jsonLine } from "../render/Plain.ts"
+import { Output } from "../terminal/Output.ts"
+
+interface Request {
+  readonly scope: "read" | "prompt" | "admin"
+  readonly sessionID: SessionID | undefined
+  /** Milliseconds from now; undefined for a token without an end. */
+  readonly lifetime: number | undefined
+  readonly json: boolean
+}
+
+const run = Effect.fn("Command.token")(function* ({ json, lifetime, scope, sessionID }: Request) {
+  const output = yield* Output
+  const now = yield* Clock.currentTimeMillis
+  const grant = {
+    scope,
+    ...(sessionID === undefined ? {} : { sessionID }),
+    ...(lifetime === undefined ? {} : { expires: now + lifetime })
+  }
+  const token = issue(yield* HttpToken.ensure, grant)
+  yield* output.write(json ? `${jsonLine({ type: "token", token, ...grant }, output.terminal)}\n` : `${token}\n`)
+})
 
 const scope = Flags.choice("scope", ["read", "prompt", "admin"], "what the token permits (default: read)")
 
@@ -40,13 +64,10 @@ export const token = verb({
     ["daybook token --scope prompt --session ses_1 --expires 12h", "prompts one session until tonight"]
   ],
   run: (given) =>
-    Effect.gen(function* () {
-      const { run } = yield* Effect.promise(() => import("../host/TokenWork.ts"))
-      yield* run({
-        scope: given.scope ?? "read",
-        sessionID: given.session,
-        lifetime: given.expires ?? Duration.toMillis(units.d(30)),
-        json: given.json
-      })
+    run({
+      scope: given.scope ?? "read",
+      sessionID: given.session,
+      lifetime: given.expires ?? Duration.toMillis(units.d(30)),
+      json: given.json
     })
 })

@@ -38,7 +38,7 @@ const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
 const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, asJson: boolean) {
   const output = yield* Output
   const Trusting = yield* Effect.promise(() => import("../host/Trusting.ts"))
-  const { changesText, statusText } = yield* Effect.promise(() => import("../render/TrustText.ts"))
+  const { changesText, statusText } = yield* Effect.promise(() => import("../host/Trusting.ts"))
   const [first, ...rest] = words
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
   // A misspelt deed is read as a folder.

@@ -4,20 +4,84 @@
  */
 import { resolve } from "node:path"
 import { Effect } from "effect"
-import { Target } from "@daybook/shell/domain/Target"
-import { ShellLists } from "@daybook/shell/policy/Policy"
 import { checkpointSettings } from "@daybook/shell/checkpoint/CheckpointOptions"
+import { Target } from "@daybook/shell/domain/Target"
 import type { CreateRequest } from "@daybook/shell/host/HostProtocol"
 import { decode } from "@daybook/shell/mcp/Arguments"
+import { ShellLists } from "@daybook/shell/policy/Policy"
 import * as Folder from "../arguments/Folder.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import { standard } from "../support/Stream.ts"
+import * as Keyboard from "../terminal/Terminal.ts"
 import { Output } from "../terminal/Output.ts"
-import * as Secret from "../terminal/Secret.ts"
-import { asFlag } from "./ShellFlags.ts"
-import { withStarted } from "./ShellHostWork.ts"
+import * as Question from "../terminal/Question.ts"
+import * as Terminal from "../terminal/Terminal.ts"
+import { asFlag, withStarted } from "./ShellHostWork.ts"
 
-export interface Given {
+const longest = 65_536
+
+/** The first line of stdin. */
+const fromStdin: Effect.Effect<string, UsageError> = Effect.tryPromise({
+  try: async () => {
+    let text = ""
+    process.stdin.setEncoding("utf8")
+    for await (const chunk of process.stdin) {
+      text += String(chunk)
+      if (text.includes("\n") || text.length > longest) break
+    }
+    return text.split("\n")[0]?.replace(/\r$/, "") ?? ""
+  },
+  catch: (cause) => new UsageError({ message: `stdin cannot be read: ${String(cause)}` })
+}).pipe(
+  Effect.filterOrFail(
+    (secret) => secret !== "" && secret.length <= longest,
+    () => new UsageError({ message: "expected the password as the first line of stdin" })
+  )
+)
+
+/** Enter and Ctrl-D. */
+const ends = ["\r", "\n", "\u0004"]
+
+/** The text after its backspaces and Ctrl-U are applied. */
+const edited = (typed: string): string => {
+  let text = ""
+  for (const key of typed) {
+    if (key === "\u007f" || key === "\b") text = Array.from(text).slice(0, -1).join("")
+    else if (key === "\u0015") text = ""
+    else text += key
+  }
+  return text
+}
+
+/** Asks at the terminal; the keys are not shown. */
+export const ask = (prompt: string): Effect.Effect<string, UsageError> => {
+  if (!Question.canAsk()) {
+    return Effect.fail(new UsageError({ message: "no terminal to ask for the password: give --password-stdin" }))
+  }
+  const { stderr } = standard()
+  const read = Effect.async<string>((resume) => {
+    let typed = ""
+    const stop = Keyboard.standard.listen("unseen", (keys) => {
+      typed += keys ?? "\r"
+      const end = Math.min(...ends.map((key) => typed.indexOf(key)).filter((at) => at >= 0))
+      if (end === Infinity && typed.length <= longest) return
+      stop()
+      stderr.write("\n", () => undefined)
+      resume(Effect.succeed(edited(typed.slice(0, end))))
+    })
+    // From now on keys are not shown.
+    stderr.write(prompt, () => undefined)
+    return Effect.sync(stop)
+  })
+  return Effect.filterOrFail(
+    Terminal.alone(read),
+    (secret) => secret !== "",
+    () => new UsageError({ message: "no password was given" })
+  )
+}
+
+interface Given {
   readonly cwd: string | undefined
   readonly ssh: string | undefined
   readonly key: string | undefined
@@ -78,7 +142,7 @@ const sshOf = Effect.fnUntraced(function* (given: Given, written: string) {
   // Refuses an invalid target before it asks for the password.
   if (asks || given.passwordStdin) yield* decode(Target, { ...target, [secretName]: "placeholder" })
   const what = hasKey ? "passphrase of the key" : `password of ${oneLine(written, 80)}`
-  const secret = given.passwordStdin ? yield* Secret.fromStdin : asks ? yield* Secret.ask(`${what}: `) : undefined
+  const secret = given.passwordStdin ? yield* fromStdin : asks ? yield* ask(`${what}: `) : undefined
   return yield* decode(Target, { ...target, ...(secret === undefined ? {} : { [secretName]: secret }) })
 })
 

@@ -8,7 +8,7 @@ import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** The last sentence and exit code of the process; without a sentence it ends quietly. */
-export interface Failure {
+interface Failure {
   readonly code: number
   readonly sentence: string | undefined
 }

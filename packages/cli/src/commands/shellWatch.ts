@@ -3,17 +3,17 @@ import { Chunk, Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as WatchText from "@daybook/shell/record/WatchText"
-import * as Flags from "../../arguments/Flags.ts"
-import * as Folder from "../../arguments/Folder.ts"
-import * as SessionReference from "../../arguments/SessionReference.ts"
-import { verb } from "../../arguments/Verb.ts"
-import { Remote, type Server } from "../../host/Remote.ts"
-import { withReader } from "../../host/Runtime.ts"
-import { eventJson } from "../../render/EventLine.ts"
-import { visible } from "../../render/Visible.ts"
-import { needsDatabase, UsageError } from "../../support/Errors.ts"
-import { Output } from "../../terminal/Output.ts"
-import * as ShellFeed from "../../watch/ShellFeed.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { verb } from "../arguments/Verb.ts"
+import { Remote, type Server } from "../host/Remote.ts"
+import { withReader } from "../host/Runtime.ts"
+import { eventJson } from "../render/EventLine.ts"
+import { visible } from "../render/Plain.ts"
+import { needsDatabase, UsageError } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
+import * as ShellFeed from "../watch/ShellFeed.ts"
 
 const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
 const withOutput = Flags.toggle("output", "also print what commands printed: | output, ! errors, ~ late output")
@@ -78,7 +78,7 @@ const print = Effect.fn("Command.shell.watch")(function* (options: Options) {
 /** Prints events of the server's live shells. */
 const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Server, options: Options) {
   const write = yield* makePrint(options)
-  const { watched } = yield* Effect.promise(() => import("../../host/RemoteMachine.ts"))
+  const { watched } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   const { after, follow, session } = options
   yield* Stream.runForEachChunk(watched(server, { after, follow, sessionID: yield* chosen(session) }), (events) =>
     write(Chunk.toReadonlyArray(events))
@@ -88,7 +88,7 @@ const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Serve
 /** Serves the page, which always follows and shows what commands printed. */
 const servePage = Effect.fn("Command.shell.watch.serve")(function* (options: Options) {
   const session = yield* chosen(options.session)
-  const { run } = yield* Effect.promise(() => import("../../host/WatchWork.ts"))
+  const { run } = yield* Effect.promise(() => import("../host/WatchWork.ts"))
   yield* run({
     feed: yield* feedOf(session),
     session,
@@ -142,11 +142,5 @@ export const watch = verb({
     ["daybook shell watch --serve", "a live page of all shells; prints its address"]
   ],
   overServer: true,
-  run: ({ after, port, session, ...rest }) =>
-    run({
-      ...rest,
-      session: session,
-      after: after,
-      port: port
-    })
+  run
 })
