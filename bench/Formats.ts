@@ -33,7 +33,7 @@ const node = (words: ReadonlyArray<string>): Done =>
   Schema.decodeSync(Done)(execFileSync(process.execPath, words, { encoding: "utf8" }))
 
 /** Loads the program as `bin/daybook.js` loads the bundle. */
-const program = `require(${JSON.stringify(cli("bin/load.js"))}).load(process.argv[1]).main("", process.argv.slice(2))`
+const program = `require(${JSON.stringify(cli("bin/load.js"))}).load(process.argv[1]).main(process.argv.slice(2))`
 
 const run = (name: Work, ...words: ReadonlyArray<string>): Done =>
   node(["-e", program, join(commands, "FormatsChild.js"), name, ...words])

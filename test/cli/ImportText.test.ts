@@ -1,6 +1,6 @@
 /** What an import shows while it runs. */
 import { assert, it } from "@effect/vitest"
-import { barText, folderText } from "../../packages/cli/src/render/ImportText.ts"
+import { barText, folderText } from "../../packages/cli/src/commands/import.ts"
 
 it("CL-222: folders are listed in columns", () => {
   const lines = [folderText("Codex archive", "/a", 1, 1_600), folderText("pi", "/b", 12_000, 2_600_000)]

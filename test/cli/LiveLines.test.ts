@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as CallText from "../../packages/cli/src/render/CallText.ts"
 import { liveLines, type Live } from "../../packages/cli/src/render/LiveLines.ts"
 import { coloured, plain, styleOf } from "../../packages/cli/src/render/Style.ts"
-import { cut, pad, width } from "../../packages/cli/src/render/Width.ts"
+import { cut, pad, width } from "../../packages/cli/src/render/Plain.ts"
 
 const now = 100_000
 const bash = (command: string, seconds: number, output = "") => ({

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, FiberId, FiberRefs, HashMap, List, type Logger, LogLevel } from "effect"
 import * as TelemetryOptions from "../../packages/cli/src/config/TelemetryOptions.ts"
-import { cleaned, logLine, secretsOf } from "../../packages/cli/src/render/LogLine.ts"
+import { cleaned, logLine, secretsOf } from "../../packages/cli/src/terminal/Logs.ts"
 
 const entry = (over: Partial<Logger.Logger.Options<unknown>> = {}): Logger.Logger.Options<unknown> => ({
   annotations: HashMap.empty(),

@@ -2,10 +2,16 @@
 import { join } from "node:path"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { answerPrompt, questionPages, questionText, type Size } from "../../packages/cli/src/render/PermissionText.ts"
+import {
+  answerPrompt,
+  decide,
+  questionPages,
+  questionText,
+  type Size,
+  typed
+} from "../../packages/cli/src/terminal/PermissionPrompt.ts"
 import { coloured, plain } from "../../packages/cli/src/render/Style.ts"
-import { width } from "../../packages/cli/src/render/Width.ts"
-import { decide, typed } from "../../packages/cli/src/terminal/PermissionPrompt.ts"
+import { width } from "../../packages/cli/src/render/Plain.ts"
 import { Answer, type PermissionRequest } from "../../packages/core/src/permission/PermissionAsker.ts"
 import type { PermissionSubject } from "../../packages/core/src/permission/PermissionSubject.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"

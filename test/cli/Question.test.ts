@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { answerOf, questionText } from "../../packages/cli/src/render/QuestionText.ts"
+import { answerOf, questionText } from "../../packages/cli/src/terminal/QuestionPrompt.ts"
 import { read } from "../../packages/cli/src/terminal/Question.ts"
 
 const one = { question: "Which?", options: [{ label: "SQLite" }, { label: "Files", description: "plain\nones" }] }

@@ -4,8 +4,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import * as Region from "../../packages/cli/src/render/Region.ts"
-import { width } from "../../packages/cli/src/render/Width.ts"
+import * as Region from "../../packages/cli/src/render/LiveLines.ts"
+import { width } from "../../packages/cli/src/render/Plain.ts"
 import { cases } from "../support/Cases.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 

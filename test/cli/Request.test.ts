@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { requestJson, requestText, sizeTable } from "../../packages/cli/src/render/Request.ts"
+import { requestJson, requestText, sizeTable } from "../../packages/cli/src/commands/context.ts"
 import type { ShownRequest } from "../../packages/core/src/request/Recorded.ts"
 
 const long = "a line that nobody cuts \u001b[31m\n".repeat(5_000)

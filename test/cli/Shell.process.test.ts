@@ -173,7 +173,7 @@ it.scopedLive(
       const here = yield* stored
       const ended = (...words: ReadonlyArray<string>) =>
         Effect.map(here.run(["shell", ...words]), ({ code, stderr, stdout }) => [code, stdout, stderr])
-      const actions = shell.actions.map(({ name }) => name).join(", ")
+      const actions = (shell.actions ?? []).map(({ name }) => name).join(", ")
       assert.deepStrictEqual(yield* ended(), [2, "", `daybook: say what to do: daybook shell ${actions}\n`])
       assert.deepStrictEqual(yield* ended("wacth"), [
         2,

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { TreeNode } from "../../packages/log/src/domain/Tree.ts"
-import { treeLines } from "../../packages/cli/src/render/TreeText.ts"
+import { treeLines } from "../../packages/cli/src/commands/tree.ts"
 
 const node = (seq: number, parent: number | undefined, onPath: boolean, more: object = {}) =>
   Schema.decodeUnknownSync(TreeNode)({

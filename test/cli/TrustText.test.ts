@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { changesText, questionText, statusText } from "../../packages/cli/src/render/TrustText.ts"
+import { changesText, questionText, statusText } from "../../packages/cli/src/host/Trusting.ts"
 import type * as TrustStore from "../../packages/core/src/trust/TrustStore.ts"
 
 type Thing = TrustStore.Report["brings"][number]

@@ -1,6 +1,7 @@
 /** The verbs that list, show and steer sessions, as processes on one database. */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "./support/Bundle.ts"
@@ -257,6 +258,23 @@ describe("verbs", () => {
       assert.include((yield* here.run(["--completions", "bash"])).stdout, "daybook")
       const text = yield* here.run(["prompt", "--no-run", "--json", "--", "--help"])
       assert.deepInclude(jsonLines(text.stdout)[0]?.["prompt"], { text: "--help" })
+    })
+  )
+
+  it.scopedLive("CL-3: the completion of bash offers verbs, then actions and options", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const { stdout } = yield* here.run(["--completions", "bash"])
+      const offered = (...words: ReadonlyArray<string>) => {
+        const line = `COMP_WORDS=(daybook ${words.join(" ")}); COMP_CWORD=${words.length}; _daybook`
+        return execFileSync("bash", ["-c", `${stdout}\n${line}; echo "\${COMPREPLY[@]}"`], { encoding: "utf8" }).trim()
+      }
+      assert.strictEqual(offered("pru"), "prune")
+      assert.strictEqual(offered("shell", "at"), "attach")
+      assert.strictEqual(offered("shell", "create", "--pass"), "--password --password-stdin")
+      assert.strictEqual(offered("prompt", "--no"), "--no-run --no-reasoning")
+      const unknown = yield* here.run(["--completions", "ksh"])
+      assert.deepInclude(unknown, { code: 2, stderr: "daybook: --completions: expected bash, zsh, fish or sh\n" })
     })
   )
 })

@@ -1,8 +1,7 @@
 /** What a terminal and a log are sent of texts that others wrote. Method: hostile characters, one by one and at random. */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { jsonLine, oneLine } from "../../packages/cli/src/render/Plain.ts"
-import { exact, visible, wholeLength } from "../../packages/cli/src/render/Visible.ts"
+import { exact, jsonLine, oneLine, visible, wholeLength } from "../../packages/cli/src/render/Plain.ts"
 import { cases } from "../support/Cases.ts"
 
 const pictures = ["👩‍👩‍👧", "❤️", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🇩🇪", "👨🏽‍💻", "🏳️‍🌈", "☎"]

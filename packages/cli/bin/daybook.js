@@ -29,6 +29,7 @@ const named = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) 
 // An action of a verb has a help of its own: `daybook shell watch --help`, `daybook help shell watch`.
 const action = (isHelp(words[0]) ? named : options).slice(0, 2).join(" ")
 const about = named.length <= 2 && Object.hasOwn(texts.verbs, action) ? [action] : named
+const [, shell] = /^--completions[ =](\w+)$/.exec(words.join(" ")) ?? []
 // Help for an unknown command, and surplus words, are errors, which the bundle reports.
 const wanted = asked
   ? about.length === 0
@@ -38,7 +39,9 @@ const wanted = asked
       : undefined
   : words[0] === "--version" && words.length === 1
     ? `${texts.version}\n`
-    : undefined
+    : shell !== undefined && Object.hasOwn(texts.completions, shell)
+      ? texts.completions[shell]
+      : undefined
 
 if (wanted === undefined) {
   // An earlier request is read from the log; the next request needs the runtime.
@@ -47,7 +50,7 @@ if (wanted === undefined) {
   const entry =
     !isRemote && (earlier || ["events", "sessions", "messages", "show"].includes(words[0])) ? "reader.js" : "main.js"
   const { main } = require("./load.js").load(join(bundle, entry))
-  main(texts.version, words)
+  main(words)
 } else {
   require("./load.js").load(join(bundle, "stream.js")).print("daybook", wanted)
 }

@@ -44,29 +44,18 @@ const options = {
   legalComments: "none",
   logLevel: "warning"
 }
+/** What a reading verb imports when it runs is not needed to read: bin/daybook.js sends the other verbs to main.js. */
+const later = {
+  name: "later",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\./ }, ({ kind, path }) => (kind === "dynamic-import" ? { path, external: true } : undefined))
+}
 const reader = await build({
   ...options,
   write: false,
   entryPoints: [join(root, "src", "reader.ts")],
   format: "cjs",
-  // No reading verb loads these; bin/daybook.js sends the other verbs to main.js.
-  external: [
-    ...options.external,
-    "*/Host.ts",
-    "*/BackupWork.ts",
-    "*/Checkup.ts",
-    "*/Rehearsal.ts",
-    "*/Configuration.ts",
-    "*/FilesWork.ts",
-    "*/RemoteHost.ts",
-    "*/ModelList.ts",
-    "*/ServeWork.ts",
-    "*/StatsWork.ts",
-    "*/Telemetry.ts",
-    "*/Trusting.ts",
-    "*/TrustText.ts",
-    "*/RunFollower.ts"
-  ]
+  plugins: [...plugins, later]
 })
 const ctx = await build({
   ...options,
@@ -130,7 +119,7 @@ await writeFile(
 )
 
 const { load } = require("../bin/load.js")
-await writeFile(join(outdir, "help.json"), JSON.stringify(load(join(outdir, "main.js")).help(version)))
+await writeFile(join(outdir, "help.json"), JSON.stringify(await load(join(outdir, "main.js")).texts(version)))
 
 const fillCaches = async () => {
   const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))

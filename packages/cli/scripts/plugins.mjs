@@ -67,15 +67,6 @@ const noProbe = edited(
   "true"
 )
 
-/** The parser renders a command's help in order to look for its own options, in every command line; now only if one is there. */
-const noHelp = edited(
-  "no-help",
-  /cli[\\/]dist[\\/]esm[\\/]internal[\\/]commandDescriptor\.js$/,
-  "return parseBuiltInArgs(args).pipe(",
-  `const isBuiltIn = (word) => /^(?:-h$|--(?:help|version|wizard|completions|log-level)(?:=|$))/.test(word);
-        return (args.some(isBuiltIn) ? parseBuiltInArgs(args) : Effect.fail(undefined)).pipe(`
-)
-
 /** V8 cannot copy a prototype's fields fast: each `Deferred` would get hidden classes of its own, 1.4 KB of old garbage, in 6 µs. */
 const lightDeferred = edited(
   "light-deferred",
@@ -182,4 +173,4 @@ const ofModule = (name) => {
 const makesValue =
   /(?<![\w.`"'/])(?:Schema|Metric|MetricBoundaries|Layer|Schedule|Effect(?!\.run)|ParseResult)\.[a-zA-Z]\w*(?=[(<])/g
 
-export const plugins = [undici, ulid, noProbe, noHelp, lightDeferred, lightSchema, lazyUnicode, noGenerators, shakeable]
+export const plugins = [undici, ulid, noProbe, lightDeferred, lightSchema, lazyUnicode, noGenerators, shakeable]

@@ -1,94 +1,79 @@
 /**
- * The way from the words after `daybook` to an effect, for all verbs (`Verbs.ts`) or the reading ones (`ReadingVerbs.ts`).
- * Spec: CL-1..CL-3 in specs/cli.md.
+ * The way from the words after `daybook` to the end of the process, for all verbs (`Verbs.ts`) or the reading ones
+ * (`reader.ts`). A failure is one sentence on stderr, with a stack trace only with `DAYBOOK_DEBUG`.
+ * Spec: CL-1..CL-3, CL-40..CL-42 in specs/cli.md.
  */
-import type * as CliApp from "@effect/cli/CliApp"
-import * as CliConfig from "@effect/cli/CliConfig"
-import * as ValidationError from "@effect/cli/ValidationError"
-import { Console, type Context, Effect } from "effect"
-import * as Actions from "./arguments/Actions.ts"
-import * as Arguments from "./arguments/Arguments.ts"
-import type { Verb } from "./arguments/Verb.ts"
+import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
+import { choose, surplus, type Verb } from "./arguments/Verb.ts"
 import * as Remote from "./host/Remote.ts"
-import { failureOf } from "./render/Failure.ts"
-import { oneLine } from "./render/Plain.ts"
+import { failureOfCause } from "./render/Failure.ts"
+import { oneLine, sentences, visible } from "./render/Plain.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
-import { Output } from "./terminal/Output.ts"
+import { standard } from "./support/Stream.ts"
+import * as Output from "./terminal/Output.ts"
 
-/** Verbs, as help lists them, and their parser: runs an argument vector. */
-export interface Verbs<E> {
-  readonly verbs: ReadonlyArray<Verb>
-  readonly parser: (version: string) => (argv: ReadonlyArray<string>) => Effect.Effect<void, E, Services>
-}
+/** How to load each verb, by name, in the order of help. */
+export type Verbs = Readonly<Record<string, () => Promise<Verb>>>
 
-/** What verbs and parser find in the process. */
-export type Services = CliApp.CliApp.Environment | Output
-
-/** Drops the parser's own error output, because `render/Failure.ts` reports errors; its other output goes through Output. */
-const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<Output>): Console.Console => ({
-  ...console,
-  error: () => Effect.void,
-  log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
-})
-
-/** The parser's error for a verb's words, with the verb and advice. */
-const inWords = <E>(name: string, error: E): E | UsageError => {
-  if (!ValidationError.isValidationError(error)) return error
-  const { sentence = "" } = failureOf(error)
-  const [, missing] = /^Missing argument <(.+)>$/.exec(sentence) ?? []
-  const [, extra] = /^Received unknown argument: '(.*)'$/.exec(sentence) ?? []
-  if (missing !== undefined) {
-    return new UsageError({ message: `${name}: ${missing} is missing; daybook help ${name} tells more` })
-  }
-  return extra === undefined ? error : tooMany(name, extra)
-}
-
-const tooMany = (before: string, word: string) =>
-  new UsageError({ message: `${before}: unexpected argument "${oneLine(word, 40)}"` })
-
-/** Runs the words after `daybook`. bin/daybook.js prints help before. */
-export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<string>) =>
+/** The words after `daybook` as an effect. bin/daybook.js prints help before. */
+const effectOf = (verbs: Verbs, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
-    return yield* Effect.provideService(runWords(known, version, words), Remote.Remote, server)
+    return yield* Effect.provideService(runWords(verbs, words), Remote.Remote, server)
   })
 
-const runWords = <E>({ parser, verbs }: Verbs<E>, version: string, words: ReadonlyArray<string>) => {
-  const parse = (line: ReadonlyArray<string>) =>
-    Effect.flatMap(Output, (output) =>
-      Effect.consoleWith((console) =>
-        parser(version)(["node", "daybook", ...line]).pipe(
-          Effect.withConsole(throughOutput(console, output)),
-          Effect.provide(CliConfig.layer({ isCaseSensitive: true, autoCorrectLimit: 0 }))
-        )
-      )
-    )
+const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray<string>) {
   const [first = "", second = ""] = words
-  if (first === "--completions") return parse(words)
-  if (first === "--version") return tooMany(first, second)
+  if (first === "--version") return yield* surplus(first, second)
+  if (/^--completions(?:=|$)/.test(first)) {
+    return yield* new UsageError({ message: "--completions: expected bash, zsh, fish or sh" })
+  }
   // Help gets here only when its command does not exist, or when more than one is named.
   const isHelp = ["help", "--help", "-h"].includes(first)
   const [name = "", ...rest] = isHelp ? words.slice(1) : words
-  const verb = verbs.find((candidate) => candidate.name === name)
-  if (verb === undefined) {
-    const near = didYouMean(
-      name,
-      verbs.map((known) => known.name)
-    )
-    return new UsageError({
+  const load = Object.hasOwn(verbs, name) ? verbs[name] : undefined
+  if (load === undefined) {
+    const near = didYouMean(name, Object.keys(verbs))
+    return yield* new UsageError({
       message: `there is no command "${oneLine(name, 40)}"${near}${near === "" ? ";" : ""} daybook --help lists them`
     })
   }
-  if (isHelp && verb.actions === undefined) return tooMany(`${first} ${name}`, rest[0] ?? "")
-  return Effect.gen(function* () {
-    const chosen = verb.actions === undefined ? undefined : yield* Actions.choose(verb.name, verb.actions, rest)
-    if (isHelp) return yield* tooMany(`${first} ${name} ${chosen?.action.name}`, chosen?.rest[0] ?? "")
-    const path = chosen === undefined ? [name] : [name, chosen.action.name]
-    const words = path.join(" ")
-    if ((yield* Remote.Remote) !== undefined && !Remote.offered.has(words)) return yield* needsDatabase()
-    const { flags } = chosen?.action ?? verb
-    const line = yield* Arguments.arrange(`daybook ${words}`, chosen?.rest ?? rest, flags)
-    yield* Effect.mapError(parse([...path, ...line]), (error) => inWords(words, error))
+  const verb = yield* Effect.promise(load)
+  if (isHelp && verb.actions === undefined) return yield* surplus(`${first} ${name}`, rest[0] ?? "")
+  const chosen = verb.actions === undefined ? undefined : yield* choose(name, verb.actions, rest)
+  if (isHelp) return yield* surplus(`${first} ${name} ${chosen?.action.name}`, chosen?.rest[0] ?? "")
+  const { overServer, run } = chosen?.action ?? verb
+  if ((yield* Remote.Remote) !== undefined && overServer !== true) return yield* needsDatabase()
+  yield* run(chosen === undefined ? name : `${name} ${chosen.action.name}`, chosen?.rest ?? rest)
+})
+
+const debug = (process.env["DAYBOOK_DEBUG"] ?? "") !== ""
+
+/** stdout is for the answer: logs go to stderr, and only with `DAYBOOK_DEBUG`. */
+const logs = debug
+  ? Layer.merge(
+      Logger.replace(
+        Logger.defaultLogger,
+        Logger.map(Logger.logfmtLogger, (line) => standard().stderr.write(`${visible(line)}\n`, () => undefined))
+      ),
+      Logger.minimumLogLevel(LogLevel.Debug)
+    )
+  : Logger.remove(Logger.defaultLogger)
+
+/** Runs the words after `daybook` and ends the process. */
+export const run = (verbs: Verbs, words: ReadonlyArray<string>): void => {
+  const program = Effect.zipRight(
+    effectOf(verbs, words),
+    Effect.flatMap(Output.Output, ({ complete }) => complete)
+  ).pipe(Effect.provide(Output.layer), Effect.provide(logs))
+  Effect.runFork(program).addObserver((exit) => {
+    if (Exit.isSuccess(exit)) return process.exit(0)
+    const { code, sentence } = failureOfCause(exit.cause)
+    const words = sentence === undefined || sentence === "" ? "" : `daybook: ${sentence}\n`
+    const where = debug ? `${Cause.pretty(exit.cause, { renderErrorCause: true })}\n` : ""
+    const { stderr } = standard()
+    const shown = sentences(visible(`${words}${where}`), stderr.columns() ?? Number.MAX_SAFE_INTEGER)
+    stderr.write(shown, () => process.exit(code))
   })
 }

@@ -1,125 +1,44 @@
-/** All verbs of `daybook`. */
-import * as Command from "@effect/cli/Command"
-import type { Verb } from "./arguments/Verb.ts"
-import { agents } from "./commands/agents.ts"
-import { answer } from "./commands/answer.ts"
-import { backup, restore } from "./commands/backup.ts"
-import { branch } from "./commands/branch.ts"
-import { budget } from "./commands/budget.ts"
-import { compact } from "./commands/compact.ts"
-import { context } from "./commands/context.ts"
-import { interrupt, remove, rename, switchTo } from "./commands/control.ts"
-import { continueLast } from "./commands/continue.ts"
-import { discord } from "./commands/discord.ts"
-import { doctor } from "./commands/doctor.ts"
-import { events } from "./commands/events.ts"
-import { exportVerb } from "./commands/export.ts"
-import { files } from "./commands/files.ts"
-import { history } from "./commands/history.ts"
-import { importVerb } from "./commands/import.ts"
-import { fork } from "./commands/fork.ts"
-import { mcp } from "./commands/mcp.ts"
-import { messages, show } from "./commands/messages.ts"
-import { models } from "./commands/models.ts"
-import { permissions } from "./commands/permissions.ts"
-import { prompt } from "./commands/prompt.ts"
-import { prune } from "./commands/prune.ts"
-import { resume } from "./commands/resume.ts"
-import { search } from "./commands/search.ts"
-import { serve } from "./commands/serve.ts"
-import { sessions } from "./commands/sessions.ts"
-import { shell } from "./commands/shell.ts"
-import { stats } from "./commands/stats.ts"
-import { label, tree } from "./commands/tree.ts"
-import { token } from "./commands/token.ts"
-import { trust } from "./commands/trust.ts"
-import { undo } from "./commands/undo.ts"
+/** All verbs of `daybook`, as help lists them. The file of a verb is loaded when the verb runs. */
+import type { Verbs } from "./Cli.ts"
 
-/** The verbs, as help lists them. */
-export const verbs: ReadonlyArray<Verb> = [
-  prompt,
-  continueLast,
-  events,
-  sessions,
-  search,
-  history,
-  messages,
-  show,
-  tree,
-  context,
-  resume,
-  answer,
-  interrupt,
-  undo,
-  branch,
-  fork,
-  label,
-  compact,
-  budget,
-  switchTo,
-  rename,
-  remove,
-  permissions,
-  shell,
-  mcp,
-  agents,
-  models,
-  trust,
-  serve,
-  discord,
-  token,
-  files,
-  importVerb,
-  exportVerb,
-  stats,
-  backup,
-  restore,
-  prune,
-  doctor
-]
-
-const root = Command.make("daybook").pipe(
-  Command.withSubcommands([
-    prompt.command,
-    continueLast.command,
-    events.command,
-    sessions.command,
-    search.command,
-    history.command,
-    messages.command,
-    show.command,
-    tree.command,
-    context.command,
-    resume.command,
-    answer.command,
-    interrupt.command,
-    undo.command,
-    branch.command,
-    fork.command,
-    label.command,
-    compact.command,
-    budget.command,
-    switchTo.command,
-    rename.command,
-    remove.command,
-    permissions.command,
-    shell.command,
-    mcp.command,
-    agents.command,
-    models.command,
-    trust.command,
-    serve.command,
-    discord.command,
-    token.command,
-    files.command,
-    importVerb.command,
-    exportVerb.command,
-    stats.command,
-    backup.command,
-    restore.command,
-    prune.command,
-    doctor.command
-  ])
-)
-
-export const parser = (version: string) => Command.run(root, { name: "daybook", version, executable: "daybook" })
+export const verbs: Verbs = {
+  prompt: async () => (await import("./commands/prompt.ts")).prompt,
+  continue: async () => (await import("./commands/prompt.ts")).continueLast,
+  events: async () => (await import("./commands/events.ts")).events,
+  sessions: async () => (await import("./commands/sessions.ts")).sessions,
+  search: async () => (await import("./commands/search.ts")).search,
+  history: async () => (await import("./commands/search.ts")).history,
+  messages: async () => (await import("./commands/sessions.ts")).messages,
+  show: async () => (await import("./commands/sessions.ts")).show,
+  tree: async () => (await import("./commands/tree.ts")).tree,
+  context: async () => (await import("./commands/context.ts")).context,
+  resume: async () => (await import("./commands/resume.ts")).resume,
+  answer: async () => (await import("./commands/answer.ts")).answer,
+  interrupt: async () => (await import("./commands/control.ts")).interrupt,
+  undo: async () => (await import("./commands/undo.ts")).undo,
+  branch: async () => (await import("./commands/tree.ts")).branch,
+  fork: async () => (await import("./commands/tree.ts")).fork,
+  label: async () => (await import("./commands/tree.ts")).label,
+  compact: async () => (await import("./commands/resume.ts")).compact,
+  budget: async () => (await import("./commands/budget.ts")).budget,
+  switch: async () => (await import("./commands/control.ts")).switchTo,
+  rename: async () => (await import("./commands/control.ts")).rename,
+  remove: async () => (await import("./commands/remove.ts")).remove,
+  permissions: async () => (await import("./commands/permissions.ts")).permissions,
+  shell: async () => (await import("./commands/shell.ts")).shell,
+  mcp: async () => (await import("./commands/mcp.ts")).mcp,
+  agents: async () => (await import("./commands/models.ts")).agents,
+  models: async () => (await import("./commands/models.ts")).models,
+  trust: async () => (await import("./commands/trust.ts")).trust,
+  serve: async () => (await import("./commands/serve.ts")).serve,
+  discord: async () => (await import("./commands/discord.ts")).discord,
+  token: async () => (await import("./commands/token.ts")).token,
+  files: async () => (await import("./commands/files.ts")).files,
+  import: async () => (await import("./commands/import.ts")).importVerb,
+  export: async () => (await import("./commands/export.ts")).exportVerb,
+  stats: async () => (await import("./commands/stats.ts")).stats,
+  backup: async () => (await import("./commands/backup.ts")).backup,
+  restore: async () => (await import("./commands/backup.ts")).restore,
+  prune: async () => (await import("./commands/prune.ts")).prune,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor
+}

@@ -1,14 +1,14 @@
 /** The entry of the bundle with every verb. */
+import { completions } from "./arguments/Completions.ts"
 import { rootHelp, verbHelps } from "./arguments/Help.ts"
-import { run } from "./Process.ts"
-import * as Verbs from "./Verbs.ts"
+import { run } from "./Cli.ts"
+import { verbs } from "./Verbs.ts"
 
 /** Runs the words after `daybook` and ends the process. */
-export const main = (version: string, words: ReadonlyArray<string>): void => run(Verbs, version, words)
+export const main = (words: ReadonlyArray<string>): void => run(verbs, words)
 
-/** Every help text, for the file that the build writes. */
-export const help = (version: string) => ({
-  version,
-  root: rootHelp(version, Verbs.verbs),
-  verbs: verbHelps(Verbs.verbs)
-})
+/** Every text of help and completion, for the file that the build writes. */
+export const texts = async (version: string) => {
+  const all = await Promise.all(Object.values(verbs).map((load) => load()))
+  return { version, root: rootHelp(version, all), verbs: verbHelps(all), completions: completions(all) }
+}

@@ -1,8 +1,6 @@
-/** Defines the options of the commands: parsing and help line. Spec: CL-1..CL-3 in specs/cli.md. */
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as Options from "@effect/cli/Options"
-import * as ValidationError from "@effect/cli/ValidationError"
-import { Effect, Option } from "effect"
+/** Defines what a verb reads from its command line: options, with their lines of help, and words. Spec: CL-1..CL-3 in specs/cli.md. */
+import { Effect } from "effect"
+import { UsageError } from "../support/Errors.ts"
 
 /** An option with its line of help. */
 export interface Flag<A> {
@@ -12,36 +10,68 @@ export interface Flag<A> {
   /** It may be given more than once. */
   readonly repeated?: true
   readonly about: string
-  readonly options: Options.Options<A>
+  /** Reads what was given: its values in order, and "" for an option without a value. */
+  readonly read: (given: ReadonlyArray<string>) => Effect.Effect<A, UsageError>
 }
+
+/** Words after the options. */
+export interface Words<A> {
+  /** Their name in errors. */
+  readonly placeholder: string
+  /** How many it takes. */
+  readonly most: number
+  /** Undefined: a word is missing. */
+  readonly take: (words: ReadonlyArray<string>) => { readonly taken: A } | undefined
+}
+
+/** One word. */
+export const one = (placeholder: string): Words<string> => ({
+  placeholder,
+  most: 1,
+  take: ([word]) => (word === undefined ? undefined : { taken: word })
+})
+
+/** One word, or none. */
+export const optional = (placeholder: string): Words<string | undefined> => ({
+  placeholder,
+  most: 1,
+  take: ([word]) => ({ taken: word })
+})
+
+/** All other words. */
+export const many = (placeholder: string): Words<ReadonlyArray<string>> => ({
+  placeholder,
+  most: Infinity,
+  take: (words) => ({ taken: words })
+})
 
 /** An option without a value. */
 export const toggle = (name: string, about: string): Flag<boolean> => ({
   name,
   about,
-  options: Options.boolean(name).pipe(Options.withDescription(about))
+  read: (given) => Effect.succeed(given.length > 0)
 })
 
-/** An optional value. `decode` checks it, and its error names the expected form. */
+/** Checks a value; the error names the expected form. */
+type Decode<A> = (text: string) => Effect.Effect<A, string>
+
+const decoded = <A>(name: string, decode: Decode<A>, text: string): Effect.Effect<A, UsageError> =>
+  Effect.mapError(
+    decode(text),
+    (expected) => new UsageError({ message: `--${name}: expected ${expected}, got "${text}"` })
+  )
+
+/** An optional value. */
 export const value = <A = string>(
   name: string,
   valueName: string,
   about: string,
-  decode: (text: string) => Effect.Effect<A, string>
-): Flag<Option.Option<A>> => ({
+  decode: Decode<A>
+): Flag<A | undefined> => ({
   name,
   value: valueName,
   about,
-  options: Options.text(name).pipe(
-    Options.withPseudoName(valueName),
-    Options.withDescription(about),
-    Options.mapEffect((text) =>
-      Effect.mapError(decode(text), (expected) =>
-        ValidationError.invalidValue(HelpDoc.p(`--${name}: expected ${expected}, got "${text}"`))
-      )
-    ),
-    Options.optional
-  )
+  read: ([text]) => (text === undefined ? Effect.succeed(undefined) : decoded(name, decode, text))
 })
 
 /** An option that may be repeated; its values in order. */
@@ -49,24 +79,13 @@ export const repeated = <A = string>(
   name: string,
   valueName: string,
   about: string,
-  decode: (text: string) => Effect.Effect<A, string>
+  decode: Decode<A>
 ): Flag<ReadonlyArray<A>> => ({
   name,
   value: valueName,
   repeated: true,
   about,
-  options: Options.text(name).pipe(
-    Options.withPseudoName(valueName),
-    Options.withDescription(about),
-    Options.repeated,
-    Options.mapEffect(
-      Effect.forEach((text) =>
-        Effect.mapError(decode(text), (expected) =>
-          ValidationError.invalidValue(HelpDoc.p(`--${name}: expected ${expected}, got "${text}"`))
-        )
-      )
-    )
-  )
+  read: Effect.forEach((text) => decoded(name, decode, text))
 })
 
 /** Any text but the empty one. */

@@ -4,7 +4,7 @@ import { columns } from "../render/Plain.ts"
 import type { Verb } from "./Verb.ts"
 
 /** The parts of a verb that help shows. */
-export type Helped = Omit<Verb, "command" | "actions"> & { readonly actions?: ReadonlyArray<Helped> }
+type Helped = Omit<Verb, "run" | "actions"> & { readonly actions?: ReadonlyArray<Helped> }
 
 /** The width of paragraphs. */
 const textWidth = 88

@@ -1,10 +1,32 @@
 /** Resolves a typed session reference to a session. Spec: CL-10, CL-11 in specs/cli.md. */
 import { Effect, Either, Option, Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+
+/** The message of the reference; several are an error that lists them. */
+export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (
+  sessionID: SessionID,
+  text: string
+): Effect.fn.Return<MessageID, NotFound | UsageError | Effect.Effect.Error<ReturnType<Find>>, SessionStore> {
+  if (text.trim() === "") return yield* new UsageError({ message: "a message is an id or a label; got an empty text" })
+  const [found, ...others] = yield* (yield* SessionStore).find(sessionID, text)
+  const given = oneLine(text)
+  if (found === undefined) {
+    return yield* new NotFound({
+      message: `${sessionID} has no message or label "${given}"; daybook tree ${sessionID} lists its messages`
+    })
+  }
+  if (others.length > 0) {
+    const ids = [found, ...others].join(", ")
+    return yield* new UsageError({ message: `"${given}" is more than one message: ${ids}; use more of the id` })
+  }
+  return found
+})
+
+type Find = SessionStore["Type"]["find"]
 
 /** A typed reference: text that starts with `ses_` is an id, any other is a title or a socket name. */
 export type Reference =

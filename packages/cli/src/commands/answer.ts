@@ -1,16 +1,14 @@
 /** `daybook answer`: lists a model's open questions, or answers them. Spec: CL-82, CL-83. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
-import { answerOf, pendingText } from "../render/QuestionText.ts"
+import { answerOf, pendingText } from "../terminal/QuestionPrompt.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -54,7 +52,7 @@ const run = Effect.fn("Command.answer")(function* ({ dismiss, json, session, wor
   if (waiting.length > 1) yield* output.note(`${waiting.length - 1} more wait: daybook answer ${id}\n`)
 })
 
-export const answer = {
+export const answer = verb({
   name: "answer",
   summary: "list the questions of a session's model, or answer them",
   words: "SESSION [TEXT...]",
@@ -64,20 +62,12 @@ export const answer = {
       "option, numbers with commas select several. A model asks only while its session runs and someone can answer: on a " +
       "terminal, over HTTP, in Discord, or with DAYBOOK_QUESTIONS=1."
   ],
-  flags: [dismiss, Flags.json],
+  given: { session: Flags.one("SESSION"), words: Flags.many("TEXT"), dismiss, json: Flags.json },
   examples: [
     ["daybook answer fix", "lists the questions of the session called fix"],
     ["daybook answer fix 2", "chooses the second option"],
     ['daybook answer fix "Use SQLite." 1,3', "answers two questions: one in words, one with two options"]
   ],
-  command: Command.make(
-    "answer",
-    {
-      session: Args.text({ name: "SESSION" }),
-      words: Args.repeated(Args.text({ name: "TEXT" })),
-      dismiss: dismiss.options,
-      json: Flags.json.options
-    },
-    (given) => withSessions(run(given))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => withSessions(run(given))
+})

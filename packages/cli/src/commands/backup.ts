@@ -1,16 +1,92 @@
 /** `daybook backup` and `daybook restore`: copies the database, and puts a copy back. Spec: CL-190..CL-193. */
+import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
+import * as Backup from "@daybook/log/maintenance/Backup"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { UsageError } from "../support/Errors.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { Interrupted, NotFound, UsageError } from "../support/Errors.ts"
+import * as Signal from "../support/Signal.ts"
+import { Output } from "../terminal/Output.ts"
 
-const work = Effect.promise(() => import("../host/BackupWork.ts"))
+const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`
 
-const fileArgument = Args.text({ name: "FILE" })
+/** Reports on a terminal how much is copied. */
+const reporting = Effect.gen(function* () {
+  const output = yield* Output
+  let at = { copied: 0, total: 0 }
+  const say = Effect.suspend(() => output.note(`${megabytes(at.copied)} of ${megabytes(at.total)} copied\n`))
+  if (process.stderr.isTTY === true) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
+  const onProgress: Backup.OnProgress = (copied, total) => (at = { copied, total })
+  return onProgress
+})
+
+/** Ends the work at the first signal, after it has removed its incomplete file. */
+const untilSignal = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.scoped(
+    Effect.flatMap(Signal.first, (signal) =>
+      Effect.raceFirst(work, Effect.zipRight(signal, new Interrupted({ message: "interrupted; nothing was changed" })))
+    )
+  )
+
+const missing = (error: Backup.BackupFailed): Backup.BackupFailed | NotFound =>
+  error.reason === "not-found" ? new NotFound({ message: error.message }) : error
+
+/** Copies the database to the file. */
+const copy = Effect.fn("Command.backup")(
+  function* (options: {
+    readonly database: string
+    readonly file: string
+    readonly force: boolean
+    readonly verify: boolean
+    readonly json: boolean
+  }) {
+    const output = yield* Output
+    const { bytes, digest, file, position, sessions } = yield* Backup.backup({
+      ...options,
+      onProgress: yield* reporting
+    })
+    const verified = options.verify ? ", verified" : ""
+    yield* output.write(
+      options.json
+        ? `${jsonLine({ file, bytes, sessions, position, digest, verified: options.verify }, output.terminal)}\n`
+        : `${oneLine(file, 400)}: ${sessions} session${sessions === 1 ? "" : "s"}, ${megabytes(bytes)}${verified}\n`
+    )
+    const snapshots = Snapshots.folderBeside(options.database)
+    if (existsSync(snapshots))
+      yield* output.note(
+        `the snapshots of files that undo needs are not in it: copy ${oneLine(snapshots, 400)} as well\n`
+      )
+  },
+  Effect.scoped,
+  untilSignal,
+  Effect.mapError((error) => (error._tag === "BackupFailed" ? missing(error) : error))
+)
+
+/** Puts the file in the place of the database. */
+const putBack = Effect.fn("Command.restore")(
+  function* (options: { readonly database: string; readonly file: string; readonly json: boolean }) {
+    const output = yield* Output
+    const { aside, database, digest, position, sessions } = yield* Backup.restore({
+      ...options,
+      onProgress: yield* reporting
+    })
+    const kept = aside === undefined ? "" : `; the replaced one is ${oneLine(aside, 400)}`
+    yield* output.write(
+      options.json
+        ? `${jsonLine({ database, sessions, position, digest, aside }, output.terminal)}\n`
+        : `${oneLine(database, 400)}: ${sessions} session${sessions === 1 ? "" : "s"}${kept}\n`
+    )
+  },
+  Effect.scoped,
+  untilSignal,
+  Effect.mapError((error) => (error._tag === "BackupFailed" ? missing(error) : error))
+)
+
+const fileArgument = Flags.one("FILE")
 
 /** A database in memory has no file. */
 const onDisk = (path: string) =>
@@ -19,7 +95,7 @@ const onDisk = (path: string) =>
 const force = Flags.toggle("force", "replace FILE if it exists")
 const verify = Flags.toggle("verify", "also check every event and row of the copy")
 
-export const backup = {
+export const backup = verb({
   name: "backup",
   summary: "copy the database to a file while it is used",
   words: "FILE",
@@ -29,24 +105,20 @@ export const backup = {
     "Removing a session does not remove it from earlier copies. The snapshots of files that undo needs are in a folder " +
       "beside the database, not in the copy."
   ],
-  flags: [force, verify, Flags.json],
+  given: { file: fileArgument, force, verify, json: Flags.json },
   examples: [
     ["daybook backup ~/daybook.backup", "copies the database"],
     ["daybook backup --verify --json copy.sqlite", "also checks all its events, and prints what it holds as JSON"]
   ],
-  command: Command.make(
-    "backup",
-    { file: fileArgument, force: force.options, verify: verify.options, json: Flags.json.options },
-    (given) =>
-      Effect.gen(function* () {
-        const database = yield* DatabasePath.existing
-        yield* onDisk(database)
-        yield* (yield* work).backup({ ...given, database, file: resolve(given.file) })
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const database = yield* DatabasePath.existing
+      yield* onDisk(database)
+      yield* copy({ ...given, database, file: resolve(given.file) })
+    })
+})
 
-export const restore = {
+export const restore = verb({
   name: "restore",
   summary: "put a copy in the place of the database",
   words: "FILE",
@@ -54,13 +126,12 @@ export const restore = {
     "FILE is verified first and stays as it is. The replaced database is kept beside the new one, under a name that " +
       "contains .replaced-. The command refuses to work while a process uses the database: stop daybook serve first."
   ],
-  flags: [Flags.json],
+  given: { file: fileArgument, json: Flags.json },
   examples: [["daybook restore ~/daybook.backup", "continues with the sessions of that copy"]],
-  command: Command.make("restore", { file: fileArgument, json: Flags.json.options }, (given) =>
+  run: (given) =>
     Effect.gen(function* () {
       const database = yield* DatabasePath.writable
       yield* onDisk(database)
-      yield* (yield* work).restore({ ...given, database, file: resolve(given.file) })
+      yield* putBack({ ...given, database, file: resolve(given.file) })
     })
-  )
-} satisfies Verb
+})

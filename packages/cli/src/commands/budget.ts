@@ -1,21 +1,56 @@
 /** `daybook budget`: shows or sets what a session may spend. Spec: CL-90, CL-91. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Estimated, Usage } from "@daybook/log/domain/Usage"
 import type { Budget } from "@daybook/log/domain/Values"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { Remote } from "../host/Remote.ts"
 import { configuration, withConfigured, withReader } from "../host/Runtime.ts"
-import { budgetText, type Spending } from "../render/BudgetText.ts"
-import { jsonLine } from "../render/Plain.ts"
+import { columns, jsonLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
+
+/** A session's spending: its own, and with its children. */
+interface Spending {
+  readonly own: Usage
+  readonly total: Usage
+  /** The estimated part of the total: unfinished requests, and providers that report no usage. */
+  readonly estimated: Estimated
+  /** The valid limit and its source; undefined without a limit. */
+  readonly limit: { readonly budget: Budget; readonly from: "session" | "configuration" } | undefined
+}
+
+const dollars = (value: number): string => `$${value.toFixed(4)}`
+const whole = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+
+/** Input plus output tokens, as budgets count them. */
+const tokensOf = ({ tokens }: Usage): number => tokens.input + tokens.output
+
+/** A table of the spending, the limit, and the rest. */
+export const budgetText = ({ estimated, limit, own, total }: Spending): string => {
+  const row = (what: string, cost: string, tokens: string) => [what, cost.padStart(12), tokens.padStart(14)]
+  const spent = (what: string, usage: Usage) => row(what, dollars(usage.cost), whole(tokensOf(usage)))
+  const { cost, tokens } = limit?.budget ?? {}
+  const left = (allowed: number | undefined, used: number, show: (value: number) => string) =>
+    allowed === undefined ? "-" : show(Math.max(0, allowed - used))
+  return columns([
+    row("", "cost", "tokens"),
+    spent("itself", own),
+    spent("with children", total),
+    ...(estimated.tokens === 0 ? [] : [row("  of it estimated", dollars(estimated.cost), whole(estimated.tokens))]),
+    row(
+      limit?.from === "configuration" ? "limit (configured)" : "limit",
+      cost === undefined ? "none" : dollars(cost),
+      tokens === undefined ? "none" : whole(tokens)
+    ),
+    row("left", left(cost, total.cost, dollars), left(tokens, tokensOf(total), whole))
+  ])
+}
 
 const cost = Flags.value("cost", "USD", "limit the cost to this many US dollars", (given) => {
   const amount = /^\d+(?:\.\d+)?$/.test(given) ? Number(given) : Number.NaN
@@ -52,7 +87,7 @@ const configuredFor = (sessionID: SessionID) =>
   Effect.gen(function* () {
     const server = yield* Remote
     if (server === undefined) return yield* configuration
-    const { limits } = yield* Effect.promise(() => import("../host/RemoteMachine.ts"))
+    const { limits } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
     return yield* limits(server, sessionID)
   })
 
@@ -90,7 +125,7 @@ const run = (wanted: Wanted) =>
     yield* withReader(show(wanted))
   })
 
-export const budget = {
+export const budget = verb({
   name: "budget",
   summary: "show what a session spent and may spend, or limit it",
   words: "[SESSION]",
@@ -100,27 +135,11 @@ export const budget = {
       "request and reports it; with a higher limit, daybook resume continues. A session without a limit of its own has the " +
       "configured one."
   ],
-  flags: [cost, tokens, none, Flags.json],
+  given: { session: Flags.optional("SESSION"), cost, tokens, none, json: Flags.json },
   examples: [
     ["daybook budget fix", "shows what the session called fix spent"],
     ["daybook budget fix --cost 2.50", "limits it to 2.50 dollars in all, including its children"]
   ],
-  command: Command.make(
-    "budget",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      cost: cost.options,
-      tokens: tokens.options,
-      none: none.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      run({
-        session: Option.getOrUndefined(given.session),
-        cost: Option.getOrUndefined(given.cost),
-        tokens: Option.getOrUndefined(given.tokens),
-        none: given.none,
-        json: given.json
-      })
-  )
-} satisfies Verb
+  overServer: true,
+  run
+})

@@ -1,18 +1,178 @@
 /** `daybook context`: shows the next request to the model, or an earlier one. Spec: CL-75..CL-79. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { shownAt, type ShownRequest } from "@daybook/core/request/Recorded"
+import type { FramedTool } from "@daybook/core/request/RequestFrame"
 import { Sessions } from "@daybook/core/session/Sessions"
+import { modelText } from "@daybook/log/domain/ModelText"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { Remote, type Server } from "../host/Remote.ts"
 import { withConfigured, withReader, withSessions } from "../host/Runtime.ts"
-import { requestJson, requestText, sizeTable } from "../render/Request.ts"
+import { bytes, columns, jsonLine, oneLine, visible } from "../render/Plain.ts"
 import { Output } from "../terminal/Output.ts"
+
+/** A request and the model's context window. */
+interface Shown {
+  readonly request: ShownRequest
+  /** Tokens that fit the model's context window, if known. */
+  readonly window: number | undefined
+}
+
+type Message = ShownRequest["messages"][number]
+type Part = Exclude<Message["content"], string>[number]
+type FilePart = Extract<Part, { readonly type: "file" }>
+
+const count = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+const tokens = (value: number): string => `${count(value)} ${value === 1 ? "token" : "tokens"}`
+
+/** Bytes of a file's data in any encoding; undefined for a file at a URL. */
+const sizeOf = (data: FilePart["data"]): number | undefined => {
+  if (data instanceof URL) return undefined
+  if (typeof data !== "string") return data.length
+  const encoded = data.startsWith("data:") ? data.slice(data.indexOf(",") + 1) : data
+  return /^https?:/.test(data) ? undefined : Math.floor((encoded.replace(/=+$/, "").length * 3) / 4)
+}
+
+const media = ({ data, fileName, mediaType }: FilePart): string => {
+  const size = sizeOf(data)
+  const name = fileName === undefined ? "" : ` ${oneLine(fileName)}`
+  return `[${oneLine(mediaType)},${size === undefined ? ` ${oneLine(String(data), 400)}` : ` ${bytes(size)}`}${name}]`
+}
+
+const text = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value, undefined, 2) ?? "")
+
+/** Names provider data that is sent back unchanged (signatures, encrypted reasoning) by its length. */
+const native = ({ options }: Part): string => {
+  const size = options === undefined ? 2 : JSON.stringify(options).length
+  return size <= 2 ? "" : `\n[with ${count(size)} characters of ${Object.keys(options ?? {}).join(", ")}'s own]`
+}
+
+const partText = (part: Part): string => {
+  switch (part.type) {
+    case "text":
+      return `${part.text}${native(part)}`
+    case "reasoning":
+      return `[reasoning]\n${part.text}${native(part)}`
+    case "file":
+      return `${media(part)}${native(part)}`
+    case "tool-call":
+      return `→ ${part.name} (${part.id})\n${text(part.params)}${native(part)}`
+    case "tool-result":
+      return `${part.isFailure ? "✗" : "←"} ${part.name} (${part.id})\n${text(part.result)}${native(part)}`
+  }
+}
+
+const body = ({ content }: Message): string =>
+  typeof content === "string" ? content : content.map(partText).join("\n\n")
+
+const section = (title: string, content: string): string =>
+  `## ${title}\n\n${content}${content === "" ? "" : content.endsWith("\n") ? "\n" : "\n\n"}`
+
+const toolText = ({ description, name, parameters }: FramedTool, size: number): string =>
+  section(
+    `tool ${name} (${tokens(size)})`,
+    `${description === undefined ? "" : `${description}\n\n`}${text(parameters)}`
+  )
+
+/** The estimated tokens, and the room left in the window. */
+const room = ({ request, window }: Shown): string => {
+  const { total } = request.estimate
+  if (window === undefined) return `${count(total)} estimated`
+  const left = window - total
+  return `${count(total)} estimated, ${left < 0 ? `${count(-left)} more than` : `${count(left)} left of`} the model's ${count(window)}`
+}
+
+const head = (shown: Shown): string => {
+  const { agent, frame, model, sessionID, step } = shown.request
+  const settings = Object.keys(frame.settings).length === 0 ? [] : [["settings", JSON.stringify(frame.settings)]]
+  return columns([
+    ["session", sessionID],
+    ["turn", step === undefined ? "the next one" : `event ${step.seq}, answered by ${step.messageID}`],
+    ["agent", oneLine(agent)],
+    ["model", oneLine(modelText(model))],
+    ...settings,
+    ["tokens", room(shown)]
+  ])
+}
+
+/** The whole request in the model's order, as consecutive pieces. */
+export function* requestText(shown: Shown, terminal: boolean): Generator<string> {
+  const safe = (piece: string) => (terminal ? visible(piece) : piece)
+  const { estimate, frame, messages } = shown.request
+  yield safe(`${head(shown)}\n`)
+  for (const [at, words] of frame.system.entries()) {
+    yield safe(section(`system ${at + 1} (${tokens(estimate.perSystem[at] ?? 0)})`, words))
+  }
+  for (const [at, tool] of frame.tools.entries()) yield safe(toolText(tool, estimate.perTool[at] ?? 0))
+  for (const [at, message] of messages.entries()) {
+    yield safe(section(`${at + 1} ${message.role} (${tokens(estimate.perMessage[at] ?? 0)})`, body(message)))
+  }
+}
+
+/** The first words of a message, for the table. */
+const firstWords = (message: Message): string => {
+  if (typeof message.content === "string") return oneLine(message.content, 60)
+  const words = message.content.map((part): string => {
+    switch (part.type) {
+      case "text":
+      case "reasoning":
+        return part.text.slice(0, 500)
+      case "file":
+        return media(part)
+      case "tool-call":
+        return `→ ${part.name}`
+      case "tool-result":
+        return `← ${part.name}`
+    }
+  })
+  return oneLine(words.join(" "), 60)
+}
+
+/** The tokens of each part. */
+export const sizeTable = (shown: Shown): string => {
+  const { estimate, frame, messages } = shown.request
+  const row = (size: number | undefined, what: string, words = "") => [count(size ?? 0).padStart(9), what, words]
+  return columns([
+    ...frame.system.map((words, at) => row(estimate.perSystem[at], `system ${at + 1}`, oneLine(words, 60))),
+    ...frame.tools.map(({ name }, at) => row(estimate.perTool[at], "tool", name)),
+    ...messages.map((message, at) => row(estimate.perMessage[at], `${at + 1} ${message.role}`, firstWords(message))),
+    row(estimate.total, "total", room(shown))
+  ])
+}
+
+/** The request as one JSON object; bytes of media are base64. */
+export const requestJson = ({ request, window }: Shown, terminal: boolean): string => {
+  const { agent, estimate, frame, messages, model, sessionID, step } = request
+  const encoded = messages.map(({ content, ...message }) => ({
+    ...message,
+    content:
+      typeof content === "string"
+        ? content
+        : content.map((part) =>
+            part.type === "file" && part.data instanceof Uint8Array
+              ? { ...part, data: Buffer.from(part.data).toString("base64") }
+              : part
+          )
+  }))
+  return jsonLine(
+    {
+      sessionID,
+      ...(step === undefined ? {} : { step }),
+      agent,
+      model,
+      settings: frame.settings,
+      system: frame.system,
+      tools: frame.tools,
+      messages: encoded,
+      tokens: { ...estimate, ...(window === undefined ? {} : { window, left: window - estimate.total }) }
+    },
+    terminal
+  )
+}
 
 const at = Flags.integer(
   "at",
@@ -59,11 +219,11 @@ const runNext = Effect.fn("Command.context.next")(function* (options: Options) {
 const runOver = Effect.fn("Command.context.over")(function* (server: Server, options: Options, at: number | undefined) {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   const request = yield* (yield* Sessions).request({ sessionID: session.id, at })
-  const { limits } = yield* Effect.promise(() => import("../host/RemoteMachine.ts"))
+  const { limits } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   yield* print(options, request, at === undefined ? (yield* limits(server, session.id)).contextTokens : undefined)
 })
 
-export const context = {
+export const context = verb({
   name: "context",
   summary: "show the next request to the model, or an earlier one",
   words: "[SESSION]",
@@ -75,26 +235,18 @@ export const context = {
     "With --at it prints the request of an earlier turn, from the log alone: no configuration, model or server is needed. " +
       "daybook events prints the sequence numbers."
   ],
-  flags: [at, sizes, Flags.json],
+  given: { session: Flags.optional("SESSION"), at, tokens: sizes, json: Flags.json },
   examples: [
     ["daybook context | less", "the next request of the last session"],
     ["daybook context fix --tokens", "the size of each part"],
     ["daybook context fix --at 41 --json", "the request of the turn at event 41, as one JSON object"]
   ],
-  command: Command.make(
-    "context",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      at: at.options,
-      tokens: sizes.options,
-      json: Flags.json.options
-    },
-    ({ at, json, session, tokens }) => {
-      const options = { session: Option.getOrUndefined(session), tokens, json }
-      return Effect.flatMap(Remote, (server) => {
-        if (server !== undefined) return withSessions(runOver(server, options, Option.getOrUndefined(at)))
-        return Option.isNone(at) ? withConfigured(runNext(options)) : withReader(runAt(options, at.value))
-      })
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: ({ at, json, session, tokens }) => {
+    const options = { session: session, tokens, json }
+    return Effect.flatMap(Remote, (server) => {
+      if (server !== undefined) return withSessions(runOver(server, options, at))
+      return at === undefined ? withConfigured(runNext(options)) : withReader(runAt(options, at))
+    })
+  }
+})

@@ -1,16 +1,14 @@
 /** `daybook doctor`: checks the database, the configuration and the models. Spec: CL-19, CL-93. */
-import * as Command from "@effect/cli/Command"
 import { Effect, Either, Option, Schema, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import type { Check } from "../host/Checkup.ts"
 import { withSessions } from "../host/Runtime.ts"
 import { failureOf } from "../render/Failure.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
-import { pad } from "../render/Width.ts"
+import { jsonLine, oneLine, pad } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import {
   DatabaseUnsound,
@@ -47,7 +45,7 @@ type Options = {
   readonly fix: boolean
   readonly mcp: boolean
   readonly json: boolean
-  readonly rebuild: Option.Option<typeof Rebuildable.Type>
+  readonly rebuild: typeof Rebuildable.Type | undefined
 }
 
 const about = "database"
@@ -93,15 +91,15 @@ const lookAtDatabase = Effect.fnUntraced(function* (
 const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: Options) {
   const output = yield* Output
   const checkup = yield* Effect.promise(() => import("../host/Checkup.ts"))
-  if (Option.isSome(rebuild)) {
-    const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild.value)
+  if (rebuild !== undefined) {
+    const { events, sessions } = yield* checkup.rebuild(yield* DatabasePath.existing, rebuild)
     yield* output.note(`rebuilt: ${many(sessions, "session")} from ${many(events, "event")}\n`)
   }
   const write = (check: Check) => output.write(json ? `${jsonLine(check, output.terminal)}\n` : line(check))
   yield* write({ about: "node", verdict: "ok", says: process.version })
   const path = yield* DatabasePath.path
   const { failed, kept, wide, wrong } = yield* lookAtDatabase(path, fix, write)
-  const rehearsal = yield* Effect.promise(() => import("../host/Rehearsal.ts"))
+  const rehearsal = yield* Effect.promise(() => import("../host/Checkup.ts"))
   const { checks, settings } = yield* rehearsal.configuration
   yield* Effect.forEach(checks, write)
   const met = settings === undefined ? [] : yield* rehearsal.rehearse(yield* Folder.current, settings, mcp)
@@ -129,7 +127,7 @@ const run = Effect.fn("Command.doctor")(function* ({ fix, json, mcp, rebuild }: 
   }
 })
 
-export const doctor = {
+export const doctor = verb({
   name: "doctor",
   summary: "check the database, the configuration and the models, and say what to do",
   words: "",
@@ -143,16 +141,12 @@ export const doctor = {
       "is asked for its list of models. The exit code is 6 if the database is not sound, else 1 if the session files cannot " +
       "be written, else 2 if the configuration, its context or a server cannot be used, else 5 if a provider cannot."
   ],
-  flags: [rebuild, fix, mcp, Flags.json],
+  given: { rebuild, fix, mcp, json: Flags.json },
   examples: [
     ["daybook doctor", "a line per check"],
     ["daybook doctor --mcp", "also starts and checks the MCP servers"],
     ["daybook doctor --fix", "also restricts the database's files to their owner, and mends snapshots"],
     ["daybook doctor --rebuild all", "first rebuilds all messages from the events"]
   ],
-  command: Command.make(
-    "doctor",
-    { rebuild: rebuild.options, fix: fix.options, mcp: mcp.options, json: Flags.json.options },
-    run
-  )
-} satisfies Verb
+  run: run
+})

@@ -1,13 +1,11 @@
 /** `daybook events`: replays durable events after a cursor, and follows. Spec: CL-12, CL-13, CL-50..CL-52, CL-208. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { type Chunk, type Context, Effect, Option, Stream } from "effect"
+import { type Chunk, type Context, Effect, Stream } from "effect"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withReader } from "../host/Runtime.ts"
 import { eventJson, eventLine } from "../render/EventLine.ts"
 import { NotFound } from "../support/Errors.ts"
@@ -57,7 +55,7 @@ const run = Effect.fn("Command.events")(function* (options: {
   )
 })
 
-export const events = {
+export const events = verb({
   name: "events",
   summary: "replay a session's events after a cursor, and follow them",
   words: "[SESSION]",
@@ -66,20 +64,11 @@ export const events = {
       "Every event is printed once, in order. A reader that stops after the event with sequence number N continues with " +
       "--after N and misses none."
   ],
-  flags: [after, follow, Flags.json],
+  given: { session: Flags.optional("SESSION"), after, follow, json: Flags.json },
   examples: [
     ["daybook events --json > events.jsonl", "the whole log of the last session, one JSON object per line"],
     ["daybook events fix --after 41 --follow", "events after 41 of the session called fix, and new ones"]
   ],
-  command: Command.make(
-    "events",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      after: after.options,
-      follow: follow.options,
-      json: Flags.json.options
-    },
-    ({ session, after, ...rest }) =>
-      withReader(run({ ...rest, session: Option.getOrUndefined(session), after: Option.getOrUndefined(after) }))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => withReader(run(given))
+})

@@ -1,14 +1,106 @@
 /** `daybook files`: writes, checks and repairs the plain files of sessions. Spec: CL-111..CL-114 in specs/cli.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect, Stream } from "effect"
+import { Exporter } from "@daybook/files/Exporter"
+import type { Finding } from "@daybook/files/layout/Errors"
+import type { Exported } from "@daybook/files/thread/Requests"
+import { verify } from "@daybook/files/verify/Verify"
+import * as Store from "@daybook/log/Store"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import type { Action } from "../host/FilesWork.ts"
-import { oneLine } from "../render/Plain.ts"
-import { UsageError } from "../support/Errors.ts"
+import { layer, rootOf, shared } from "../host/FilesHost.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
+import { FilesDiffer, UsageError } from "../support/Errors.ts"
+import * as Garbage from "../support/Garbage.ts"
 import { didYouMean } from "../support/Nearest.ts"
+import { Output } from "../terminal/Output.ts"
+import * as Logs from "../terminal/Logs.ts"
+
+/** Kind, path and details. */
+export const findingLine = ({ details, kind, path }: Finding): string =>
+  `${kind.padEnd(7)}  ${oneLine(path, 400)}  ${oneLine(details, 400)}\n`
+
+/** The difference as a JSON object. */
+export const findingJson = (finding: Finding, terminal: boolean): string => `${jsonLine(finding, terminal)}\n`
+
+/** What `daybook files` can do. */
+type Action = "export" | "verify" | "rebuild"
+
+/** The action, and the files it applies to. */
+interface Request {
+  readonly action: Action
+  readonly root: string | undefined
+  readonly session: string | undefined
+  readonly json: boolean
+}
+
+const chosen = ({ session }: Request) =>
+  session === undefined
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Folder.current, (directory) => SessionReference.resolve(session, directory))
+
+/** Compares the files with the log and writes differences to stdout. */
+const check = Effect.fn("Command.files.verify")(function* (request: Request, root: string) {
+  const output = yield* Output
+  const session = yield* chosen(request)
+  let [found, pruned] = [0, 0]
+  yield* Stream.runForEach(verify({ root, sessionID: session?.id, shared: yield* shared }), (finding) => {
+    if (finding.kind === "pruned") pruned += 1
+    else found += 1
+    return output.write(request.json ? findingJson(finding, output.terminal) : findingLine(finding))
+  })
+  const place = oneLine(root, 400)
+  const rest = pruned === 0 ? "" : `; ${many(pruned, "pruned session")} not compared`
+  if (found === 0) return yield* output.note(`the files at ${place} match the log${rest}\n`)
+  return yield* new FilesDiffer({
+    message: `${many(found, "difference")} at ${place}; daybook files rebuild repairs them${rest}`
+  })
+})
+
+/** Writes the files from the log. Reports changes by others as it finds them. */
+const write = Effect.fn("Command.files.write")(function* (request: Request, root: string) {
+  const output = yield* Output
+  const exporter = yield* Exporter
+  const session = yield* chosen(request)
+  const exported: Partial<Exported> =
+    request.action === "rebuild"
+      ? yield* exporter.rebuild(session?.id)
+      : session === undefined
+        ? yield* exporter.catchUp
+        : yield* Effect.as(exporter.exportSession(session.id), { sessions: 1 })
+  const { left = 0, position, sessions = 0 } = exported
+  const told = request.action === "rebuild" ? "compared and repaired" : "brought up to date"
+  yield* output.write(
+    request.json
+      ? `${jsonLine({ root, sessions, position, ...(left > 0 ? { left } : {}) }, output.terminal)}\n`
+      : `${many(sessions, "session")} ${told} at ${oneLine(root, 400)}\n`
+  )
+  if (left > 0)
+    return yield* new FilesDiffer({ message: `the files of ${many(left, "session")} were left as they are` })
+})
+
+/** Reports progress on a terminal. */
+const patience = Effect.gen(function* () {
+  if (process.stderr.isTTY !== true) return
+  const output = yield* Output
+  let seconds = 0
+  const say = Effect.suspend(() => output.note(`still working: ${(seconds += 5)} s\n`))
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
+})
+
+/** Runs the requested action. */
+const run = Effect.fn("Command.files")(function* (filename: string, request: Request) {
+  Garbage.bound()
+  const root = yield* rootOf(request.root)
+  yield* Effect.gen(function* () {
+    yield* patience
+    if (request.action === "verify") return yield* Effect.provide(check(request, root), Store.layer({ filename }))
+    yield* Effect.provide(write(request, root), layer(filename, root))
+  }).pipe(Effect.scoped, Effect.provide(Logs.warnings))
+})
 
 const root = Flags.text("root", "DIR", "the folder of the files (default: DAYBOOK_ROOT, else ctx beside the database)")
 const session = Flags.text("session", "ID|TITLE", "only this session")
@@ -25,7 +117,7 @@ const actionOf = (words: ReadonlyArray<string>): Effect.Effect<Action, UsageErro
   })
 }
 
-export const files = {
+export const files = verb({
   name: "files",
   summary: "write, check or repair the plain files of sessions",
   words: "export|verify|rebuild",
@@ -36,31 +128,16 @@ export const files = {
     "While daybook serve runs, only it may write the files of its root; verify still works. The exit code of verify is 1 " +
       "if a file differs."
   ],
-  flags: [root, session, Flags.json],
+  given: { words: Flags.many("ACTION"), root, session, json: Flags.json },
   examples: [
     ["daybook files export", "writes every session as files for less, grep and ctx"],
     ["daybook files verify --json | jq .path", "prints the files that differ"],
     ["daybook files rebuild --session fix", "rewrites one session's files from its events"]
   ],
-  command: Command.make(
-    "files",
-    {
-      words: Args.repeated(Args.text({ name: "ACTION" })),
-      root: root.options,
-      session: session.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const action = yield* actionOf(given.words)
-        const filename = yield* DatabasePath.existing
-        const { run } = yield* Effect.promise(() => import("../host/FilesWork.ts"))
-        yield* run(filename, {
-          action,
-          root: Option.getOrUndefined(given.root),
-          session: Option.getOrUndefined(given.session),
-          json: given.json
-        })
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const action = yield* actionOf(given.words)
+      const filename = yield* DatabasePath.existing
+      yield* run(filename, { ...given, action })
+    })
+})

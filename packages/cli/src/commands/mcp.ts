@@ -1,15 +1,28 @@
 /** `daybook mcp`: live shells for MCP clients, over standard input and output. Spec: SL-120..SL-129 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
+import * as ShellMcp from "@daybook/shell/mcp/ShellMcp"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
+import * as ShellsHost from "../host/ShellsHost.ts"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
+import * as Signal from "../support/Signal.ts"
+import * as Watchdog from "../support/Watchdog.ts"
+
+// The build defines it.
+declare const DAYBOOK_VERSION: string
+
+const run = Effect.fn("Command.mcp")(function* (options: { readonly record: boolean }) {
+  const signal = yield* Signal.first
+  yield* Watchdog.begin()
+  yield* Effect.raceFirst(ShellMcp.serve({ version: DAYBOOK_VERSION }), signal).pipe(
+    Effect.provide(ShellsHost.layer(options.record ? "daybook mcp" : undefined))
+  )
+}, Effect.scoped)
 
 const noRecord = Flags.toggle("no-record", "store nothing in the database")
 
-export const mcp = {
+export const mcp = verb({
   name: "mcp",
   summary: "serve live shells to an MCP client over stdin and stdout",
   words: "",
@@ -24,23 +37,18 @@ export const mcp = {
     "The section shell of the configuration file sets how long a shell may be idle, how many may be open, and where whole " +
       "outputs are kept. What the shells ran is recorded as a session: daybook shell watch shows it."
   ],
-  flags: [noRecord],
+  given: { words: Flags.many("WORD"), noRecord },
   examples: [
     ["daybook mcp", "serves until stdin ends; started by an MCP client"],
     ["daybook mcp --no-record", "leaves no session in the database"],
     ["claude mcp add shells -- daybook mcp", "adds the server to Claude Code"]
   ],
-  command: Command.make(
-    "mcp",
-    { words: Args.repeated(Args.text({ name: "WORD" })), noRecord: noRecord.options },
-    (given) =>
-      Effect.gen(function* () {
-        const [word] = given.words
-        if (word !== undefined) {
-          return yield* new UsageError({ message: `daybook mcp takes no words: "${oneLine(word, 80)}"` })
-        }
-        const { run } = yield* Effect.promise(() => import("../host/McpWork.ts"))
-        yield* run({ record: !given.noRecord })
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const [word] = given.words
+      if (word !== undefined) {
+        return yield* new UsageError({ message: `daybook mcp takes no words: "${oneLine(word, 80)}"` })
+      }
+      yield* run({ record: !given.noRecord })
+    })
+})

@@ -1,15 +1,66 @@
 /** `daybook models`: lists the models that can be chosen. Spec: CL-130, CL-720..CL-724. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import type { Agent } from "@daybook/core/domain/Agent"
+import { modelText } from "@daybook/log/domain/ModelText"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
-import { modelTable, serverTable } from "../render/ModelText.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import * as Folder from "../arguments/Folder.ts"
+import { verb } from "../arguments/Verb.ts"
+import { modelTable, serverTable } from "../host/ModelList.ts"
+import { withNoSessions } from "../host/Runtime.ts"
+import { columns, jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import { ModelUnreachable } from "../support/Errors.ts"
 import { standard } from "../support/Stream.ts"
 import { Output } from "../terminal/Output.ts"
+
+/** Columns: name, mode, model, how commands run, and description. */
+export const agentTable = (agents: ReadonlyArray<Agent>): string =>
+  columns(
+    agents.map(({ bash = "process", description = "", mode = "all", model, name }) => [
+      name,
+      mode,
+      model === undefined ? "-" : oneLine(modelText(model)),
+      bash,
+      oneLine(description, 200)
+    ])
+  )
+
+const cwd = Flags.text("cwd", "DIR", "the folder whose agents are listed (default: the current one)")
+
+/** Without header values, which may be secrets. */
+const shown = ({ settings, ...agent }: Agent) => {
+  const { headers, ...plain } = settings ?? {}
+  const names = headers === undefined ? {} : { headers: Object.keys(headers).sort() }
+  return settings === undefined ? agent : { ...agent, settings: { ...plain, ...names } }
+}
+
+const runAgents = Effect.fn("Command.agents")(function* (directory: string, json: boolean) {
+  const output = yield* Output
+  const agents = yield* Agents
+  const found = yield* agents.list({ directory })
+  yield* output.write(
+    json ? found.map((agent) => `${jsonLine(shown(agent), output.terminal)}\n`).join("") : agentTable(found)
+  )
+  for (const { details, path } of yield* agents.problems({ directory })) {
+    yield* output.note(`${oneLine(path, 400)}: ${oneLine(details, 1_000)}\n`)
+  }
+})
+
+export const agents = verb({
+  name: "agents",
+  summary: "list the agents available in a folder",
+  words: "",
+  details: [
+    "The columns are: name, mode (primary: for sessions; subagent: for tasks of other agents; all), model, how bash runs " +
+      "commands (process: each in its own; live: all of a session in one shell), and description. Agents are files in agents/ of the user's folder or .daybook/agents/ of the project, or sections of the " +
+      "configuration. stderr reports agent files that cannot be used, or not entirely."
+  ],
+  given: { cwd, json: Flags.json },
+  examples: [["daybook agents --cwd ~/work/site", "the agents of that project"]],
+  run: ({ cwd, json }) =>
+    Effect.flatMap(Folder.given(cwd, "--cwd"), (directory) => withNoSessions(runAgents(directory, json)))
+})
 
 const all = Flags.toggle("all", "also models of providers without a key")
 
@@ -19,7 +70,7 @@ interface Options {
   readonly words: ReadonlyArray<string>
 }
 
-const run = Effect.fn("Command.models")(function* ({ all, json, words }: Options) {
+const runModels = Effect.fn("Command.models")(function* ({ all, json, words }: Options) {
   const output = yield* Output
   const { list, matches, servers } = yield* Effect.promise(() => import("../host/ModelList.ts"))
   const { hasProvider, models, silent } = yield* list(all)
@@ -45,7 +96,7 @@ const run = Effect.fn("Command.models")(function* ({ all, json, words }: Options
   }
 })
 
-export const models = {
+export const models = verb({
   name: "models",
   summary: "list the models that can be chosen",
   words: "[PATTERN...]",
@@ -55,15 +106,11 @@ export const models = {
       "model's name contains. Servers that the catalogue does not know are asked for their lists. Without any key, the " +
       "variables of all providers are listed."
   ],
-  flags: [all, Flags.json],
+  given: { words: Flags.many("PATTERN"), all, json: Flags.json },
   examples: [
     ["daybook models", "every model that can be used now"],
     ["daybook models --all qwen coder", "models of all providers with both words in their names"],
     ["daybook models --json | jq -r .model", "the names of the models that can be used now"]
   ],
-  command: Command.make(
-    "models",
-    { all: all.options, json: Flags.json.options, words: Args.repeated(Args.text({ name: "PATTERN" })) },
-    run
-  )
-} satisfies Verb
+  run: runModels
+})

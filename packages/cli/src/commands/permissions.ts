@@ -1,18 +1,66 @@
 /** `daybook permissions`: lists, revokes and audits saved approvals. Spec: CL-170..CL-172. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
-import { PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
+import { Effect } from "effect"
+import { type PermissionEvent, PermissionStore, type SavedApproval } from "@daybook/core/permission/PermissionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withSessions } from "../host/Runtime.ts"
-import { approvalTable, decisionTable } from "../render/ApprovalText.ts"
 import { eventJson } from "../render/EventLine.ts"
-import { jsonLine, oneLine } from "../render/Plain.ts"
+import { columns, dateTime, jsonLine, oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
+
+const day = (at: number | undefined): string => (at === undefined ? "never" : dateTime(at))
+
+const uses = ({ uses: count, usedAt }: SavedApproval): string =>
+  count === 0 ? "not used" : `used ${count} times, last ${day(usedAt)}`
+
+const user = (uid: number | undefined): string => (uid === undefined ? "" : `user ${uid}`)
+
+/** Approvals in columns: number, time, user, session, uses, permission, pattern, and with `folders` the folder. */
+const approvalTable = (approvals: ReadonlyArray<SavedApproval>, folders: boolean): string =>
+  columns(
+    approvals.map((approval) => [
+      String(approval.number),
+      dateTime(approval.savedAt),
+      user(approval.uid) || "-",
+      approval.sessionID ?? "-",
+      oneLine(approval.agent ?? "-", 32),
+      uses(approval),
+      oneLine(approval.permission, 64),
+      oneLine(approval.resource, 200),
+      ...(folders ? [oneLine(approval.folder, 200)] : [])
+    ])
+  )
+
+const numbers = (what: string, list: ReadonlyArray<number> | undefined): string =>
+  list === undefined || list.length === 0 ? "" : `${what} ${list.join(", ")}`
+
+const described = (event: PermissionEvent): ReadonlyArray<string> => {
+  if (event.type === "session.next.permission.revoked") {
+    const { number, permission, resource, uid } = event.data
+    return ["revoked", oneLine(permission, 64), oneLine(resource, 200), numbers("approval", [number]), user(uid)]
+  }
+  const { decision, patterns = [], permission, resources, saved, uid, used } = event.data
+  return [
+    decision,
+    oneLine(permission, 64),
+    oneLine(resources.join(" | "), 200),
+    [
+      patterns.length === 0 ? "" : `keeps ${oneLine(patterns.join(" | "), 200)}`,
+      numbers("saved as", saved),
+      numbers("by approval", used)
+    ]
+      .filter((part) => part !== "")
+      .join(", "),
+    user(uid)
+  ]
+}
+
+/** Decisions in columns: time, session, decision, permission, resources, approvals, user. */
+const decisionTable = (events: ReadonlyArray<PermissionEvent>): string =>
+  columns(events.map((event) => [dateTime(event.created), event.sessionID, ...described(event)]))
 
 const all = Flags.toggle("all", "all folders, not only this one")
 const yes = Flags.toggle("yes", "do not ask")
@@ -103,7 +151,7 @@ const run = (options: Options) => {
   )
 }
 
-export const permissions = {
+export const permissions = verb({
   name: "permissions",
   summary: "list, revoke or audit saved approvals",
   words: "[list|revoke|audit] [NUMBER|PATTERN...]",
@@ -114,30 +162,12 @@ export const permissions = {
       "audit shows the last decisions on calls, the oldest first, with the approvals that were saved and used. Rules of " +
       "agents are not listed."
   ],
-  flags: [all, yes, limit, Flags.json],
+  given: { action: Flags.optional("ACTION"), words: Flags.many("WORD"), all, yes, limit, json: Flags.json },
   examples: [
     ["daybook permissions", "the saved approvals of this folder"],
     ["daybook permissions revoke 3 7", "revokes two of them"],
     ['daybook permissions revoke "npm test" --yes', "revokes that pattern without asking"],
     ["daybook permissions audit --all --json", "the last decisions in all folders, as JSON"]
   ],
-  command: Command.make(
-    "permissions",
-    {
-      action: Args.optional(Args.text({ name: "ACTION" })),
-      words: Args.repeated(Args.text({ name: "WORD" })),
-      all: all.options,
-      yes: yes.options,
-      limit: limit.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      withSessions(
-        run({
-          ...given,
-          action: Option.getOrElse(given.action, () => "list"),
-          limit: Option.getOrElse(given.limit, () => 50)
-        })
-      )
-  )
-} satisfies Verb
+  run: (given) => withSessions(run({ ...given, action: given.action ?? "list", limit: given.limit ?? 50 }))
+})

@@ -1,19 +1,17 @@
 /** `daybook prompt`: admits a prompt, runs it, and streams the answer. Spec: CL-4..CL-11, CL-23..CL-26. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
 import type { Session } from "@daybook/log/domain/Message"
 import { titleOfPrompt } from "@daybook/log/domain/Title"
 import type { ModelRef, OutputFormat, PromptInput } from "@daybook/log/domain/Values"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import * as PromptExtras from "../arguments/PromptExtras.ts"
-import * as PromptText from "../arguments/PromptText.ts"
+import * as PromptWords from "../arguments/PromptWords.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { type Given, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import {
@@ -28,14 +26,52 @@ import {
   trusting,
   withModels,
   withNewSessions,
-  withNoSessions
+  withNoSessions,
+  withReader
 } from "../host/Runtime.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { UsageError } from "../support/Errors.ts"
+import { sessionJson, sessionTable } from "../render/SessionLine.ts"
+import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import { Output } from "../terminal/Output.ts"
 import * as PromptLine from "../terminal/PromptLine.ts"
 import * as Question from "../terminal/Question.ts"
+
+/** The session of this terminal, if it was prompted in this folder and still exists. */
+const ofTerminal = Effect.fnUntraced(function* (directory: string) {
+  const crumb = yield* Breadcrumb.last
+  if (crumb === undefined || crumb.directory !== directory) return undefined
+  const sessions = yield* SessionStore
+  return yield* Effect.catchTag(sessions.get(crumb.sessionID), "SessionNotFound", () => Effect.succeed(undefined))
+})
+
+/** The last used session of the folder that no agent created. */
+const ofFolder = Effect.fnUntraced(function* (directory: string) {
+  const sessions = yield* SessionStore
+  let cursor: string | undefined
+  do {
+    const page = yield* sessions.list({ directory, limit: 100, cursor })
+    const found = page.items.find(({ parentID }) => parentID === undefined)
+    if (found !== undefined) return found
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return undefined
+})
+
+/** The most recent session of this terminal, else of this folder. */
+const recent = Effect.fn("RecentSession.recent")(function* (
+  directory: string
+): Effect.fn.Return<
+  Session,
+  NotFound | Effect.Effect.Error<ReturnType<typeof ofTerminal>> | Effect.Effect.Error<ReturnType<typeof ofFolder>>,
+  SessionStore
+> {
+  const found = (yield* ofTerminal(directory)) ?? (yield* ofFolder(directory))
+  if (found !== undefined) return found
+  return yield* new NotFound({
+    message: `no session was used in ${oneLine(directory, 400)}; daybook prompt starts one, daybook sessions lists others`
+  })
+})
 
 const session = Flags.text("session", "ID|NAME", "the session; an unknown NAME creates a session with that title")
 const delivery = Flags.choice(
@@ -60,7 +96,7 @@ const tools = Flags.repeated(
   "tools",
   "PATTERN=on|off",
   "tools by name pattern (* is any text) for this prompt; the last match decides; may be repeated",
-  PromptExtras.parseTool
+  PromptWords.parseTool
 )
 const outputSchema = Flags.text(
   "output-schema",
@@ -80,7 +116,7 @@ interface Options {
   readonly model: ModelRef | undefined
   readonly agent: string | undefined
   readonly id: MessageID | undefined
-  readonly attach: ReadonlyArray<PromptExtras.Given>
+  readonly attach: ReadonlyArray<PromptWords.Given>
   readonly system: string | undefined
   readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
@@ -104,7 +140,7 @@ const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
 ): Effect.fn.Return<PromptInput, UsageError> {
-  const files = yield* Effect.forEach(attach, (given) => PromptExtras.attachment(directory, given))
+  const files = yield* Effect.forEach(attach, (given) => PromptWords.attachment(directory, given))
   return {
     text,
     ...(files.length === 0 ? {} : { files }),
@@ -246,8 +282,9 @@ const wantedModel = Effect.fn("Command.prompt.model")(function* (
   return wanted
 })
 
-/** The options of every verb that prompts. */
-export const promptFlags = [
+/** What every verb that prompts is given. */
+const promptGiven = {
+  words: Flags.many("TEXT"),
   delivery,
   model,
   agent,
@@ -256,28 +293,10 @@ export const promptFlags = [
   tools,
   outputSchema,
   noRun,
-  Flags.trust,
-  Flags.noReasoning,
-  Flags.json
-]
-
-/** Their parsers, and that of the text. */
-export const promptOptions = {
-  words: Args.repeated(Args.text({ name: "TEXT" })),
-  delivery: delivery.options,
-  model: model.options,
-  agent: agent.options,
-  attach: attach.options,
-  system: system.options,
-  tools: tools.options,
-  outputSchema: outputSchema.options,
-  noRun: noRun.options,
-  trust: Flags.trust.options,
-  noReasoning: Flags.noReasoning.options,
-  json: Flags.json.options
+  trust: Flags.trust,
+  noReasoning: Flags.noReasoning,
+  json: Flags.json
 }
-
-type Given = Command.Command.ParseConfig<typeof promptOptions>
 
 /** Which session the prompt is for. */
 interface Target<E, R> {
@@ -288,30 +307,30 @@ interface Target<E, R> {
 
 /** The text of the words or of stdin; without words, a person at the terminal types it. */
 const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>) {
-  if (words.length > 0 || !Question.canAsk()) return yield* PromptText.read(words)
-  const { recalled } = yield* Effect.promise(() => import("../host/SearchWork.ts"))
+  if (words.length > 0 || !Question.canAsk()) return yield* PromptWords.readText(words)
+  const { recalled } = yield* Effect.promise(() => import("./search.ts"))
   const earlier = (yield* DatabasePath.exists) ? yield* recalled(yield* DatabasePath.existing) : []
-  return yield* PromptText.notEmpty((yield* PromptLine.read(earlier)) ?? "")
+  return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
 })
 
 /** Admits the prompt that was given, and runs it. */
-export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) =>
+const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
-    const schema = Option.getOrUndefined(given.outputSchema)
+    const schema = given.outputSchema
     const directory = yield* Folder.given(cwd, "--cwd")
-    const agent = Option.getOrUndefined(given.agent)
+    const agent = given.agent
     const options: Options = {
       session: yield* reference,
       directory,
       inFolder: cwd !== undefined,
       text: yield* textOf(given.words),
-      delivery: Option.getOrUndefined(given.delivery),
-      attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
-      system: Option.getOrUndefined(given.system),
+      delivery: given.delivery,
+      attach: yield* Effect.forEach(given.attach, PromptWords.findAttachment),
+      system: given.system,
       tools: given.tools,
-      output: schema === undefined ? undefined : yield* PromptExtras.readSchema(schema),
-      model: yield* wantedModel(Option.getOrUndefined(given.model), agent, directory),
+      output: schema === undefined ? undefined : yield* PromptWords.readSchema(schema),
+      model: yield* wantedModel(given.model, agent, directory),
       agent,
       id,
       noRun: given.noRun,
@@ -321,7 +340,7 @@ export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) 
     return yield* withNewSessions(run(options))
   }).pipe(told(given.trust))
 
-export const prompt = {
+export const prompt = verb({
   name: "prompt",
   summary: "admit a prompt, run it and stream the answer",
   words: "TEXT...",
@@ -335,7 +354,7 @@ export const prompt = {
       "On a terminal you are asked before a tool does anything that is not allowed yet, and you get the model's questions. " +
       "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer)."
   ],
-  flags: [session, cwd, id, ...promptFlags],
+  given: { session, cwd, id, ...promptGiven },
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
@@ -347,13 +366,46 @@ export const prompt = {
     ],
     ['daybook prompt --session fix --delivery queue --no-run "Then the docs."', "leaves it for later"]
   ],
-  command: Command.make(
-    "prompt",
-    { ...promptOptions, session: session.options, cwd: cwd.options, id: id.options },
-    (given) => {
-      const [cwd, session] = [Option.getOrUndefined(given.cwd), Option.getOrUndefined(given.session)]
-      const reference = session === undefined ? Effect.succeed(undefined) : SessionReference.parse(session)
-      return admit(given, { cwd, reference, id: Option.getOrUndefined(given.id) })
-    }
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) =>
+    admit(given, {
+      cwd: given.cwd,
+      reference: given.session === undefined ? Effect.succeed(undefined) : SessionReference.parse(given.session),
+      id: given.id
+    })
+})
+
+/** The session to continue from the current folder. */
+const found = Effect.flatMap(Folder.current, (directory) => withReader(recent(directory)))
+
+const show = Effect.fn("Command.continue.show")(function* (json: boolean) {
+  const output = yield* Output
+  const session = yield* found
+  yield* output.write(json ? `${sessionJson(session, output.terminal)}\n` : sessionTable([session]))
+})
+
+export const continueLast = verb({
+  name: "continue",
+  summary: "prompt the session that was used last here",
+  words: "[TEXT...]",
+  details: [
+    "It continues the session that this terminal prompted last from this folder, else the one used last in this folder. " +
+      "Sessions that agents created do not count. Without text, it prints which session that is, and changes nothing.",
+    "The text is the words; it is stdin if the only word is a dash. The options are those of daybook prompt."
+  ],
+  given: promptGiven,
+  examples: [
+    ["daybook continue", "shows the session that would be continued"],
+    ['daybook continue "Now the tests."', "prompts it"],
+    ["git diff | daybook continue -", "the prompt is the output of git diff"]
+  ],
+  overServer: true,
+  run: (given) =>
+    given.words.length === 0
+      ? show(given.json)
+      : admit(given, {
+          cwd: undefined,
+          reference: Effect.map(found, ({ id }) => ({ type: "id" as const, id })),
+          id: undefined
+        })
+})

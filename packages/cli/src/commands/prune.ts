@@ -1,12 +1,188 @@
 /** `daybook prune`: removes old events of sessions, archives them, and puts archives back. Spec: CL-200..CL-205. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { resolve } from "node:path"
+import { Effect, Either, Option, Stream } from "effect"
+import * as PrunedTurns from "@daybook/core/snapshot/PrunedTurns"
+import * as Snapshots from "@daybook/core/snapshot/Snapshots"
+import * as Upkeep from "@daybook/core/snapshot/Upkeep"
+import { isGone } from "@daybook/files/record/HoldName"
+import * as Store from "@daybook/log/Store"
+import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import * as Pace from "@daybook/log/retention/Pace"
+import type { Cut, Holders } from "@daybook/log/retention/Plan"
+import * as Restore from "@daybook/log/retention/Restore"
+import * as Retention from "@daybook/log/retention/Retention"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
-import { UsageError } from "../support/Errors.ts"
+import { jsonLine, oneLine } from "../render/Plain.ts"
+import { added, cutJson, cutLine, heading, none, totalsLine } from "../render/PruneText.ts"
+import { ageOf, ageRule, many, sizeOf, sizeRule, sizeText } from "../support/Amounts.ts"
+import { Interrupted, PruneIncomplete, UsageError } from "../support/Errors.ts"
+import * as Signal from "../support/Signal.ts"
+import { Output } from "../terminal/Output.ts"
+
+/** What to prune, and whether to do it. */
+interface Request {
+  readonly sessions: ReadonlyArray<string>
+  readonly keep: number | undefined
+  readonly maxSize: number | undefined
+  readonly to: number | "compaction" | undefined
+  readonly archive: string | undefined
+  readonly yes: boolean
+  readonly force: boolean
+  readonly json: boolean
+}
+
+const chosen = ({ sessions }: Request) =>
+  sessions.length === 0
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Folder.current, (directory) =>
+        Effect.forEach(sessions, (text) => Effect.map(SessionReference.resolve(text, directory), ({ id }) => id))
+      )
+
+/** Without the roots of session files that were removed. */
+const present =
+  (holders: Holders): Holders =>
+  (sessionID) =>
+    Effect.flatMap(
+      holders(sessionID),
+      Effect.filter(({ name }) => isGone(name), { negate: true })
+    )
+
+const retained = Effect.fnUntraced(function* (request: Request) {
+  const { keep, maxSize, to } = request
+  const sessions = yield* chosen(request)
+  const consumers = yield* ConsumerStore
+  const holders = request.force ? Retention.noHolders : present(Retention.consumersOf(consumers))
+  return { sessions, keep, maxSize, to, holders } satisfies Retention.Request
+})
+
+/** Writes what would go. */
+const show = Effect.fn("Command.prune.show")(function* (request: Request) {
+  const output = yield* Output
+  let totals = none
+  if (!request.json) yield* output.write(heading)
+  yield* Stream.runForEach(Retention.plan(yield* retained(request)), (cut) => {
+    totals = added(totals, cut)
+    return output.write(request.json ? `${jsonLine(cutJson(cut), output.terminal)}\n` : cutLine(cut))
+  })
+  const frees = Retention.estimatedBytes(totals)
+  yield* output.write(
+    request.json ? `${jsonLine({ total: { ...totals, frees } }, output.terminal)}\n` : totalsLine(totals, frees)
+  )
+  if (!request.json) {
+    const snapshots = totals.sessions === 0 ? "" : ", and the snapshots of files that undo needs for their turns"
+    yield* output.note(`nothing was removed; --yes removes the events${snapshots}\n`)
+  }
+})
+
+/** Counts copied and deleted events. On a terminal it reports the counts every few seconds. */
+const account = Effect.gen(function* () {
+  const output = yield* Output
+  const done = { cuts: [] as Array<Cut>, current: undefined as Cut | undefined, copied: 0, deleted: 0, pages: 0 }
+  const say = Effect.suspend(() =>
+    output.note(
+      `still working: ${many(done.cuts.length, "session")}, ${many(done.deleted, "event")} removed, ${many(done.pages, "page")} given back\n`
+    )
+  )
+  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "5 seconds")))
+  return done
+})
+
+type Done = Effect.Effect.Success<typeof account>
+
+const optionsOf = (request: Request, done: Done): Retention.RunOptions => ({
+  pace: Pace.brisk,
+  archive: request.archive === undefined ? undefined : resolve(request.archive),
+  starts: (cut) => Effect.sync(() => void (done.current = cut)),
+  progress: ({ copied, deleted }) =>
+    Effect.sync(() => {
+      done.copied += copied
+      done.deleted += deleted
+    }),
+  pruned: (cut) =>
+    Effect.sync(() => {
+      done.cuts.push(cut)
+      done.current = undefined
+    }),
+  freed: (pages) => Effect.sync(() => void (done.pages += pages))
+})
+
+/** What an interrupted prune did: the session in the middle is pruned if its floor was raised. */
+const interrupted = Effect.fnUntraced(function* ({ current, cuts }: Done) {
+  const pruned = current !== undefined && (yield* Retention.isPruned(current))
+  const all = pruned ? [...cuts, current] : cuts
+  const events = all.reduce((sum, cut) => sum + cut.events, 0)
+  const rest = pruned ? "; the next prune gives the space of the last one back" : ""
+  return yield* new Interrupted({
+    message: `stopped: ${many(all.length, "session")}, ${many(events, "event")} pruned${rest}`
+  })
+})
+
+/** Erases the snapshots of pruned turns. */
+const withoutSnapshots = (filename: string) =>
+  Effect.flatMap(PrunedTurns.times, (times) => Upkeep.forgetUntil(Snapshots.folderBeside(filename), times)).pipe(
+    Effect.mapError(({ message }) => new PruneIncomplete({ message: `snapshots of pruned turns are left: ${message}` }))
+  )
+
+const report = Effect.fnUntraced(function* (filename: string, request: Request, outcome: Retention.Outcome) {
+  const output = yield* Output
+  const { after, archives, before, events, failed, sessions } = outcome
+  const snapshots = yield* Effect.either(withoutSnapshots(filename))
+  const erased = Either.getOrElse(snapshots, () => 0)
+  if (request.json) yield* output.write(`${jsonLine({ ...outcome, snapshots: erased }, output.terminal)}\n`)
+  else {
+    yield* output.write(
+      `${many(sessions, "session")}, ${many(events, "event")} pruned; the database went from ${sizeText(before)} to ${sizeText(after)}\n`
+    )
+    if (erased > 0) yield* output.write(`${many(erased, "snapshot")} of files erased\n`)
+    for (const path of archives) yield* output.write(`archived: ${oneLine(path, 400)}\n`)
+  }
+  for (const { reason, sessionID } of failed)
+    yield* output.note(`${sessionID} keeps its events: ${oneLine(reason, 400)}\n`)
+  if (request.maxSize !== undefined && after > request.maxSize) {
+    const message = `the database has ${sizeText(after)}, more than ${sizeText(request.maxSize)}: nothing else may go`
+    return yield* new PruneIncomplete({ message })
+  }
+  if (failed.length > 0) return yield* new PruneIncomplete({ message: `${many(failed.length, "session")} not pruned` })
+  yield* snapshots
+})
+
+/** Prunes until done or until a signal. */
+const act = Effect.fn("Command.prune")(function* (filename: string, request: Request) {
+  const done = yield* account
+  const wanted = yield* retained(request)
+  const signal = yield* Signal.first
+  const outcome = yield* Effect.raceFirst(
+    Effect.asSome(Retention.run(wanted, optionsOf(request, done))),
+    Effect.as(signal, Option.none<Retention.Outcome>())
+  )
+  yield* Option.match(outcome, {
+    onNone: () => interrupted(done),
+    onSome: (outcome) => report(filename, request, outcome)
+  })
+})
+
+/** Shows what a request would remove, or removes it. */
+const run = (filename: string, request: Request) =>
+  Effect.scoped(request.yes ? act(filename, request) : show(request)).pipe(Effect.provide(Store.layer({ filename })))
+
+/** Puts an archive back. */
+const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
+  const output = yield* Output
+  const { events, header } = yield* Effect.provide(
+    Restore.restore(resolve(file), { pace: Pace.brisk }),
+    Store.layer({ filename })
+  )
+  const { from, sessionID } = header
+  yield* output.write(
+    json
+      ? `${jsonLine({ sessionID, events, floor: from }, output.terminal)}\n`
+      : `${many(events, "event")} of ${sessionID} are back\n`
+  )
+})
 
 const orRule = <A>(value: A | undefined, rule: string) =>
   value === undefined ? Effect.fail(rule) : Effect.succeed(value)
@@ -31,7 +207,7 @@ const archive = Flags.text("archive", "DIR", "first write the events to compress
 const restore = Flags.text("restore", "FILE", "put the events of an archive back")
 const force = Flags.toggle("force", "also remove events that a registered consumer has not read")
 
-export const prune = {
+export const prune = verb({
   name: "prune",
   summary: "remove old events and shrink the database",
   words: "[SESSION...]",
@@ -46,7 +222,7 @@ export const prune = {
       "session; --restore puts such a file back exactly, or refuses and says why. The exit code is 1 if a session could not " +
       "be pruned or --max-size was not reached."
   ],
-  flags: [keep, maxSize, to, archive, yes, force, restore, Flags.json],
+  given: { sessions: Flags.many("SESSION"), keep, maxSize, to, archive, yes, force, restore, json: Flags.json },
   examples: [
     ["daybook prune --keep 90d", "shows what is older than 90 days"],
     ["daybook prune --keep 90d --archive ~/archive --yes", "archives it and removes it"],
@@ -54,42 +230,17 @@ export const prune = {
     ["daybook prune fix --to compaction --yes", "prunes one session up to its last compaction"],
     ["daybook prune --restore ~/archive/ses_fix.12.0-950.jsonl.gz", "puts the events of an archive back"]
   ],
-  command: Command.make(
-    "prune",
-    {
-      sessions: Args.repeated(Args.text({ name: "SESSION" })),
-      keep: keep.options,
-      maxSize: maxSize.options,
-      to: to.options,
-      yes: yes.options,
-      archive: archive.options,
-      restore: restore.options,
-      force: force.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        const request = {
-          sessions: given.sessions,
-          keep: Option.getOrUndefined(given.keep),
-          maxSize: Option.getOrUndefined(given.maxSize),
-          to: Option.getOrUndefined(given.to),
-          archive: Option.getOrUndefined(given.archive),
-          yes: given.yes,
-          force: given.force,
-          json: given.json
-        }
-        const file = Option.getOrUndefined(given.restore)
-        const bounded = request.keep !== undefined || request.maxSize !== undefined || request.to !== undefined
-        if (file !== undefined && (bounded || request.sessions.length > 0 || request.archive !== undefined)) {
-          return yield* new UsageError({ message: "daybook prune --restore FILE takes nothing else but --json" })
-        }
-        if (file === undefined && !bounded) {
-          return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
-        }
-        const filename = yield* DatabasePath.existing
-        const work = yield* Effect.promise(() => import("../host/PruneWork.ts"))
-        yield* file === undefined ? work.run(filename, request) : work.putBack(filename, file, request.json)
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    Effect.gen(function* () {
+      const { archive, json, keep, maxSize, restore: file, sessions, to } = given
+      const bounded = keep !== undefined || maxSize !== undefined || to !== undefined
+      if (file !== undefined && (bounded || sessions.length > 0 || archive !== undefined)) {
+        return yield* new UsageError({ message: "daybook prune --restore FILE takes nothing else but --json" })
+      }
+      if (file === undefined && !bounded) {
+        return yield* new UsageError({ message: "say what may go: give --keep AGE, --max-size SIZE or --to SEQ" })
+      }
+      const filename = yield* DatabasePath.existing
+      yield* file === undefined ? run(filename, given) : putBack(filename, file, json)
+    })
+})

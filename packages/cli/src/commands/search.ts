@@ -1,16 +1,169 @@
 /** `daybook search`: finds texts in all sessions. Spec: CL-250..CL-253. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+import { Effect, Layer } from "effect"
+import * as Store from "@daybook/log/Store"
+import {
+  type PromptsPage,
+  Search,
+  type SearchedSession,
+  type SearchHit,
+  type SearchPage,
+  type SearchProgress
+} from "@daybook/log/search/Search"
+import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import * as Folder from "../arguments/Folder.ts"
+import { verb } from "../arguments/Verb.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { Remote } from "../host/Remote.ts"
+import { dateTime, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { plain, type Style, styleOf } from "../render/Style.ts"
+import { many } from "../support/Amounts.ts"
 import { UsageError } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
+
+/** The snippet with its marks in the style. Each piece is sanitized for itself, so that the marks stay in place. */
+const marked = ({ marks, snippet }: SearchHit, style: Style): string => {
+  const pieces: Array<string> = []
+  let at = 0
+  for (const [from, to] of marks) {
+    pieces.push(visible(snippet.slice(at, from)), style.strong(visible(snippet.slice(from, to))))
+    at = to
+  }
+  return [...pieces, visible(snippet.slice(at))].join("")
+}
+
+const hitLine = (hit: SearchHit, style: Style): string => {
+  const who = hit.tool === undefined ? hit.role : oneLine(hit.tool, 24)
+  return `  ${String(hit.seq).padStart(6)}  ${who.padEnd(9)}  ${style.dim(dateTime(hit.created))}  ${marked(hit, style)}\n`
+}
+
+/** A session: its id, title, folder and number of matches on a line, then a line for each hit. */
+const searchedText = ({ directory, hits, matches, sessionID, title }: SearchedSession, style: Style): string => {
+  const name = title === undefined ? "" : ` "${oneLine(title, 60)}"`
+  const more = matches > hits.length ? `  (${hits.length} of ${matches} matches)` : ""
+  return `${style.strong(`${sessionID}${name}`)}  ${oneLine(directory, 200)}${more}\n${hits.map((hit) => hitLine(hit, style)).join("")}`
+}
+
+interface Request {
+  readonly query: string
+  readonly limit: number
+  readonly cursor: string | undefined
+  readonly rebuild: boolean
+  readonly json: boolean
+}
+
+/** Reports on a terminal every few seconds how far the index is. */
+const reported = Effect.gen(function* () {
+  const output = yield* Output
+  const seen: { last: SearchProgress | undefined } = { last: undefined }
+  const say = Effect.suspend(() => {
+    if (seen.last === undefined || seen.last.head === 0) return Effect.void
+    const { head, position } = seen.last
+    return output.note(`indexing: ${Math.floor((100 * position) / head)} % of ${many(head, "event")}\n`)
+  })
+  if (process.stderr.isTTY) yield* Effect.forkScoped(Effect.forever(Effect.delay(say, "2 seconds")))
+  return (progress: SearchProgress) => Effect.sync(() => void (seen.last = progress))
+})
+
+const write = Effect.fn("Command.search.write")(function* (page: SearchPage, json: boolean) {
+  const { behind, cursor, items, truncated } = page
+  const output = yield* Output
+  const style = output.terminal ? styleOf(process.env, true) : plain
+  for (const item of items) {
+    if (json) yield* output.write(`${jsonLine(item, output.terminal)}\n`)
+    else if (output.terminal) yield* output.draw("stdout", searchedText(item, style))
+    else yield* output.write(searchedText(item, style))
+  }
+  if (items.length === 0 && !json) yield* output.note("nothing found\n")
+  if (truncated) yield* output.note("more texts match; only the newest are ranked: add a word or a filter\n")
+  if (behind > 0) yield* output.note(`${many(behind, "event")} not searched: the index is behind, search again\n`)
+  if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
+})
+
+const searched = Effect.fn("Command.search")(function* ({ cursor, json, limit, query, rebuild }: Request) {
+  const output = yield* Output
+  const search = yield* Search
+  const directory = yield* Folder.current
+  // A faulty query is reported before the index is built.
+  if (query !== "") yield* search.search({ query, directory, cursor, limit: 1 })
+  const onProgress = yield* reported
+  const { head } = yield* rebuild ? search.rebuild({ onProgress }) : search.update({ onProgress })
+  if (rebuild) yield* output.note(`the index is built again, up to event ${head}\n`)
+  if (query === "") return
+  // The service returns at most 100 sessions at once.
+  let [left, next] = [limit, cursor]
+  while (true) {
+    const page = yield* search.search({ query, directory, limit: Math.min(left, 100), cursor: next })
+    left -= page.items.length
+    const isLast = page.cursor === undefined || left <= 0
+    yield* write(isLast ? page : { items: page.items, behind: page.behind, truncated: false }, json)
+    if (isLast) return
+    next = page.cursor
+  }
+})
+
+const searching = (filename: string) => SqlSearch.layer.pipe(Layer.provide(Store.layerReading({ filename })))
+
+/** The search of this environment: over its server if it names one, else in its database. */
+const chosen = Layer.unwrapEffect(
+  Effect.gen(function* () {
+    const server = yield* Remote
+    if (server === undefined) return searching(yield* DatabasePath.existing)
+    return (yield* Effect.promise(() => import("../host/RemoteHost.ts"))).search(server)
+  })
+)
+
+/** Searches the texts of all sessions. */
+export const run = (request: Request) => Effect.provide(Effect.scoped(searched(request)), chosen)
+
+interface HistoryRequest {
+  readonly words: string
+  readonly directory: string | undefined
+  readonly limit: number
+  readonly json: boolean
+}
+
+const listed = Effect.fn("Command.history")(function* ({ directory, json, limit, words }: HistoryRequest) {
+  const output = yield* Output
+  const search = yield* Search
+  yield* search.update({ onProgress: yield* reported })
+  let [left, cursor]: [number, string | undefined] = [limit, undefined]
+  do {
+    const page: PromptsPage = yield* search.prompts({ words, directory, limit: Math.min(left, 1_000), cursor })
+    for (const prompt of page.items) {
+      const line = json
+        ? jsonLine(prompt, output.terminal)
+        : `${dateTime(prompt.created)}  ${prompt.sessionID}  ${oneLine(prompt.text, 200)}`
+      yield* output.write(`${line}\n`)
+    }
+    left -= page.items.length
+    cursor = page.cursor
+  } while (cursor !== undefined && left > 0)
+})
+
+/** Lists earlier prompts. */
+const listPrompts = (request: HistoryRequest) => Effect.provide(Effect.scoped(listed(request)), chosen)
+
+/** How long recall waits for the index: prompts that it does not know yet are missing. */
+const patience = "500 millis"
+
+/** The prompts for recall at a terminal, the newest first. None if the index cannot be used. */
+export const recalled = (filename: string): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    const search = yield* Search
+    yield* Effect.timeoutOption(search.update(), patience)
+    const { items } = yield* search.prompts({ limit: 500 })
+    return items.map(({ text }) => text)
+  }).pipe(
+    Effect.provide(searching(filename)),
+    Effect.catchAll((error) => Effect.as(Effect.logDebug("earlier prompts cannot be recalled", error), []))
+  )
 
 const limit = Flags.integer("limit", "N", "at most N sessions (default: 10)", 1)
 const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
 const rebuild = Flags.toggle("rebuild", "first build the index again from the log")
 
-export const search = {
+export const search = verb({
   name: "search",
   summary: "find prompts, answers and tool output in all sessions",
   words: "QUERY...",
@@ -26,37 +179,48 @@ export const search = {
       "daybook remove erases a session from it. Only the first 64 Ki characters of a text are searched. Put -- before a query " +
       "that begins with a dash."
   ],
-  flags: [limit, cursor, rebuild, Flags.json],
+  given: { words: Flags.many("QUERY"), limit, cursor, rebuild, json: Flags.json },
   examples: [
     ["daybook search login timer", "the texts with both words"],
     [`daybook search '"connection refused" tool:bash after:7d'`, "what commands printed in the last week"],
     ["daybook search migrat* cwd:. role:user", "prompts of this folder about migrations"],
     ["daybook search --json deploy model:claude | jq -r .sessionID", "the ids of the sessions"]
   ],
-  command: Command.make(
-    "search",
-    {
-      words: Args.repeated(Args.text({ name: "QUERY" })),
-      limit: limit.options,
-      cursor: cursor.options,
-      rebuild: rebuild.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      Effect.gen(function* () {
-        if (given.words.join("").trim() === "" && !given.rebuild) {
-          return yield* new UsageError({
-            message: "say what to search: daybook search WORDS; see daybook search --help"
-          })
-        }
-        const work = yield* Effect.promise(() => import("../host/SearchWork.ts"))
-        yield* work.run({
-          query: given.words.join(" "),
-          limit: Option.getOrElse(given.limit, () => 10),
-          cursor: Option.getOrUndefined(given.cursor),
-          rebuild: given.rebuild,
-          json: given.json
+  overServer: true,
+  run: (given) =>
+    Effect.gen(function* () {
+      if (given.words.join("").trim() === "" && !given.rebuild) {
+        return yield* new UsageError({
+          message: "say what to search: daybook search WORDS; see daybook search --help"
         })
-      })
-  )
-} satisfies Verb
+      }
+      yield* run({ ...given, query: given.words.join(" "), limit: given.limit ?? 10 })
+    })
+})
+
+const promptLimit = Flags.integer("limit", "N", "at most N prompts (default: 50)", 1)
+const inFolder = Flags.text("cwd", "DIR", "only prompts of this folder")
+
+export const history = verb({
+  name: "history",
+  summary: "list earlier prompts, the newest first",
+  words: "[WORDS...]",
+  details: [
+    "With WORDS, it lists the prompts that have a word beginning with each of them. Prompts that repeat the next one are left " +
+      "out, and so are those that agents gave each other. A prompt is on one line; --json prints it whole, with its session and " +
+      "the number of its event.",
+    "daybook prompt without text, on a terminal, asks for one line, and up-arrow recalls these prompts."
+  ],
+  given: { words: Flags.many("WORDS"), limit: promptLimit, cwd: inFolder, json: Flags.json },
+  examples: [
+    ["daybook history", "the last 50 prompts"],
+    ["daybook history --cwd . test fail", "prompts of this folder with words such as tests and failing"],
+    ["daybook history --json --limit 1 | jq -r .text", "the last prompt, whole"]
+  ],
+  overServer: true,
+  run: (given) =>
+    Effect.gen(function* () {
+      const directory = given.cwd === undefined ? undefined : yield* Folder.selected(given.cwd)
+      yield* listPrompts({ ...given, words: given.words.join(" "), directory, limit: given.limit ?? 50 })
+    })
+})

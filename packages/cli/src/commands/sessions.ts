@@ -1,24 +1,290 @@
-/** `daybook sessions`: lists sessions, the last used first. Spec: CL-14. */
-import * as Command from "@effect/cli/Command"
-import { Effect, Option } from "effect"
+/** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
+import { Chunk, Clock, Effect, Option, Stream } from "effect"
+import { Sessions } from "@daybook/core/session/Sessions"
+import * as CutOff from "@daybook/log/coordination/CutOff"
+import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
+import type { AssistantMessage, Message, Session, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import { modelText } from "@daybook/log/domain/ModelText"
+import type { Expansion } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Withheld"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
-import * as CutOff from "../host/CutOff.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withReader } from "../host/Runtime.ts"
-import { sessionJson, sessionTable } from "../render/SessionLine.ts"
+import { bytes, dateTime, indent, jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { sessionHead, sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { Output } from "../terminal/Output.ts"
 
-const cwd = Flags.text("cwd", "DIR", "only sessions of this folder")
+/** The sessions, as interrupted if their activity runs without a living process. */
+const marked = (sessions: ReadonlyArray<Session>) =>
+  Effect.gen(function* () {
+    if (!sessions.some(CutOff.isRunning)) return sessions
+    const found = yield* CutOff.findHere(sessions)
+    if (Option.isSome(found)) return found.value
+    const server = yield* Effect.serviceOption(Sessions)
+    if (Option.isNone(server)) return sessions
+    const left = new Set((yield* server.value.interrupted).map(({ id }) => id))
+    return sessions.map((session) => (left.has(session.id) ? CutOff.asInterrupted(session) : session))
+  })
+
+/** One message as JSON, as the facade returns it. */
+const messageJson = (message: Message, terminal = false): string => jsonLine(message, terminal)
+
+/** Sequence number, time, kind, id and the first words. */
+export const messageLine = (message: Message): string =>
+  `${String(message.seq).padStart(6)}  ${dateTime(message.createdAt)}  ${message.type.padEnd(14)}  ${message.id}  ${oneLine(words(message), 72)}\n`
+
+const words = (message: Message): string => {
+  switch (message.type) {
+    case "user":
+    case "system":
+    case "synthetic":
+      return message.text
+    case "assistant": {
+      const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
+      const tools = message.content.flatMap((part) => (part.type === "tool" ? [`[${part.name}]`] : []))
+      return [text, ...tools, trouble(message)?.message ?? ""].filter((part) => part !== "").join(" ")
+    }
+    case "shell":
+      return `$ ${message.command}`
+    case "agent-switched":
+      return message.agent
+    case "model-switched":
+      return modelText(message.model)
+    case "compaction":
+    case "branch-summary":
+      return message.summary
+  }
+}
+
+/** Why the request failed, or what the answer lacks (CL-621). */
+const trouble = (message: AssistantMessage) => message.error ?? problemOfMessage(message)
+
+/** Lines of a tool result that a transcript shows; the events have all of them. */
+const resultLines = 12
+
+/** One message of a transcript, followed by an empty line (CL-16). */
+export const messageText = (message: Message, terminal: boolean): string => {
+  const safe = (text: string) => (terminal ? visible(text) : text)
+  const block = (title: string, body: string) => {
+    const text = safe(
+      [body.trimEnd(), ...edits(message), ...withheld(message)].filter((part) => part !== "").join("\n\n")
+    )
+    return `## ${title}  ${dateTime(message.createdAt)}\n${text === "" ? "" : `\n${text}\n`}\n`
+  }
+  switch (message.type) {
+    case "user":
+      return block("user", [message.text, ...asked(message), ...shownWith(message)].join("\n"))
+    case "assistant": {
+      const parts = message.content.map((part) => {
+        if (part.type === "text") return part.text ?? "…"
+        if (part.type === "reasoning") return indent((part.text ?? "…").trimEnd(), "  > ")
+        return toolText(part)
+      })
+      const found = trouble(message)
+      const error = found === undefined ? [] : [`! ${found.message}`]
+      return block(`assistant (${modelText(message.model)})`, [...parts, ...error].filter(Boolean).join("\n\n"))
+    }
+    case "system":
+      return block("system", message.text)
+    case "synthetic":
+      return block("reminder", message.text)
+    case "shell":
+      return block("shell", `$ ${message.command}\n${message.output ?? "…"}`)
+    case "agent-switched":
+      return block(`agent ${oneLine(message.agent)}`, "")
+    case "model-switched":
+      return block(`model ${oneLine(modelText(message.model))}`, "")
+    case "branch-summary":
+      return block("summary of a branch", [message.summary.trimEnd(), ...files(message)].join("\n"))
+    case "compaction":
+      return block(`summary (${message.reason})`, [message.summary.trimEnd(), ...files(message)].join("\n"))
+  }
+}
+
+/** What the model is shown in place of the message, or of its results (CP-441). */
+const edits = (message: Message): ReadonlyArray<string> =>
+  (message.edits ?? []).map(({ callID, content }) => {
+    const target = callID === undefined ? "this message" : `the result of ${oneLine(callID)}`
+    if (content === undefined) return `~ the model is not shown ${target}`
+    const texts = content.map((part) => (part.type === "text" ? part.text : `[${part.name ?? part.mime}]`))
+    return `~ in place of ${target} the model is shown: ${oneLine(texts.join(" "), 400)}`
+  })
+
+/** The parts that a model is not shown, because its server refused them. */
+const withheld = (message: Message): ReadonlyArray<string> =>
+  (message.withheld ?? []).map((part) => `~ ${oneLine(withheldText(part), 400)}`)
+
+/** How many files the summarised part read and changed. */
+const files = ({
+  modifiedFiles = [],
+  readFiles = []
+}: Extract<Message, { readonly type: "compaction" | "branch-summary" }>) => {
+  const each = [
+    readFiles.length === 0 ? [] : [`${readFiles.length} read`],
+    modifiedFiles.length === 0 ? [] : [`${modifiedFiles.length} modified`]
+  ].flat()
+  return each.length === 0 ? [] : ["", `[files] ${each.join(", ")}`]
+}
+
+/** The prompt's system text, tools and schema, a line each. */
+const asked = ({ output, system, tools }: UserMessage): ReadonlyArray<string> => [
+  ...(system === undefined ? [] : [`[system] ${oneLine(system, 400)}`]),
+  ...(tools === undefined
+    ? []
+    : [
+        `[tools] ${oneLine(
+          Object.entries(tools)
+            .map(([pattern, on]) => `${pattern}=${on ? "on" : "off"}`)
+            .join(" "),
+          400
+        )}`
+      ]),
+  ...(output === undefined ? [] : [`[answer] JSON of ${JSON.stringify(output.schema).length} characters of schema`])
+]
+
+/** The prompt's attachments and mentions, by name and size; JSON and the request contain them in full. */
+const shownWith = ({ expansion, files = [] }: UserMessage): ReadonlyArray<string> => {
+  if (expansion === undefined) return files.map((file) => `[file] ${oneLine(file.name ?? file.uri)} (${file.mime})`)
+  const text = expansion.text === undefined ? [] : [`[template] ${oneLine(expansion.text, 400)}`]
+  return [...text, ...expansion.parts.map(partLine)]
+}
+
+const partLine = ({ content, kind, name }: Expansion["parts"][number]): string => {
+  const title = `[${kind}] ${oneLine(name, 400)}`
+  if (content.type === "file") return `${title} (${content.mime})`
+  if (kind === "failure") return `${title}: ${oneLine(content.text, 400)}`
+  return `${title} (${bytes(Buffer.byteLength(content.text))})`
+}
+
+const toolText = (part: ToolPart): string => {
+  const input = part.input === undefined ? (part.raw ?? "") : JSON.stringify(part.input)
+  const head = `→ ${part.name} ${oneLine(input, 160)}`
+  if (part.state === "error") return `${head}\n${indent(`! ${part.error?.message ?? "failed"}`, "  ")}`
+  if (part.state !== "completed") return `${head}\n  (${part.state})`
+  const lines = (part.content ?? [])
+    .map((item) => (item.type === "text" ? item.text : `[file] ${item.name ?? item.uri} (${item.mime})`))
+    .join("\n")
+    .trimEnd()
+    .split("\n")
+  const shown = lines.slice(0, resultLines).map((line) => (line.length > 400 ? `${line.slice(0, 399)}…` : line))
+  const rest = lines.length > resultLines ? [`… ${lines.length - resultLines} more lines`] : []
+  return `${head}\n${indent([...shown, ...rest].join("\n"), "  | ")}`
+}
+
+const after = Flags.integer("after", "SEQ", "only messages after this sequence number", 0)
+const limit = Flags.integer("limit", "N", "at most N messages (default: 50)", 1)
+
+const runMessages = Effect.fn("Command.messages")(function* (options: {
+  readonly session: string | undefined
+  readonly after: number | undefined
+  readonly limit: number
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessions = yield* SessionStore
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  const line = (message: Message) =>
+    options.json ? `${messageJson(message, output.terminal)}\n` : messageLine(message)
+  let left = options.limit
+  let cursor = options.after
+  for (;;) {
+    const page = yield* sessions.messages({ sessionID: session.id, limit: Math.min(left, 500), cursor })
+    yield* output.write(page.items.map(line).join(""))
+    const last = page.items.at(-1)
+    left -= page.items.length
+    if (last === undefined || page.cursor === undefined) return
+    cursor = last.seq
+    if (left <= 0) return yield* output.note(`more: --after ${last.seq} (${page.total} in all)\n`)
+  }
+})
+
+export const messages = verb({
+  name: "messages",
+  summary: "list a session's messages in order, one per line",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere."
+  ],
+  given: { session: Flags.optional("SESSION"), after, limit, json: Flags.json },
+  examples: [
+    ["daybook messages", "the first messages of the last session"],
+    ["daybook messages fix --json --limit 1000", "whole messages with their parts, as JSON"]
+  ],
+  overServer: true,
+  run: (given) => withReader(runMessages({ ...given, limit: given.limit ?? 50 }))
+})
+
+const allMessages = (sessionID: SessionID) =>
+  Stream.unwrap(
+    Effect.map(SessionStore, (sessions) =>
+      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
+        Effect.map(sessions.messages({ sessionID, limit: 50, cursor }), (page) => {
+          const last = page.items.at(-1)
+          return [
+            Chunk.unsafeFromArray(page.items),
+            last === undefined || page.cursor === undefined ? Option.none() : Option.some(last.seq)
+          ] as const
+        })
+      )
+    )
+  )
+
+const runShow = Effect.fn("Command.show")(function* (options: {
+  readonly session: string | undefined
+  readonly json: boolean
+}) {
+  const output = yield* Output
+  const sessions = yield* SessionStore
+  const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
+  if (!options.json) {
+    const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
+    const [found = session] = yield* marked([session])
+    yield* output.write(`${sessionHead(found, metrics)}\n`)
+  }
+  yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
+    output.write(
+      Chunk.toReadonlyArray(page)
+        .map((message) =>
+          options.json ? `${messageJson(message, output.terminal)}\n` : messageText(message, output.terminal)
+        )
+        .join("")
+    )
+  )
+  const waiting = options.json ? [] : yield* (yield* Inbox).waiting(session.id, { limit: 1_000 })
+  if (waiting.length > 0) {
+    const inputs = waiting.length === 1 ? "1 prompt waits" : `${waiting.length} prompts wait`
+    yield* output.note(`${inputs} in the inbox: daybook resume ${session.id}\n`)
+  }
+})
+
+export const show = verb({
+  name: "show",
+  summary: "print a session's transcript",
+  words: "[SESSION]",
+  details: [
+    "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
+      "Long tool results are truncated; daybook messages --json prints them in full."
+  ],
+  given: { session: Flags.optional("SESSION"), json: Flags.json },
+  examples: [
+    ["daybook show | less", "the last session"],
+    ["daybook show ses_01JD", "the session with this id"]
+  ],
+  overServer: true,
+  run: (given) => withReader(runShow(given))
+})
+
+const inFolder = Flags.text("cwd", "DIR", "only sessions of this folder")
 const search = Flags.text("search", "TEXT", "only sessions with this text in their title or a prompt")
-const limit = Flags.integer("limit", "N", "at most N sessions (default: 50)", 1)
+const sessionLimit = Flags.integer("limit", "N", "at most N sessions (default: 50)", 1)
 const cursor = Flags.text("cursor", "C", "the page after the one that printed this cursor")
 
-const run = Effect.fn("Command.sessions")(function* (options: {
+const runSessions = Effect.fn("Command.sessions")(function* (options: {
   readonly cwd: string | undefined
   readonly search: string | undefined
   readonly limit: number
@@ -37,14 +303,14 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(yield* CutOff.marked(page.items)))
+    yield* output.write(table(yield* marked(page.items)))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
   if (cursor !== undefined) yield* output.note(`more: --cursor ${cursor}\n`)
 })
 
-export const sessions = {
+export const sessions = verb({
   name: "sessions",
   summary: "list sessions, the last used first",
   words: "",
@@ -52,29 +318,11 @@ export const sessions = {
     "The columns are: last use (UTC), state, id, title, folder. The state is that of the last activity, cut off if its " +
       "process ended before it was done, or waiting if prompts wait for a run: daybook resume runs both."
   ],
-  flags: [cwd, search, limit, cursor, Flags.json],
+  given: { cwd: inFolder, search, limit: sessionLimit, cursor, json: Flags.json },
   examples: [
     ["daybook sessions --cwd .", "the sessions of this folder"],
     ['daybook sessions --search "login page" --json', "the matching sessions, as JSON"]
   ],
-  command: Command.make(
-    "sessions",
-    {
-      cwd: cwd.options,
-      search: search.options,
-      limit: limit.options,
-      cursor: cursor.options,
-      json: Flags.json.options
-    },
-    (given) =>
-      withReader(
-        run({
-          cwd: Option.getOrUndefined(given.cwd),
-          search: Option.getOrUndefined(given.search),
-          limit: Option.getOrElse(given.limit, () => 50),
-          cursor: Option.getOrUndefined(given.cursor),
-          json: given.json
-        })
-      )
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => withReader(runSessions({ ...given, limit: given.limit ?? 50 }))
+})

@@ -1,9 +1,32 @@
 /** `daybook token`: makes a token for the HTTP API. Spec: CL-302. */
-import * as Command from "@effect/cli/Command"
-import { Duration, Effect, Option, Schema } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
+import { issue } from "@daybook/server/api/Tokens"
 import * as Flags from "../arguments/Flags.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
+import * as HttpToken from "../host/HttpWork.ts"
+import { jsonLine } from "../render/Plain.ts"
+import { Output } from "../terminal/Output.ts"
+
+interface Request {
+  readonly scope: "read" | "prompt" | "admin"
+  readonly sessionID: SessionID | undefined
+  /** Milliseconds from now; undefined for a token without an end. */
+  readonly lifetime: number | undefined
+  readonly json: boolean
+}
+
+const run = Effect.fn("Command.token")(function* ({ json, lifetime, scope, sessionID }: Request) {
+  const output = yield* Output
+  const now = yield* Clock.currentTimeMillis
+  const grant = {
+    scope,
+    ...(sessionID === undefined ? {} : { sessionID }),
+    ...(lifetime === undefined ? {} : { expires: now + lifetime })
+  }
+  const token = issue(yield* HttpToken.ensure, grant)
+  yield* output.write(json ? `${jsonLine({ type: "token", token, ...grant }, output.terminal)}\n` : `${token}\n`)
+})
 
 const scope = Flags.choice("scope", ["read", "prompt", "admin"], "what the token permits (default: read)")
 
@@ -25,7 +48,7 @@ const lifetimeOf = (text: string): Effect.Effect<number | undefined, string> => 
 
 const expires = Flags.value("expires", "TIME", "when it ends: 90m, 12h, 30d or never (default: 30d)", lifetimeOf)
 
-export const token = {
+export const token = verb({
   name: "token",
   summary: "make a token for the HTTP API",
   words: "",
@@ -35,23 +58,16 @@ export const token = {
       "token, the file http-token in the data folder, and is not stored: removing that file ends all tokens, once the " +
       "server is started again."
   ],
-  flags: [scope, session, expires, Flags.json],
+  given: { scope, session, expires, json: Flags.json },
   examples: [
     ["daybook token", "a token that reads, for 30 days"],
     ["daybook token --scope prompt --session ses_1 --expires 12h", "prompts one session until tonight"]
   ],
-  command: Command.make(
-    "token",
-    { scope: scope.options, session: session.options, expires: expires.options, json: Flags.json.options },
-    (given) =>
-      Effect.gen(function* () {
-        const { run } = yield* Effect.promise(() => import("../host/TokenWork.ts"))
-        yield* run({
-          scope: Option.getOrElse(given.scope, () => "read" as const),
-          sessionID: Option.getOrUndefined(given.session),
-          lifetime: Option.getOrElse(given.expires, () => Duration.toMillis(units.d(30))),
-          json: given.json
-        })
-      })
-  )
-} satisfies Verb
+  run: (given) =>
+    run({
+      scope: given.scope ?? "read",
+      sessionID: given.session,
+      lifetime: given.expires ?? Duration.toMillis(units.d(30)),
+      json: given.json
+    })
+})

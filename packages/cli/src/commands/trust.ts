@@ -1,11 +1,9 @@
 /** `daybook trust`: shows whether a project is trusted, and decides it. Spec: CL-163..CL-165. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"
 import type * as TrustStore from "@daybook/core/trust/TrustStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import { didYouMean } from "../support/Nearest.ts"
@@ -40,7 +38,7 @@ const json = ({ brings, changes, root, standing }: TrustStore.Report) => {
 const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, asJson: boolean) {
   const output = yield* Output
   const Trusting = yield* Effect.promise(() => import("../host/Trusting.ts"))
-  const { changesText, statusText } = yield* Effect.promise(() => import("../render/TrustText.ts"))
+  const { changesText, statusText } = yield* Effect.promise(() => import("../host/Trusting.ts"))
   const [first, ...rest] = words
   const [deed, given, ...more] = isDeed(first) ? [first, ...rest] : (["status", first, ...rest] as const)
   // A misspelt deed is read as a folder.
@@ -72,7 +70,7 @@ const run = Effect.fn("Command.trust")(function* (words: ReadonlyArray<string>, 
   }
 })
 
-export const trust = {
+export const trust = verb({
   name: "trust",
   summary: "show what a project brings, and decide whether to trust it",
   words: "[status|grant|revoke] [FOLDER]",
@@ -86,15 +84,11 @@ export const trust = {
       "trust: { folders: [~/work/**] }. Decisions are stored in the data folder and hold for this folder only, not for " +
       "another folder at the same path."
   ],
-  flags: [Flags.json],
+  given: { words: Flags.many("WORD"), json: Flags.json },
   examples: [
     ["daybook trust", "shows the state of the current folder's project, and what it brings"],
     ["daybook trust grant ~/work/site", "trusts the project in its present state"],
     ["daybook trust revoke", "withdraws the trust"]
   ],
-  command: Command.make(
-    "trust",
-    { words: Args.repeated(Args.text({ name: "WORD" })), json: Flags.json.options },
-    ({ json, words }) => run(words, json)
-  )
-} satisfies Verb
+  run: ({ json, words }) => run(words, json)
+})

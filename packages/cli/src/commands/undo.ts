@@ -1,20 +1,60 @@
 /** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-280. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { Undone } from "@daybook/core/session/UndoOptions"
+import { Undone, type UndoneFile } from "@daybook/core/session/UndoOptions"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import type { Verb } from "../arguments/Verb.ts"
+import { verb } from "../arguments/Verb.ts"
 import { withConfigured } from "../host/Runtime.ts"
-import { jsonLine } from "../render/Plain.ts"
-import { fileLines, undoNote } from "../render/UndoText.ts"
-import { visible } from "../render/Visible.ts"
+import { jsonLine, oneLine, visible } from "../render/Plain.ts"
+import { many } from "../support/Amounts.ts"
 import { NotFound, UndoIncomplete } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
+
+/** Files in the account that a person reads; --json has more. */
+const shown = 200
+
+const words: Readonly<Record<UndoneFile["action"], string>> = {
+  restored: "restored",
+  recreated: "recreated",
+  deleted: "deleted",
+  already: "unchanged",
+  conflict: "left"
+}
+
+const fileLine = ({ action, path, reason }: UndoneFile): string =>
+  `${words[action].padEnd(9)}  ${oneLine(path, 400)}${reason === undefined ? "" : `: ${oneLine(reason, 400)}`}\n`
+
+/** A line for each file. */
+const fileLines = ({ files }: Undone): string => {
+  const rest = files.length - shown
+  return `${files.slice(0, shown).map(fileLine).join("")}${rest > 0 ? `and ${many(rest, "more file")}; --json lists them\n` : ""}`
+}
+
+/** What the files and the history became, for stderr. */
+const undoNote = (sessionID: string, { counts, leafID, omitted, problems, undone, files }: Undone): string => {
+  const changed = counts.restored + counts.recreated + counts.deleted
+  const place = leafID === undefined ? "the history is empty again" : `the history ends at ${leafID}`
+  const left = counts.conflicts === 0 ? "" : `, ${many(counts.conflicts, "file")} left as they are`
+  const lines = [
+    ...problems.map((problem) => `files of some turns stay as they are: ${oneLine(problem, 400)}`),
+    ...(omitted.length === 0
+      ? []
+      : [
+          `the snapshots do not hold ${omitted
+            .slice(0, 10)
+            .map((name) => oneLine(name, 400))
+            .join(", ")}`
+        ]),
+    ...(files.length === 0 ? ["no file was snapshotted with a change: only the history goes back"] : []),
+    undone
+      ? `took back the last prompt of ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
+      : `dry run, nothing was changed. An undo in ${sessionID}: ${many(changed, "file")} put back${left}; ${place}`
+  ]
+  return lines.map((line) => `${line}\n`).join("")
+}
 
 const dryRun = Flags.toggle("dry-run", "say what would happen, and change nothing")
 const redo = Flags.toggle("redo", "take back the last undo instead of a prompt")
@@ -62,7 +102,7 @@ const run = Effect.fn("Command.undo")(function* (options: {
   }
 })
 
-export const undo = {
+export const undo = verb({
   name: "undo",
   summary: "take back the last prompt of a session, files included",
   words: "[SESSION]",
@@ -74,21 +114,12 @@ export const undo = {
       "the session went on since, or if files did, unless --force is given.",
     "A file that changed since is left and named, and the exit code is 1; --force restores it too. The session must not run."
   ],
-  flags: [dryRun, force, redo, Flags.json],
+  given: { session: Flags.optional("SESSION"), dryRun, force, redo, json: Flags.json },
   examples: [
     ["daybook undo --dry-run", "shows what the last prompt of this folder's session changed"],
     ["daybook undo fix", "takes back the last prompt of this session"],
     ["daybook undo fix --redo", "takes back that undo"]
   ],
-  command: Command.make(
-    "undo",
-    {
-      session: Args.text({ name: "SESSION" }).pipe(Args.optional),
-      dryRun: dryRun.options,
-      force: force.options,
-      redo: redo.options,
-      json: Flags.json.options
-    },
-    ({ session, ...options }) => withConfigured(run({ session: Option.getOrUndefined(session), ...options }))
-  )
-} satisfies Verb
+  overServer: true,
+  run: (given) => withConfigured(run(given))
+})

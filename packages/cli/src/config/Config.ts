@@ -4,11 +4,24 @@
  */
 import { homedir } from "node:os"
 import * as path from "node:path"
-import { Effect, Either, Redacted, Schema, Struct } from "effect"
-import { userAgent } from "@daybook/core/agent/AgentDefinition"
+import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from "effect"
+import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
 import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
-import { namePattern, nameRule } from "@daybook/core/definition/Fields"
+import {
+  amount,
+  boolean,
+  counting,
+  expects,
+  namePattern,
+  nameRule,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts,
+  whole
+} from "@daybook/core/definition/Fields"
 import {
   decodeParsed,
   Issue,
@@ -19,19 +32,180 @@ import {
   showPath
 } from "@daybook/core/definition/Yaml"
 import type { Agent } from "@daybook/core/domain/Agent"
-import { NamingMode } from "@daybook/core/session/NamingMode"
 import type { Template } from "@daybook/core/prompt/Templates"
+import { NamingMode } from "@daybook/core/session/NamingMode"
 import { readText } from "@daybook/core/support/TextFile"
-import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
+import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"
-import { isStdio, type McpServer } from "@daybook/mcp/McpServer"
+import { HttpServer, isStdio, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import type { ConfiguredProvider } from "@daybook/models/Providers"
-import { ageOf, sizeOf } from "../support/Amounts.ts"
-import { expandVariables } from "./EnvironmentVariables.ts"
-import { keysOf, providerIssues, providerOf } from "./ProvidersSection.ts"
-import { type ShellSection, shellOf } from "./ShellSection.ts"
-import { durationOrNever, isMap, present, priceOf } from "./Written.ts"
-import { File, type WrittenSandbox } from "./WrittenConfig.ts"
+import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+import {
+  amountOf,
+  amountOrNever,
+  durationOrNever,
+  isMap,
+  keysOf,
+  present,
+  priceOf,
+  providerIssues,
+  providerOf,
+  shellOf,
+  type ShellSection,
+  WrittenPrice,
+  WrittenProvider,
+  WrittenShell
+} from "./Sections.ts"
+
+const named = <A, I>(value: Schema.Schema<A, I>) =>
+  optional(Schema.Record({ key: Schema.String, value }).pipe(shaped("a map of names")))
+
+const WrittenReference = Schema.Struct({ path: someText, description: optional(someText) })
+const WrittenTemplate = Schema.Struct({ body: someText, description: optional(someText) })
+
+const variable = Schema.String.pipe(Schema.pattern(/^[A-Za-z_][A-Za-z0-9_]*$/), expects("the name of a variable"))
+const variables = Schema.Array(variable).pipe(shaped("a list of names of variables"))
+
+const toggle = optional(Schema.Literal("off", "on").pipe(expects("off or on")))
+/** The section `sandbox`. */
+const WrittenSandbox = Schema.Struct({
+  mode: toggle,
+  network: toggle,
+  writable: optional(texts),
+  readable: optional(texts),
+  auto_allow: optional(boolean),
+  processes: optional(counting),
+  memory: optional(counting)
+}).pipe(shaped("a map"))
+
+const CommandServer = StdioServer.pipe(shaped("a map with a command or a url"))
+
+const WrittenRetention = Schema.Struct({
+  keep: amountOf(ageOf, ageRule),
+  max_size: amountOf(sizeOf, sizeRule),
+  archive: optional(someText)
+}).pipe(
+  shaped("a map of keep, max_size and archive"),
+  Schema.filter(({ keep, max_size: maxSize }) => keep !== undefined || maxSize !== undefined, {
+    message: () => "expected keep, max_size, or both"
+  })
+)
+
+const WrittenSnapshots = Schema.Struct({
+  enabled: optional(boolean),
+  max_size: amountOf(sizeOf, sizeRule),
+  folders: optional(texts)
+}).pipe(shaped("a map of enabled, max_size and folders"))
+
+const agentName = Schema.String.pipe(Schema.filter(isName), expects(`a name: ${addressRule}`))
+
+const audiences = ["owner", "group", "everyone"] as const
+const audience = optional(Schema.Literal(...audiences).pipe(expects("owner, group or everyone")))
+const WrittenSpace = Schema.Struct({
+  agents: optional(Schema.Array(agentName).pipe(shaped("a list of names"))),
+  read: audience,
+  write: audience,
+  group: optional(
+    Schema.Union(Schema.NonEmptyString, Schema.NonNegativeInt).pipe(expects("the name or the number of a group"))
+  )
+}).pipe(
+  shaped("a map"),
+  Schema.filter(({ read = "owner", write = "owner" }) => audiences.indexOf(write) <= audiences.indexOf(read), {
+    message: () => "expected read to be at least as wide as write"
+  })
+)
+
+/** The whole file. */
+const File = Schema.Struct({
+  compaction: optional(
+    Schema.Struct({
+      enabled: optional(boolean),
+      reserve_tokens: optional(counting),
+      keep_recent_tokens: optional(whole),
+      prune: optional(boolean)
+    }).pipe(shaped("a map"))
+  ),
+  instructions: optional(texts),
+  references: named(
+    selected<typeof WrittenReference.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenReference)
+        : (input, options) =>
+            ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (text) => ({ path: text }))
+    )
+  ),
+  skills: optional(texts),
+  agents: named(ConfiguredAgent),
+  templates: named(
+    selected<typeof WrittenTemplate.Type>((value) =>
+      isMap(value)
+        ? ParseResult.decodeUnknown(WrittenTemplate)
+        : (input, options) => ParseResult.map(ParseResult.decodeUnknown(someText)(input, options), (body) => ({ body }))
+    )
+  ),
+  mcp: named(
+    selected<McpServer>((value) =>
+      isMap(value) && "url" in value ? ParseResult.decodeUnknown(HttpServer) : ParseResult.decodeUnknown(CommandServer)
+    )
+  ),
+  environment: optional(Schema.Struct({ bash: optional(variables) }).pipe(shaped("a map of bash"))),
+  trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
+  sandbox: optional(WrittenSandbox),
+  naming: optional(NamingMode.pipe(expects("model, prompt or off"))),
+  max_loop_lag: optional(counting),
+  permission_timeout: amountOrNever,
+  budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
+  prices: named(WrittenPrice),
+  providers: named(WrittenProvider),
+  retention: optional(WrittenRetention),
+  snapshots: optional(WrittenSnapshots),
+  shell: optional(WrittenShell),
+  shared: named(WrittenSpace)
+}).pipe(shaped("a map of settings"))
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const reference = /\$\{env:([^}]*)(\}?)/g
+
+/** The redacted text with its variables expanded, or one error per variable. */
+const expand = (text: string, environment: Environment): Redacted.Redacted | ReadonlyArray<string> => {
+  const faults: Array<string> = []
+  const expanded = text.replaceAll(reference, (_, name: string, close: string) => {
+    const value = environment[name]
+    if (close === "" || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+      faults.push("expected ${env:NAME} with a variable's name")
+    else if (value === undefined) faults.push(`the environment variable ${name} is not set`)
+    return value ?? ""
+  })
+  return faults.length === 0 ? Redacted.make(expanded) : faults
+}
+
+/** Expands the variables in `mcp.*.env` and `mcp.*.headers`. Disabled servers are skipped. */
+const expandVariables = (
+  { at, value }: Parsed,
+  environment: Environment
+): { readonly value: unknown; readonly issues: ReadonlyArray<Issue> } => {
+  if (!Predicate.isRecord(value) || !Predicate.isRecord(value.mcp)) return { value, issues: [] }
+  const issues: Array<Issue> = []
+  const entry = (path: ReadonlyArray<string>, written: unknown) => {
+    if (typeof written !== "string" || !written.includes("${env:")) return written
+    const expanded = expand(written, environment)
+    if (Redacted.isRedacted(expanded)) return expanded
+    issues.push(...expanded.map((details) => ({ path: showPath(path), ...at(path), details })))
+    return ""
+  }
+  const section = (path: ReadonlyArray<string>, written: unknown) =>
+    Predicate.isRecord(written)
+      ? Object.fromEntries(Object.entries(written).map(([key, each]) => [key, entry([...path, key], each)]))
+      : written
+  const server = (name: string, written: unknown) => {
+    if (!Predicate.isRecord(written) || written.enabled === false) return written
+    const given = (["env", "headers"] as const).filter((key) => key in written)
+    return { ...written, ...Object.fromEntries(given.map((key) => [key, section(["mcp", name, key], written[key])])) }
+  }
+  const mcp = Object.fromEntries(Object.entries(value.mcp).map(([name, written]) => [name, server(name, written)]))
+  return { value: { ...value, mcp }, issues }
+}
 
 /** The file is unusable; `issues` lists all of its errors. */
 export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/cli/ConfigInvalid")("ConfigInvalid", {
@@ -44,7 +218,7 @@ export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>("@daybook/c
 }
 
 /** A configured reference: a file or folder that prompts can mention by name. */
-export interface Reference {
+interface Reference {
   /** Absolute. */
   readonly path: string
   readonly description?: string
@@ -104,7 +278,7 @@ export interface Settings {
 }
 
 /** How long events are kept, and how large the database may grow. At least one of `keep` and `maxSize` is set. */
-export interface RetentionSettings {
+interface RetentionSettings {
   /** Milliseconds. */
   readonly keep?: number
   /** Bytes. */
@@ -114,7 +288,7 @@ export interface RetentionSettings {
 }
 
 /** A shared space; without `agents`, it accepts every agent. */
-export interface SharedSpace {
+interface SharedSpace {
   readonly agents?: ReadonlyArray<string>
   /** Who reads its files. */
   readonly read: Audience
@@ -203,7 +377,7 @@ const sandboxOf = (
 ): SandboxSettings => ({ ...located(settings, absolute), ...(autoAllow === undefined ? {} : { autoAllow }) })
 
 /** The file's folder, and what its texts refer to. */
-export interface Surroundings {
+interface Surroundings {
   readonly folder: string
   readonly home: string
   readonly environment: Readonly<Record<string, string | undefined>>
@@ -294,7 +468,7 @@ export const parseConfig = (
 const maximumBytes = 1024 * 1024
 
 /** Overrides for `load`; default: the process's environment and the user's home folder. */
-export type LoadOptions = Partial<Pick<Surroundings, "environment" | "home">>
+type LoadOptions = Partial<Pick<Surroundings, "environment" | "home">>
 
 /** Loads the settings of a file. A missing file has none. */
 export const load = Effect.fn("Config.load")(function* (file: string, options: LoadOptions = {}) {

@@ -14,7 +14,7 @@ import * as Config from "./Config.ts"
 type Env = Readonly<Record<string, string | undefined>>
 
 /** The user's folder, and the configuration file: a named one, or the one in that folder. */
-export interface Places {
+interface Places {
   readonly userFolder: string
   readonly file: string
   readonly named: boolean

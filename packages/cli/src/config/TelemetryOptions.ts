@@ -6,7 +6,7 @@ type Env = Readonly<Record<string, string | undefined>>
 const protocols = ["http/json", "http/protobuf"] as const
 type Protocol = (typeof protocols)[number]
 
-export interface Exporter {
+interface Exporter {
   readonly protocol: Protocol
   readonly url: string
   readonly headers: Readonly<Record<string, string>>

@@ -1,9 +1,131 @@
 /** Parses the words after `ctx` and refuses everything that needs no file to be refused. Pure. Spec: CL-100, CL-102. */
+import { createHash } from "node:crypto"
 import { didYouMean } from "../support/Nearest.ts"
-import { canonicalCwd, type House, isName, isSessionName, nameRule } from "./Place.ts"
-import { usage } from "./Refused.ts"
 
-export const verbs = ["history", "latest", "resume", "sessions"] as const
+/** The grammar of names (NA-1). */
+export const isName = (text: string): boolean =>
+  /^[a-zA-Z0-9][a-zA-Z0-9._+-]{0,63}$/.test(text) && !/\.(sock|d)$/.test(text)
+
+/** Whether the text is a session's name: `index` is the folder beside the sessions (NA-2). */
+export const isSessionName = (text: string): boolean => text !== "index" && isName(text)
+
+/** The rule for names, for error messages. */
+const nameRule =
+  "1-64 letters, digits, dots, underscores, pluses or hyphens, beginning with a letter or digit, not ending in .sock or .d"
+
+/** The session used if none is named and none is current. */
+export const defaultSession = "default"
+
+/** An agent's or model's sessions of one owner. */
+export interface House {
+  readonly kind: "agent" | "model"
+  readonly name: string
+  /** A user or a shared space. */
+  readonly owner: { readonly uid: number } | { readonly shared: string }
+}
+
+/** The segments of the folder that holds the sessions and their index, below the root. */
+export const houseSegments = ({ kind, name, owner }: House): ReadonlyArray<string> => [
+  ...("uid" in owner ? ["home", String(owner.uid)] : ["shared", owner.shared]),
+  kind,
+  kind === "agent" ? name : `${name}.d`,
+  "session"
+]
+
+/** For a sentence: `agent coder`, `model m1 in the shared space team`. */
+export const houseWords = ({ kind, name, owner }: House): string =>
+  `${kind} ${name} ${"uid" in owner ? `of user ${owner.uid}` : `in the shared space ${owner.shared}`}`
+
+/**
+ * A session's working folder in canonical form: absolute, without empty and single-dot segments and without a final slash;
+ * `undefined` if the text is not such a path.
+ */
+export const canonicalCwd = (text: string): string | undefined => {
+  const segments = text.split("/").filter((segment) => segment !== "" && segment !== ".")
+  return text.startsWith("/") && !text.includes("\0") && !segments.includes("..") ? `/${segments.join("/")}` : undefined
+}
+
+/** The name of a working folder's file in the index. */
+export const cwdHash = (cwd: string): string => createHash("sha256").update(cwd, "utf8").digest("hex")
+
+/** The exit codes of the ABI. */
+export const exitCode = { ok: 0, failed: 1, usage: 2, denied: 13, unavailable: 69, internal: 70 } as const
+
+/** The errno names of the ABI (FR-5) that `ctx` reports. */
+type Code = "EACCES" | "EINVAL" | "EIO" | "ENOENT"
+
+export class Refused extends Error {
+  readonly code: Code
+  readonly exit: number
+
+  constructor(code: Code, message: string, exit: number) {
+    super(message)
+    this.name = "Refused"
+    this.code = code
+    this.exit = exit
+  }
+}
+
+/** The command line cannot be used. */
+export const usage = (message: string) => new Refused("EINVAL", `${message}; see ctx --help`, exitCode.usage)
+
+/** The requested session or value does not exist. */
+export const absent = (message: string) => new Refused("ENOENT", message, exitCode.failed)
+
+/** A file is damaged. Nothing is guessed (FL-7): it must be rebuilt from the events. */
+export const damaged = (message: string) =>
+  new Refused("EIO", `EIO: ${message}; daybook files rebuild rewrites it from the events`, exitCode.failed)
+
+/** The error for a path that the file system refuses to read. */
+export const unreadable = (path: string, cause: unknown): Refused => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  return code === "EACCES" || code === "EPERM"
+    ? new Refused("EACCES", `EACCES: you may not read ${path}`, exitCode.denied)
+    : new Refused("EIO", `${path} cannot be read (${code})`, exitCode.unavailable)
+}
+
+export const help = (version: string): string => `ctx ${version}: sessions of agents as plain files
+
+Usage: ctx COMMAND AGENT [SESSION] [options]
+
+Commands:
+  history AGENT [SESSION]     the conversation, from messages.jsonl
+  latest AGENT [SESSION]      the last answer, from latest.md
+  resume AGENT [--cwd DIR]    the session to continue, and the event id to send as "after"
+  sessions AGENT              every session, the last used first
+
+The default SESSION is the current one (index/current), else default. ctx only reads files: it needs no database and changes
+no timestamp.
+
+Options:
+  --root DIR     the folder of the files (default: DAYBOOK_ROOT, else ctx beside the database; see daybook --help)
+  --uid N        the sessions of this user, if you may read them (default: your own)
+  --shared NAME  the sessions of a shared space
+  --model        AGENT is the name of a model
+  --cwd DIR      resume: the session that ran last in this folder, absolute as the agent sees it
+  --json         history: the lines of the file; latest, resume: one object; sessions: one object per line
+  --help, --version
+
+Exit codes:
+  0   done
+  1   no such session, or its files are damaged (EIO: daybook files rebuild)
+  2   the command line cannot be used
+  13  you may not read the files (EACCES)
+  69  the files cannot be read, or the output cannot be written
+  70  internal error
+
+Examples:
+  ctx latest coder
+      the last answer of the agent coder
+  ctx history coder review-1 | less
+      one of its sessions
+  ctx history coder --json | jq -r 'select(.role=="user").content[].text'
+      the prompts of its current session
+  ctx resume coder --cwd /work
+      the session to prompt from this folder
+`
+
+const verbs = ["history", "latest", "resume", "sessions"] as const
 export type Verb = (typeof verbs)[number]
 
 export interface Options {

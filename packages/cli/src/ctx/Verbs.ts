@@ -1,13 +1,101 @@
 /** Implements the commands of `ctx`. Each reads files and writes to stdout. Spec: CL-106..CL-110 in specs/cli.md. */
 import { join } from "node:path"
-import { columns, jsonLine, oneLine } from "../render/Plain.ts"
-import { escaped, visible, wholeLength } from "../render/Visible.ts"
+import type { Block, MessageRow } from "@daybook/transcript/row/Rows"
+import { bytes, columns, escaped, jsonLine, oneLine, visible, wholeLength } from "../render/Plain.ts"
 import { decoded, lastLine, lines, pieces } from "./Files.ts"
-import { parseRow, rowText } from "./History.ts"
-import type { Options } from "./Options.ts"
-import { isSessionName } from "./Place.ts"
-import { absent, damaged, Refused } from "./Refused.ts"
-import * as Sessions from "./Sessions.ts"
+import { absent, damaged, isSessionName, type Options, Refused } from "./Options.ts"
+import * as Sessions from "./Files.ts"
+
+type Fields = { readonly [key: string]: unknown }
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isBlocks = (value: unknown): value is ReadonlyArray<Fields> =>
+  Array.isArray(value) && value.every((each) => isFields(each) && typeof each["type"] === "string")
+
+/** The fields of a row that are shown. They are checked by hand, because loading the schemas takes longer than reading. */
+interface Row {
+  readonly role: string
+  readonly time: string
+  readonly name: string
+  readonly model: string
+  readonly content: ReadonlyArray<Fields>
+  readonly error: string | undefined
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "")
+
+/** The row of a line, or `undefined` if the line is not a row. */
+export const parseRow = (line: string): Row | undefined => {
+  let row: unknown
+  try {
+    row = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  if (!isFields(row) || typeof row["role"] !== "string") return undefined
+  const { content, error, model, name, role, time } = row
+  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content
+  if (!isBlocks(blocks)) return undefined
+  return {
+    role,
+    time: text(time),
+    name: text(name),
+    model: text(model),
+    content: blocks,
+    error: isFields(error) ? text(error["message"]) : undefined
+  }
+}
+
+// The compiler checks that these names are those of the rows' schema.
+const kind = (type: Block["type"]): string => type
+const role = (name: MessageRow["role"]): string => name
+
+const head = ({ model, role, time }: Row): string => {
+  const when = time.slice(0, 19).replace("T", " ")
+  return `## ${oneLine(role)}${model === "" ? "" : ` (${oneLine(model)})`}  ${oneLine(when)}`
+}
+
+const media = (block: Fields): string => {
+  const size = typeof block["bytes"] === "number" ? `, ${bytes(block["bytes"])}` : ""
+  return oneLine(`[media] ${text(block["name"]) || text(block["uri"])} (${text(block["media_type"])}${size})`, 400)
+}
+
+/** The result of a call, truncated to one line; the file has all of it. */
+const result = (block: Fields): string => {
+  const content = block["content"]
+  const parts = isBlocks(content) ? content : [{ type: "text", text: text(content) }]
+  const words = parts.map((part) => (part["type"] === kind("media") ? media(part) : text(part["text"]))).join("\n")
+  return oneLine(words.trim(), 120)
+}
+
+const block = (item: Fields): string => {
+  switch (item["type"]) {
+    case kind("text"):
+      return text(item["text"]).trimEnd()
+    case kind("media"):
+      return media(item)
+    case kind("tool_call"):
+      return `→ ${oneLine(text(item["name"]))} ${oneLine(JSON.stringify(item["input"]) ?? "", 160)}`
+    case kind("tool_result"):
+      return result(item)
+    default:
+      return `[${oneLine(text(item["type"]))}]`
+  }
+}
+
+/** One row of the conversation, followed by an empty line. A terminal gets no control characters. */
+export const rowText = (row: Row, terminal: boolean): string => {
+  const safe = (words: string) => (terminal ? visible(words) : words)
+  if (row.role === role("tool")) {
+    const failed = row.content.some((item) => item["is_error"] === true)
+    return `${failed ? "!" : "←"} ${oneLine(row.name)} ${row.content.map(block).join(" ")}`.trimEnd() + "\n\n"
+  }
+  const error = row.error === undefined ? [] : [`! ${oneLine(row.error, 400)}`]
+  const body = safe([...row.content.map(block), ...error].filter((part) => part !== "").join("\n\n"))
+  return `${head(row)}\n${body === "" ? "" : `\n${body}\n`}\n`
+}
 
 /** The output of a command. */
 export interface Out {
@@ -48,7 +136,7 @@ const newline = Buffer.from("\n")
 
 /** `ctx history`. Rows before a damaged line are written before the error. */
 export const history = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
-  const { path } = chosen(Sessions.open(root, house), session)
+  const { path } = chosen(Sessions.openSessions(root, house), session)
   const file = join(path, "messages.jsonl")
   const output = gathered(out)
   const rows = lines(file)
@@ -85,7 +173,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
 
 /** `ctx latest`. */
 export const latest = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
-  const { name, path } = chosen(Sessions.open(root, house), session)
+  const { name, path } = chosen(Sessions.openSessions(root, house), session)
   const file = join(path, "latest.md")
   const text = decoder(file)
   const parts = pieces(file)
@@ -147,7 +235,7 @@ const lastEvent = (path: string): string | undefined => {
 
 /** `ctx resume`: prints what a client needs to continue. */
 export const resume = async (out: Out, root: string, { cwd, house, json }: Options): Promise<void> => {
-  const sessions = Sessions.open(root, house)
+  const sessions = Sessions.openSessions(root, house)
   const name = cwd === undefined ? Sessions.currentName(sessions) : Sessions.sessionOfCwd(sessions, cwd)
   const path = Sessions.sessionFolder(sessions, name)
   const found = {
@@ -171,7 +259,7 @@ export const resume = async (out: Out, root: string, { cwd, house, json }: Optio
 
 /** `ctx sessions`: lists sessions in the order of `index/list`. A session that cannot be read does not hide the others. */
 export const sessions = async (out: Out, root: string, { house, json }: Options): Promise<void> => {
-  const all = Sessions.open(root, house)
+  const all = Sessions.openSessions(root, house)
   const index = Sessions.indexFolder(all)
   const none = absent(`there is no list of the sessions of ${house.name}; daybook files rebuild creates it`)
   if (index === undefined) throw none

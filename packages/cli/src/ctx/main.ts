@@ -5,13 +5,10 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { inspect } from "node:util"
-import { oneLine } from "../render/Plain.ts"
-import { visible } from "../render/Visible.ts"
+import { oneLine, visible } from "../render/Plain.ts"
 import { rootPath } from "../support/Paths.ts"
 import { describe, standard, type Trouble } from "../support/Stream.ts"
-import { help } from "./Help.ts"
-import { parse, short, type Verb } from "./Options.ts"
-import { exitCode, Refused, usage } from "./Refused.ts"
+import { exitCode, help, parse, Refused, short, usage, type Verb } from "./Options.ts"
 import { history, latest, type Out, resume, sessions } from "./Verbs.ts"
 
 /** The package's version, which the bundler inserts. */

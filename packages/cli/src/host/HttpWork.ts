@@ -1,23 +1,87 @@
 /** Serves the HTTP API for `daybook serve --http`. Spec: specs/http.md, CL-300, CL-301 in specs/cli.md. */
-import { readFile } from "node:fs/promises"
-import { Context, Effect, Either, Layer } from "effect"
-import * as Inspector from "@daybook/inspector/Inspector"
+import { constants } from "node:fs"
+import { open, readFile } from "node:fs/promises"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { Context, Effect, Either, Layer, Schema, Stream } from "effect"
 import { ShellsUnavailable } from "@daybook/api/wire/Access"
+import * as Inspector from "@daybook/inspector/Inspector"
+import * as Store from "@daybook/log/Store"
 import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
-import * as Store from "@daybook/log/Store"
-import * as HttpServing from "@daybook/server/api/HttpServing"
-import * as Recovery from "@daybook/server/api/Recovery"
-import type { Machine } from "@daybook/server/api/MachineHandlers"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
-import type { AccessToken } from "@daybook/server/http/AccessToken"
+import * as HttpServing from "@daybook/server/api/HttpServing"
+import type { Machine } from "@daybook/server/api/MachineHandlers"
+import * as Recovery from "@daybook/server/api/Recovery"
+import { AccessToken, fresh } from "@daybook/server/http/AccessToken"
+import * as Configuration from "../config/Configuration.ts"
 import { oneLine } from "../render/Plain.ts"
 import { FileProblem } from "../support/Errors.ts"
-import * as Configuration from "../config/Configuration.ts"
-import * as HttpToken from "./HttpToken.ts"
+import { dataFolder } from "../support/Paths.ts"
 import * as ModelList from "./ModelList.ts"
+import * as WholeFile from "./WholeFile.ts"
+
+const path = Effect.sync(() => join(dataFolder(process.env, homedir()), "http-token"))
+
+const problem = (at: string, why: string) => new FileProblem({ message: `${at}: ${why}` })
+
+const codeOf = (cause: unknown) => (cause instanceof Error && "code" in cause ? String(cause.code) : String(cause))
+
+/** The longest token and a line break. */
+const mostBytes = 129
+
+/** The text of the file, if only its owner may read it; undefined if it does not exist. */
+const contentOf = (at: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const file = await open(at, constants.O_RDONLY | constants.O_NOFOLLOW)
+      try {
+        const { mode } = await file.stat()
+        if ((mode & 0o077) !== 0) return { open: true }
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1)
+        return { text: buffer.toString("utf8", 0, bytesRead).trimEnd() }
+      } finally {
+        await file.close()
+      }
+    },
+    catch: codeOf
+  }).pipe(
+    Effect.catchAll((code) =>
+      code === "ENOENT" ? Effect.succeed(undefined) : Effect.fail(problem(at, `it cannot be read (${code})`))
+    )
+  )
+
+const decode = Schema.decodeUnknown(AccessToken)
+
+/** The token, if there is one. */
+const existing = Effect.gen(function* () {
+  const at = yield* path
+  const found = yield* contentOf(at)
+  if (found === undefined) return undefined
+  if (found.open === true) return yield* problem(at, "others may read it: run chmod 600, or remove it for a new token")
+  return yield* Effect.mapError(decode(found.text), () => problem(at, "it has no token: remove it for a new one"))
+})
+
+/** The token, which is generated if there is none. Of concurrent callers, all get the same. */
+export const ensure = Effect.gen(function* () {
+  const before = yield* existing
+  if (before !== undefined) return before
+  const at = yield* path
+  yield* Effect.tryPromise({
+    try: () => makeFolders(dataFolder(process.env, homedir()), 0o700),
+    catch: (cause) => problem(at, `its folder cannot be made (${codeOf(cause)})`)
+  })
+  const made = yield* fresh
+  return yield* WholeFile.write(at, Stream.make(`${made}\n`), { force: false }).pipe(
+    Effect.as(made),
+    Effect.catchAll((failed) =>
+      Effect.flatMap(existing, (other) => (other === undefined ? Effect.fail(failed) : Effect.succeed(other)))
+    )
+  )
+})
 
 // The build defines them; the last two are the inspector's script and style.
 declare const DAYBOOK_VERSION: string
@@ -96,7 +160,7 @@ export const serve = Effect.fn("Command.serve.http")(function* (
   asks: Asks.Asks
 ) {
   const { behindProxy, host, names, origins, port, rate, roots, tls } = request
-  const token = yield* HttpToken.ensure
+  const token = yield* ensure
   const certificate = tls && (yield* Effect.all({ cert: textOf(tls.cert), key: textOf(tls.key) }))
   const { url } = yield* HttpServing.serve({
     token,

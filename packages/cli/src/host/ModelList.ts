@@ -2,19 +2,104 @@
  * Lists models: those of the configured providers from the catalogue, the configuration and the servers themselves, and on
  * request all others of the catalogue. Spec: CL-130, CL-131, CL-720..CL-724 in specs/cli.md.
  */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { Price } from "@daybook/log/domain/Values"
 import { Catalog, Listing, Models, OfflineModel, Servers } from "@daybook/models"
-import type { ListedModel, ListedServer } from "../render/ModelText.ts"
-import * as ModelOptions from "./ModelOptions.ts"
+import * as Configuration from "../config/Configuration.ts"
+import { columns, cut, oneLine, width } from "../render/Plain.ts"
+
+/** The providers and the default model. */
+export const modelOptions = Effect.flatMap(Configuration.load, ({ providers = {} }) =>
+  Models.fromConfiguration(providers)
+)
+
+/** The resolver of these models. */
+export const modelsLayer = Layer.effect(ModelResolver, Effect.flatMap(modelOptions, Models.make))
+
+/** One model, and the setting that it needs. */
+interface ListedModel {
+  readonly model: string
+  readonly name: string
+  readonly contextTokens?: number
+  readonly outputTokens?: number
+  readonly price?: Price
+  /** The media that the model takes besides text. */
+  readonly media?: ReadonlyArray<"image" | "pdf">
+  readonly thinks?: boolean
+  readonly variants?: ReadonlyArray<string>
+  readonly source: "catalogue" | "configuration" | "server" | "built in"
+  /** The missing setting; absent if the model can be used now. */
+  readonly needs?: string
+  readonly default: boolean
+}
+
+/** One server, and the variables that hold its key. */
+interface ListedServer {
+  readonly provider: string
+  readonly name: string
+  readonly keys: ReadonlyArray<string>
+}
+
+/** `200k`, `1M`, `1.05M`. */
+const tokens = (count = 0): string => {
+  if (count === 0) return "-"
+  const thousands = Math.round(count / 1_000)
+  return thousands < 1_000 ? `${thousands}k` : `${Math.round(thousands / 10) / 100}M`
+}
+
+const prices = (price: ListedModel["price"]): string => (price === undefined ? "-" : `$${price.input}/$${price.output}`)
+
+const thinking = ({ thinks, variants = [] }: ListedModel): string =>
+  variants.length > 0 ? variants.join(",") : thinks === undefined ? "-" : thinks ? "yes" : "no"
+
+const state = (model: ListedModel): string =>
+  model.needs === undefined ? (model.default ? "default" : "ready") : `set ${model.needs}`
+
+/** The columns between name and state, and the order in which a narrow terminal loses them. */
+const middle = [
+  { loses: 5, cell: (model: ListedModel) => tokens(model.contextTokens) },
+  { loses: 2, cell: (model: ListedModel) => tokens(model.outputTokens) },
+  { loses: 4, cell: (model: ListedModel) => prices(model.price) },
+  { loses: 3, cell: ({ media }: ListedModel) => (media === undefined ? "-" : ["text", ...media].join(",")) },
+  { loses: 1, cell: thinking }
+]
+
+const widest = (lines: string): number => lines.split("\n").reduce((most, line) => Math.max(most, width(line)), 0)
+
+/**
+ * Columns: name, window, output limit, price of a million input and output tokens, inputs, thinking, and whether the model
+ * can be used. A terminal that is too narrow gets fewer columns, at last a truncated name.
+ */
+export const modelTable = (models: ReadonlyArray<ListedModel>, cells = Infinity): string => {
+  const table = (lost: number, name: number) =>
+    columns(
+      models.map((model) => [
+        cut(oneLine(model.model, 120), name),
+        ...middle.filter(({ loses }) => loses > lost).map(({ cell }) => cell(model)),
+        state(model)
+      ])
+    )
+  for (let lost = 0; lost <= middle.length; lost++) {
+    const shown = table(lost, 120)
+    if (widest(shown) <= cells) return shown
+  }
+  const states = models.reduce((most, model) => Math.max(most, width(state(model))), 0)
+  return table(middle.length, Math.max(12, cells - states - 2))
+}
+
+/** Columns: provider, name for people, variables. */
+export const serverTable = (servers: ReadonlyArray<ListedServer>): string =>
+  columns(servers.map(({ keys, name, provider }) => [provider, name, `set ${keys.join(" or ")}`]))
 
 /** A server that did not list its models. */
-export interface Silent {
+interface Silent {
   readonly provider: string
   readonly why: string
 }
 
 type Facts = Omit<ListedModel, "default" | "model" | "needs">
-type Options = Effect.Effect.Success<typeof ModelOptions.options>
+type Options = Effect.Effect.Success<typeof modelOptions>
 
 /** The facts that are known; a window of 0 is not. */
 const factsOf = (id: string, facts: Models.ModelSettings, source: Facts["source"]): Facts => {
@@ -93,7 +178,7 @@ const offline = { model: Catalog.formatModel(OfflineModel.ref), name: "no langua
 
 /** The models that can be chosen, with `all` those of all providers, and the servers that did not answer. */
 export const list = Effect.fn("ModelList.list")(function* (all: boolean) {
-  const options = yield* ModelOptions.options
+  const options = yield* modelOptions
   const chosen = options.default === undefined ? undefined : Catalog.formatModel(options.default)
   const silent: Array<Silent> = []
   // Servers of one's own come first: their models are fewest, and known nowhere else.

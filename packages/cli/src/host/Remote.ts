@@ -12,36 +12,6 @@ export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
   defaultValue: (): Server | undefined => undefined
 }) {}
 
-/** The verbs that work over a server; of live shells, two actions. The others are about files or this machine. */
-export const offered: ReadonlySet<string> = new Set([
-  "prompt",
-  "continue",
-  "events",
-  "sessions",
-  "messages",
-  "show",
-  "tree",
-  "context",
-  "resume",
-  "answer",
-  "interrupt",
-  "undo",
-  "branch",
-  "fork",
-  "label",
-  "compact",
-  "budget",
-  "switch",
-  "rename",
-  "remove",
-  "search",
-  "history",
-  "stats",
-  "discord",
-  "shell list",
-  "shell watch"
-])
-
 /** What the words say, and those of the verb. */
 export interface Named {
   readonly server: Server | undefined

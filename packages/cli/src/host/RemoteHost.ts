@@ -4,6 +4,7 @@
  */
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"
+import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
 import * as RemoteSessions from "@daybook/client/RemoteSessions"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
@@ -14,11 +15,15 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { TreeNode } from "@daybook/log/domain/Tree"
+import { shellTypes } from "@daybook/log/events/LiveShellEvents"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
+import { EventLog, LogUnavailable, type ReplayComplete } from "@daybook/log/log/EventLog"
+import { Search } from "@daybook/log/search/Search"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { isShellEvent } from "@daybook/shell/record/ShellEvent"
 import { needsDatabase } from "../support/Errors.ts"
 import type { Server } from "./Remote.ts"
 
@@ -116,11 +121,72 @@ const absent = Layer.mergeAll(
 )
 
 /** The client of this server. A command does not wait for a server that is not there. */
-export const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
+const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
 
 /** The services of verbs, over this server. */
 export const layer = (server: Server) =>
   Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
     Layer.provideMerge(RemoteSessions.layer),
     Layer.provide(clientOf(server))
+  )
+
+/** The figures of the database, or of one session of it. */
+export const stats = (server: Server, what: Measuring) =>
+  Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
+
+/** The errors of the connection as defects: those of a search stay. */
+const lost = <A, E extends { readonly _tag: string }>(found: Effect.Effect<A, E | InvalidInput | LogUnavailable>) =>
+  Effect.catchAll(found, (error) =>
+    error instanceof InvalidInput || error instanceof LogUnavailable ? Effect.fail(error) : Effect.die(error)
+  )
+
+/** The search of the server, which keeps its own index current. */
+export const search = (server: Server) =>
+  Layer.effect(
+    Search,
+    Effect.map(DaybookClient, ({ prompts, search }) =>
+      Search.of({
+        search: (options) => lost(search(options)),
+        prompts: (options) => lost(prompts(options)),
+        update: () => Effect.succeed({ position: 0, head: 0 }),
+        rebuild: () => Effect.die(needsDatabase()),
+        progress: Effect.die(needsDatabase())
+      })
+    )
+  ).pipe(Layer.provide(clientOf(server)))
+
+/** What bounds a session. */
+export const limits = (server: Server, sessionID: SessionID) =>
+  Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
+
+/** The open live shells. */
+export const shells = (server: Server) =>
+  Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
+
+/** Which events of live shells to read. */
+interface Watched {
+  /** Undefined: those of all sessions. */
+  readonly sessionID: SessionID | undefined
+  /** A sequence number of the session, else a position. */
+  readonly after: number | undefined
+  readonly follow: boolean
+}
+
+/** The events of live shells, without pruned ones. */
+export const watched = (server: Server, { after, follow, sessionID }: Watched) =>
+  Stream.unwrap(
+    Effect.map(DaybookClient, (client) => {
+      const from = (cursor: string | undefined): ReturnType<typeof client.follow> =>
+        Stream.catchTag(
+          client.follow({ sessionID, after: cursor, follow, types: shellTypes }),
+          "CursorExpired",
+          ({ floorCursor }) => from(floorCursor)
+        )
+      return from(after === undefined ? undefined : String(after))
+    })
+  ).pipe(
+    Stream.filterMap((item) =>
+      item.frame === "event" && isShellEvent(item.event) ? Option.some(item.event) : Option.none()
+    ),
+    Stream.provideLayer(clientOf(server))
   )

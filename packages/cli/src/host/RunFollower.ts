@@ -9,18 +9,17 @@
  *   done, Ctrl-C ─┘        (a stop reads the rest of the log, then ends)
  */
 import { Cause, Clock, type Context, Effect, Exit, Option, Predicate, Queue, Stream, SubscriptionRef } from "effect"
-import type { PromptOptions } from "@daybook/core/session/SessionOptions"
 import { Naming } from "@daybook/core/session/Naming"
+import type { PromptOptions } from "@daybook/core/session/SessionOptions"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
-import { Mcp } from "@daybook/mcp/Mcp"
+import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
 import { eventJson } from "../render/EventLine.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { makeNotes } from "../render/ServerText.ts"
-import { type Style, styleOf } from "../render/Style.ts"
 import * as RunView from "../render/RunView.ts"
+import { type Style, styleOf } from "../render/Style.ts"
 import { ActivityFailed, Interrupted, OutputFailed } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
@@ -28,6 +27,26 @@ import * as Question from "../terminal/Question.ts"
 import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Screen from "../terminal/Screen.ts"
 import { Remote } from "./Remote.ts"
+
+/** The sentence about a server that is missing or late; undefined for one that is connected or about to be. */
+const sentenceOf = ({ details, name, state, tools }: McpStatus): string | undefined => {
+  if (state === "connected" || details === undefined) return undefined
+  const so = state === "failed" ? "the run goes on without its tools" : "its tools come when it has"
+  const known = state === "connecting" && tools > 0 ? "its calls wait for it" : so
+  return `MCP server "${name}": ${oneLine(details, 400)}; ${known}`
+}
+
+/** Returns the sentences about servers that were not mentioned before. */
+export const makeNotes = () => {
+  const said = new Set<string>()
+  return (all: ReadonlyArray<McpStatus>): ReadonlyArray<string> =>
+    all.flatMap((status) => {
+      const sentence = said.has(status.name) ? undefined : sentenceOf(status)
+      if (sentence === undefined) return []
+      said.add(status.name)
+      return [sentence]
+    })
+}
 
 /** Started work on a session. */
 export interface Started<E> {

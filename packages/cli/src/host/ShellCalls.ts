@@ -1,11 +1,34 @@
 /** The verbs of live shells that are one call to the host, and start none. Spec: SL-185, SL-186 in specs/shell.md. */
 import { Effect } from "effect"
+import * as OutputStore from "@daybook/shell/output/OutputStore"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { checkpointTable, restoredText, shellTable, unrecordedNote } from "../render/ShellText.ts"
 import { NotFound } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 import { Remote, type Server } from "./Remote.ts"
+import { checkpointTable, restoredText, shellTable, unrecordedNote } from "./ShellExec.ts"
 import { existing } from "./ShellHostWork.ts"
+import * as ShellsHost from "./ShellsHost.ts"
+
+/** Bytes of a page. */
+const limit = 1_048_576
+
+export const run = Effect.fn("Command.shell.output")(function* (given: {
+  readonly handle: string
+  readonly stderr: boolean
+  readonly json: boolean
+}) {
+  const { handle, json, stderr } = given
+  const output = yield* Output
+  const settings = yield* ShellsHost.outputs
+  if (settings === undefined) return yield* new OutputStore.OutputNotFound({ handle })
+  const store = OutputStore.make(settings)
+  let offset: number | undefined = 0
+  while (offset !== undefined) {
+    const page: OutputStore.OutputPage = yield* store.page(handle, stderr ? "stderr" : "stdout", offset, limit)
+    yield* output.write(json ? `${jsonLine(page, output.terminal)}\n` : page.text)
+    offset = page.next
+  }
+})
 
 /** The open shells; none without a host. */
 export const open = Effect.flatMap(existing, (host) => host.list).pipe(
@@ -16,7 +39,7 @@ export const open = Effect.flatMap(existing, (host) => host.list).pipe(
 /** The open shells of a server's machine. */
 const openOver = (server: Server) =>
   Effect.flatMap(
-    Effect.promise(() => import("./RemoteMachine.ts")),
+    Effect.promise(() => import("./RemoteHost.ts")),
     ({ shells }) => shells(server)
   )
 

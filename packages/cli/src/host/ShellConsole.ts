@@ -5,18 +5,91 @@
 import { createInterface } from "node:readline"
 import { Deferred, Effect, Stream, Struct } from "effect"
 import type { Grammar } from "@daybook/core/permission/CommandLine"
+import { defaults } from "@daybook/shell/ShellOptions"
 import { ShellNotFound } from "@daybook/shell/domain/ShellError"
 import type { HostClient } from "@daybook/shell/host/HostClient"
-import { defaults } from "@daybook/shell/ShellOptions"
 import { isUnfinished } from "@daybook/shell/text/UnfinishedCommand"
 import { exitCode, failureOf } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
-import { resultNotes } from "../render/ShellText.ts"
 import { CommandEnded } from "../support/Errors.ts"
-import * as LineEditor from "../terminal/LineEditor.ts"
 import { Output } from "../terminal/Output.ts"
-import * as ShellCommand from "./ShellCommand.ts"
+import * as ShellCommand from "./ShellExec.ts"
+import { resultNotes } from "./ShellExec.ts"
 import { existing } from "./ShellHostWork.ts"
+
+/** A line; `cleared` after Ctrl-C; `end` after Ctrl-D on an empty line, or at the end of the input. */
+type Typed = { readonly line: string } | "cleared" | "end"
+
+interface LineEditor {
+  readonly read: (prompt: string) => Effect.Effect<Typed>
+}
+
+const historySize = 1_000
+
+/** An editor on stdin and stdout, which must be a terminal, until the scope ends. */
+export const make = Effect.gen(function* () {
+  const editor = createInterface({
+    input: process.stdin,
+    output: process.stdout,
+    terminal: true,
+    historySize,
+    removeHistoryDuplicates: true
+  })
+  // Pasted lines that are not read yet.
+  const typed: Array<Typed> = []
+  let waiting: ((typed: Typed) => void) | undefined
+  let ended = false
+  const give = (next: Typed) => {
+    const take = waiting
+    waiting = undefined
+    if (take === undefined) typed.push(next)
+    else take(next)
+  }
+  editor
+    .on("line", (line) => give({ line }))
+    .on("SIGINT", () => {
+      // To the end of the line, then delete to its beginning.
+      editor.write(null, { ctrl: true, name: "e" })
+      editor.write(null, { ctrl: true, name: "u" })
+      process.stdout.write("^C\n")
+      give("cleared")
+    })
+    .on("close", () => {
+      ended = true
+      give("end")
+    })
+  editor.pause()
+  process.stdin.setRawMode(false)
+  yield* Effect.addFinalizer(() => Effect.sync(() => editor.removeAllListeners("close").close()))
+
+  const release = () => {
+    if (ended) return
+    editor.pause()
+    process.stdin.setRawMode(false)
+  }
+  // The rest of a paste is shown again behind the next prompt.
+  const hideRest = Effect.sync(() => {
+    if (editor.line !== "") process.stdout.write("\r\u001b[J")
+  })
+  const next = (prompt: string) =>
+    Effect.async<Typed>((resume) => {
+      const early = typed.shift()
+      if (early !== undefined) return resume(Effect.succeed(early))
+      if (ended) return resume(Effect.succeed("end"))
+      waiting = (given) => {
+        release()
+        resume(Effect.succeed(given))
+      }
+      process.stdin.setRawMode(true)
+      editor.setPrompt(prompt)
+      editor.prompt(true)
+      return Effect.sync(() => {
+        waiting = undefined
+        release()
+      })
+    })
+  return { read: (prompt) => Effect.zipLeft(next(prompt), hideRest) } satisfies LineEditor
+})
 
 const grammar: Effect.Effect<Grammar> = Effect.promise(() => import("unbash"))
 
@@ -50,7 +123,7 @@ const makeRunner = Effect.fnUntraced(function* (host: HostClient, id: string) {
   const execute = Effect.fnUntraced(function* (command: string) {
     const stop = yield* interrupt
     atStart = true
-    return yield* ShellCommand.run(host, {
+    return yield* ShellCommand.runCommand(host, {
       id,
       command,
       timeoutSeconds: defaults.longestTimeoutSeconds,
@@ -90,7 +163,7 @@ const done = (code: number) => (code === exitCode.ok ? Effect.void : Effect.fail
 /** A console for a person. Ctrl-C stops the running command, or clears the line; Ctrl-D leaves the shell. */
 const atTerminal = Effect.fnUntraced(function* (host: HostClient, id: string, start: string) {
   const output = yield* Output
-  const editor = yield* LineEditor.make
+  const editor = yield* make
   const runner = yield* makeRunner(host, id)
   const shell = yield* grammar
   let cwd = start

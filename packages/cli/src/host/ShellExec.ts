@@ -1,26 +1,157 @@
 /** Runs `daybook shell exec`. Spec: SL-182..SL-184 in specs/shell.md. */
-import { Effect, Option, Struct } from "effect"
-import { Budget } from "@daybook/shell/domain/Budget"
-import { decode } from "@daybook/shell/mcp/Arguments"
+import { randomUUID } from "node:crypto"
+import { StringDecoder } from "node:string_decoder"
+import { Deferred, Effect, Stream, Struct } from "effect"
 import { defaults } from "@daybook/shell/ShellOptions"
-import { jsonLine } from "../render/Plain.ts"
-import { resultNotes } from "../render/ShellText.ts"
-import { CommandEnded, UsageError } from "../support/Errors.ts"
+import type { ListedShell } from "@daybook/shell/Shells"
+import type { Checkpoint, Restored } from "@daybook/shell/checkpoint/Checkpoints"
+import { Budget } from "@daybook/shell/domain/Budget"
+import type { ExecResult, Unrecorded } from "@daybook/shell/domain/ExecResult"
+import { type HostClient, HostLost } from "@daybook/shell/host/HostClient"
+import type { Printed } from "@daybook/shell/host/HostProtocol"
+import { decode } from "@daybook/shell/mcp/Arguments"
+import { columns, dateTime, jsonLine, oneLine } from "../render/Plain.ts"
+import { CommandEnded, type OutputClosed, type OutputFailed, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
-import * as ShellCommand from "./ShellCommand.ts"
-import { asFlag } from "./ShellFlags.ts"
-import { existing } from "./ShellHostWork.ts"
+import { asFlag, existing } from "./ShellHostWork.ts"
 
-export interface Given {
+const seconds = (total: number): string =>
+  total < 120 ? `${total} s` : total < 7_200 ? `${Math.floor(total / 60)} min` : `${Math.floor(total / 3_600)} h`
+
+/** One row per shell: id, transport, folder, and whether it is busy or idle. */
+export const shellTable = (shells: ReadonlyArray<ListedShell>): string =>
+  columns(
+    shells.map(({ busy, cwd, idle_secs: idle, session_id: id, transport }) => [
+      id,
+      transport,
+      oneLine(cwd, 80),
+      busy === 0 ? `idle ${seconds(idle)}` : `busy: ${busy} ${busy === 1 ? "command" : "commands"}`
+    ])
+  )
+
+/** Says that something ran and is not in the record. */
+export const unrecordedNote = (what: string, { not_recorded: why }: Unrecorded): string =>
+  why === undefined ? "" : `${what}, and is not recorded: ${oneLine(why, 400)}\n`
+
+/** What a person should know of a command besides its output: a line each. */
+export const resultNotes = (id: string, result: ExecResult): string => {
+  const {
+    closed,
+    duration_ms: ms,
+    late_output: late,
+    no_checkpoint: missing,
+    output,
+    sandbox,
+    timed_out: timedOut
+  } = result
+  const lines = [
+    ...(late === undefined ? [] : late.split("\n").map((line) => `~ ${line}`)),
+    ...(missing === undefined ? [] : [`no checkpoint before the command: ${oneLine(missing, 400)}`]),
+    ...(timedOut === true ? [`the command was stopped after ${seconds(Math.floor(ms / 1_000))}`] : []),
+    ...(output === undefined ? [] : [`some output is left out here; all of it: daybook shell output ${output}`]),
+    ...(closed === undefined || sandbox === undefined ? [] : [sandbox]),
+    ...(closed === undefined ? [] : [`${id} is closed: ${closed}`])
+  ]
+  return [unrecordedNote("the command ran", result), ...lines.map((line) => `${line}\n`)].join("")
+}
+
+/** A checkpoint is a row: short id, time, who made it, and what for. */
+export const checkpointTable = (checkpoints: ReadonlyArray<Checkpoint>): string =>
+  columns(
+    checkpoints.map(({ created, id, kind, label = "" }) => [
+      id.slice(0, 12),
+      dateTime(Date.parse(created)),
+      kind,
+      oneLine(label, 100)
+    ])
+  )
+
+const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
+
+/** The account of a restore. */
+export const restoredText = (restored: Restored): string => {
+  const { added, changed, deleted, files_changed: count } = restored
+  const named = added.length + changed.length + deleted.length
+  const list = (mark: string, paths: ReadonlyArray<string>) => paths.map((path) => `${mark} ${oneLine(path, 400)}\n`)
+  return [
+    `restored ${restored.restored_to.slice(0, 12)}: ${files(count)} changed\n`,
+    ...list("+", added),
+    ...list("~", changed),
+    ...list("-", deleted),
+    ...(named < count ? [`and ${files(count - named)} more\n`] : []),
+    `the state before is checkpoint ${restored.safety_checkpoint.slice(0, 12)}\n`
+  ].join("")
+}
+
+interface ShellCommand {
+  readonly id: string
+  readonly command: string
+  readonly budget?: Budget
+  readonly timeoutSeconds: number
+  /** Sends stdin to the command. */
+  readonly input: boolean
+  /** Prints the output while the command runs. */
+  readonly live: boolean
+  /** Takes the output while the command runs. */
+  readonly print: (printed: Printed) => Effect.Effect<void, OutputClosed | OutputFailed>
+  /** Completes when the command has to stop. */
+  readonly stop: Effect.Effect<void>
+}
+
+/** Prints output to stdout and errors to stderr. */
+export const printing = Effect.map(
+  Output,
+  (output): ShellCommand["print"] =>
+    ({ stream, text }) =>
+      stream === "stdout" ? output.write(text) : output.error(text)
+)
+
+/** Sends stdin, as text, at the pace of the command. */
+const sendInput = Effect.fnUntraced(function* (host: HostClient, call: string) {
+  const decoder = new StringDecoder("utf8")
+  const parts = Stream.fromAsyncIterable(process.stdin, () => undefined)
+  yield* Effect.ignore(
+    Stream.runForEach(parts, (part) => {
+      const text = typeof part === "string" ? part : decoder.write(part)
+      return text === "" ? Effect.void : host.input(call, text, false)
+    })
+  )
+  yield* host.input(call, decoder.end(), true)
+})
+
+export const runCommand = Effect.fnUntraced(function* (host: HostClient, given: ShellCommand) {
+  const { budget, command, id, input, live, timeoutSeconds } = given
+  const call = randomUUID()
+  const begun = yield* Deferred.make<void>()
+  const whenBegun = <A, E>(work: Effect.Effect<A, E>) =>
+    Effect.forkScoped(Effect.ignore(Effect.zipRight(Deferred.await(begun), work)))
+  yield* whenBegun(Effect.zipRight(given.stop, host.stop(call)))
+  if (input) yield* whenBegun(sendInput(host, call))
+  const options = { ...(budget === undefined ? {} : { budget }), timeoutSeconds, interactive: input, live }
+  let result: ExecResult | undefined
+  yield* Stream.runForEach(host.exec({ call, id, command, ...options }), (news) => {
+    switch (news._tag) {
+      case "Begun":
+        return Effect.asVoid(Deferred.succeed(begun, undefined))
+      case "Printed":
+        return given.print(news)
+      case "Ended":
+        return Effect.sync(() => void (result = news.result))
+    }
+  })
+  return result ?? (yield* new HostLost({ details: "it did not report the end of the command" }))
+}, Effect.scoped)
+
+interface Given {
   readonly id: string
   readonly words: ReadonlyArray<string>
-  readonly timeout: Option.Option<number>
-  readonly grep: Option.Option<string>
-  readonly context: Option.Option<number>
-  readonly head: Option.Option<number>
-  readonly tail: Option.Option<number>
-  readonly maxChars: Option.Option<number>
+  readonly timeout: number | undefined
+  readonly grep: string | undefined
+  readonly context: number | undefined
+  readonly head: number | undefined
+  readonly tail: number | undefined
+  readonly maxChars: number | undefined
   readonly stdin: boolean
   readonly json: boolean
 }
@@ -35,9 +166,7 @@ const keepOf = (head: number | undefined, tail: number | undefined) => {
 
 /** The budget of the options; undefined without any. */
 const budgetOf = Effect.fnUntraced(function* (given: Given) {
-  const [pattern, context] = [Option.getOrUndefined(given.grep), Option.getOrUndefined(given.context)]
-  const [head, tail] = [Option.getOrUndefined(given.head), Option.getOrUndefined(given.tail)]
-  const characters = Option.getOrUndefined(given.maxChars)
+  const { context, grep: pattern, head, maxChars: characters, tail } = given
   if (context !== undefined && pattern === undefined) return yield* refuse("--context needs --grep")
   const budget = {
     ...(pattern === undefined ? {} : { grep: { pattern, ...(context === undefined ? {} : { context }) } }),
@@ -53,7 +182,7 @@ const flagsOf = ({ head }: Given) => ({
   "grep.context": "--context",
   "keep.head": "--head",
   "keep.tail": "--tail",
-  "keep.n": Option.isSome(head) ? "--head" : "--tail",
+  "keep.n": head !== undefined ? "--head" : "--tail",
   max_chars: "--max-chars",
   timeout_secs: "--timeout",
   command: "COMMAND"
@@ -66,16 +195,16 @@ const executed = Effect.fnUntraced(function* (given: Given) {
   const { id, json, stdin, words } = given
   if (words.length === 0) return yield* refuse("shell exec: COMMAND is missing; daybook help shell exec tells more")
   const budget = yield* budgetOf(given)
-  const timeoutSeconds = Option.getOrElse(given.timeout, () => defaults.longestTimeoutSeconds)
+  const timeoutSeconds = given.timeout ?? defaults.longestTimeoutSeconds
   const stop = yield* Signal.first
   const live = !json && budget === undefined
-  const result = yield* ShellCommand.run(yield* existing, {
+  const result = yield* runCommand(yield* existing, {
     id,
     command: words.join(" "),
     timeoutSeconds,
     input: stdin,
     live,
-    print: yield* ShellCommand.printing,
+    print: yield* printing,
     stop,
     ...(budget === undefined ? {} : { budget })
   })

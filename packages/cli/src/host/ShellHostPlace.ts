@@ -2,10 +2,12 @@
  * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter.
  * Spec: SL-171 in specs/shell.md.
  */
-import { realpathSync } from "node:fs"
+import { mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
+import type { SandboxSettings } from "@daybook/core/child/Sandbox"
+import * as Configuration from "../config/Configuration.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder } from "../support/Paths.ts"
 
@@ -41,3 +43,22 @@ export const placeOf = (database: string): ShellHostPlace => {
 
 /** The place of this environment. */
 export const place = Effect.map(DatabasePath.path, placeOf)
+
+/** A sandbox hides only what exists. Through the socket of a host that is started later, a command would leave the sandbox. */
+const reserve = (folder: string) =>
+  Effect.sync(() => {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+    } catch {
+      // Then no host can listen there either.
+    }
+  })
+
+/** `root` holds session files and sockets. */
+export const ownFiles = (root: string, { mode }: Pick<SandboxSettings, "mode"> = {}) =>
+  Effect.gen(function* () {
+    const { file } = yield* Configuration.places
+    const { folder } = yield* place
+    if (mode === "on") yield* reserve(folder)
+    return [file, root, dataFolder(process.env, homedir()), folder]
+  })

@@ -5,19 +5,65 @@
  */
 import { homedir } from "node:os"
 import * as SocketServer from "@effect/platform/SocketServer"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
-import * as HostServer from "@daybook/shell/host/HostServer"
-import { SocketBusy } from "@daybook/server/socket/SocketPath"
+import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
+import type * as Socket from "@effect/platform/Socket"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
+import { clear, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "@daybook/server/socket/SocketPath"
 import * as Shells from "@daybook/shell/Shells"
+import * as HostServer from "@daybook/shell/host/HostServer"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { standard } from "../support/Stream.ts"
 import { Output } from "../terminal/Output.ts"
-import * as ShellHostLog from "./ShellHostLog.ts"
-import { placeOf } from "./ShellHostPlace.ts"
-import * as ShellHostSocket from "./ShellHostSocket.ts"
+import * as Logs from "../terminal/Logs.ts"
+import { placeOf, type ShellHostPlace } from "./ShellHostPlace.ts"
 import * as ShellsHost from "./ShellsHost.ts"
+
+const mostConnections = 256
+
+/** Closes the connection of a handler. */
+const closed = Effect.map(
+  Effect.serviceOption(NodeSocket.NetSocket),
+  Option.map((net) => net.destroy())
+)
+
+/** Closes connections beyond the limit. */
+const limited = (server: SocketServer.SocketServer["Type"]): SocketServer.SocketServer["Type"] => {
+  let connections = 0
+  return {
+    ...server,
+    run: <R, E, A>(handler: (socket: Socket.Socket) => Effect.Effect<A, E, R>) =>
+      server.run((socket): Effect.Effect<unknown, E, R> =>
+        Effect.suspend((): Effect.Effect<unknown, E, R> => {
+          if (connections >= mostConnections) return closed
+          connections += 1
+          return Effect.ensuring(
+            handler(socket),
+            Effect.sync(() => (connections -= 1))
+          )
+        })
+      )
+  }
+}
+
+/**
+ * Listens until `scope` ends. The path is published last and removed with this effect's own scope, which ends after that one.
+ */
+export const listen = Effect.fn("ShellHostSocket.listen")(function* (
+  { name, root }: Pick<ShellHostPlace, "name" | "root">,
+  scope: Scope.Scope
+): Effect.fn.Return<SocketServer.SocketServer["Type"], SocketBusy | SocketUnusable, Scope.Scope> {
+  const { path, temporary } = yield* prepare({ root, name })
+  yield* clear(path)
+  const server = yield* NodeSocketServer.make({ path: temporary }).pipe(
+    Effect.mapError(({ message }) => new SocketUnusable({ path, message: `${path}: cannot listen there: ${message}` })),
+    Scope.extend(scope)
+  )
+  yield* Effect.acquireRelease(publish(temporary, path), (published) => unpublish(path, published))
+  return limited(server)
+})
 
 // The build defines it.
 declare const DAYBOOK_VERSION: string
@@ -45,7 +91,7 @@ export const run = Effect.fn("Command.shell.host")(
       shells: Context.get(context, Shells.Shells),
       linger: yield* linger
     })
-    const socket = yield* Effect.mapError(ShellHostSocket.listen(place, ofServer), (error) =>
+    const socket = yield* Effect.mapError(listen(place, ofServer), (error) =>
       error._tag === "SocketBusy"
         ? new SocketBusy({ path: error.path, message: `a host listens at ${error.path}` })
         : error
@@ -63,5 +109,5 @@ export const run = Effect.fn("Command.shell.host")(
     yield* Effect.ignore(Effect.timeout(Effect.disconnect(closed), closeWithin))
   },
   Effect.scoped,
-  Effect.provide(ShellHostLog.layer((line) => void standard().stderr.write(line, () => undefined)))
+  Effect.provide(Logs.limited((line) => void standard().stderr.write(line, () => undefined)))
 )

@@ -2,13 +2,92 @@
  * Finds the host of live shells of this environment, starts one if it is needed, and checks that it is of this version and
  * database. Spec: SL-170, SL-172 in specs/shell.md.
  */
+import { spawn } from "node:child_process"
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync } from "node:fs"
 import { Effect, Predicate, Schedule } from "effect"
 import { maxSocketPathBytes, SocketUnusable } from "@daybook/server/socket/SocketPath"
+import { makeFolder } from "@daybook/server/support/PrivateFolder"
+import type { InvalidOption } from "@daybook/shell/domain/ShellError"
 import { connect, type HostClient } from "@daybook/shell/host/HostClient"
 import * as DatabasePath from "../config/DatabasePath.ts"
-import { HostDiffers } from "../support/Errors.ts"
+import { exitCode } from "../render/Failure.ts"
+import { oneLine } from "../render/Plain.ts"
+import { HostDiffers, HostNotStarted, UsageError } from "../support/Errors.ts"
 import { place, placeOf, type ShellHostPlace } from "./ShellHostPlace.ts"
-import * as ShellHostStart from "./ShellHostStart.ts"
+
+/** Bytes of a log that a new host continues. */
+const mostKept = 1_048_576
+/** What a host that failed says. */
+const mostRead = 4_096
+const startWithin = "30 seconds"
+
+/** Opens the log for appending; `from` is where this host's part begins. */
+const openLog = ({ log }: ShellHostPlace) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const flags = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW
+        const descriptor = openSync(log, flags, 0o600)
+        if (fstatSync(descriptor).size > mostKept) ftruncateSync(descriptor, 0)
+        return { descriptor, from: fstatSync(descriptor).size }
+      },
+      catch: (cause) =>
+        new HostNotStarted({ code: exitCode.database, message: `${log} cannot be written: ${String(cause)}` })
+    }),
+    ({ descriptor }) => Effect.sync(() => closeSync(descriptor))
+  )
+
+/** The last sentence that the host wrote. */
+const lastWords = (descriptor: number, from: number): string => {
+  const buffer = Buffer.alloc(mostRead)
+  const length = readSync(descriptor, buffer, 0, mostRead, from)
+  const lines = buffer.subarray(0, length).toString("utf8").trim().split("\n")
+  return oneLine((lines.findLast((line) => line.startsWith("daybook: ")) ?? "").slice("daybook: ".length), 2_000)
+}
+
+/**
+ * Completes when the host is ready. Gives the reason if it ended with a conflict: another host was faster, or another process
+ * holds what it needs.
+ */
+const start = Effect.fn("ShellHostStart.start")(function* (place: ShellHostPlace) {
+  yield* makeFolder(place.root, ["shell-host"])
+  const { descriptor, from } = yield* openLog(place)
+  const program = process.argv[1] ?? ""
+  const failed = (code: number, details: string) =>
+    new HostNotStarted({ code, message: `the host of the shells did not start: ${details}; its log is ${place.log}` })
+  return yield* Effect.async<HostNotStarted | undefined, HostNotStarted>((resume) => {
+    const child = spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {
+      detached: true,
+      stdio: ["ignore", "pipe", descriptor]
+    })
+    child.unref()
+    const { stdout } = child
+    const end = (result: Effect.Effect<HostNotStarted | undefined, HostNotStarted>) => {
+      child.removeAllListeners().on("error", () => undefined)
+      stdout?.destroy()
+      resume(result)
+    }
+    child.once("error", (cause) => end(Effect.fail(failed(1, cause.message))))
+    stdout?.once("data", () => end(Effect.succeed(undefined)))
+    child.once("exit", (code) => {
+      const reason = failed(code ?? exitCode.failed, lastWords(descriptor, from) || `exit code ${code}`)
+      end(code === exitCode.conflict ? Effect.succeed(reason) : Effect.fail(reason))
+    })
+    return Effect.sync(() => child.kill())
+  }).pipe(Effect.timeoutFail({ duration: startWithin, onTimeout: () => failed(1, `not ready after ${startWithin}`) }))
+}, Effect.scoped)
+
+/** Flags by the path of an option, or by the name that the path begins with. */
+type FlagNames = Readonly<Record<string, string>>
+
+/** The error of an option that a flag sets. */
+export const asFlag =
+  (names: FlagNames) =>
+  ({ details, option }: InvalidOption): UsageError => {
+    const path = option.replace(/^budget\./, "")
+    const flag = names[path] ?? names[/^\w+/.exec(path)?.[0] ?? ""]
+    return new UsageError({ message: `${flag ?? option}: ${details}` })
+  }
 
 // The build defines it.
 declare const DAYBOOK_VERSION: string
@@ -50,7 +129,7 @@ const started = Effect.gen(function* () {
   const at = placeOf(yield* DatabasePath.writable)
   const found = connected(at)
   const client = yield* Effect.catchTag(found, "HostAbsent", () =>
-    Effect.flatMap(ShellHostStart.start(at), (conflict) =>
+    Effect.flatMap(start(at), (conflict) =>
       Effect.catchTag(found, "HostAbsent", (absent) => Effect.fail(conflict ?? absent))
     )
   )

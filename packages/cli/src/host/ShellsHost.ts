@@ -13,10 +13,10 @@ import * as ShellRecord from "@daybook/shell/record/ShellRecord"
 import type { ShellSettings } from "@daybook/shell/ShellOptions"
 import * as Shells from "@daybook/shell/Shells"
 import * as Configuration from "../config/Configuration.ts"
-import type { ShellSection } from "../config/ShellSection.ts"
+import type { ShellSection } from "../config/Sections.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder, rootPath } from "../support/Paths.ts"
-import { ownFiles } from "./OwnFiles.ts"
+import { ownFiles } from "./ShellHostPlace.ts"
 
 /** Whole outputs are beside the database, unless the operator says otherwise. */
 const settingsOf = ({ outputs = {}, transports, ...rest }: ShellSection, database: string): ShellSettings => {

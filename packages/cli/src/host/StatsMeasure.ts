@@ -12,7 +12,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { added, none } from "../render/PruneText.ts"
 
 /** What to measure. */
-export interface Measuring {
+interface Measuring {
   readonly database: string
   readonly sessionID: SessionID | undefined
   readonly exact: boolean

@@ -10,7 +10,7 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import { Effect, Layer, Logger } from "effect"
 import { safeFetch } from "@daybook/core/http/SameOrigin"
 import * as TelemetryOptions from "../config/TelemetryOptions.ts"
-import { cleaned, secretsOf } from "../render/LogLine.ts"
+import { cleaned, secretsOf } from "../terminal/Logs.ts"
 import { UsageError } from "../support/Errors.ts"
 
 /** How long the shutdown waits for unsent data. */

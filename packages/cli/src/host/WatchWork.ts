@@ -19,7 +19,7 @@ declare const DAYBOOK_WATCH_SCRIPT: string
 declare const DAYBOOK_WATCH_STYLE: string
 
 /** A request to serve. */
-export interface Request {
+interface Request {
   readonly feed: ShellFeed
   readonly session: SessionID | undefined
   readonly after: number

@@ -4,8 +4,7 @@
  */
 import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
-import { oneLine } from "./Plain.ts"
-import { visible } from "./Visible.ts"
+import { oneLine, visible } from "./Plain.ts"
 
 /** A started call. */
 export interface Call {
@@ -94,7 +93,7 @@ export const commandFailure = ({ tool }: Call, structured: JsonRecord): string |
 }
 
 /** A removed or added line. */
-export interface ChangedLine {
+interface ChangedLine {
   readonly sign: "+" | "-" | " "
   readonly text: string
 }

@@ -3,9 +3,14 @@ import { withheldText } from "@daybook/log/domain/Withheld"
 import { type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import { elapsed } from "./CallText.ts"
-import { compacted } from "./CompactionText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
 import { limits } from "./SessionLine.ts"
+
+/** The size of the request before, and of the summary. */
+export const compacted = ({ text, tokensBefore }: EventOfType<"session.next.compaction.ended">["data"]): string => {
+  const before = tokensBefore === undefined ? "" : `the request had ${Math.round(tokensBefore)} tokens, `
+  return `summarised: ${before}the summary has ${text.length} characters`
+}
 
 /** The event with the keys in their documented order (CL-12). */
 export const eventJson = (event: SessionEvent, terminal = false): string => jsonLine(inOrder(event), terminal)

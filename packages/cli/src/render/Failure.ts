@@ -1,8 +1,6 @@
 /**
  * Renders every failure as one sentence with an exit code. The codes are stable: specs/cli.md lists them (CL-40, CL-41). Pure.
  */
-import * as HelpDoc from "@effect/cli/HelpDoc"
-import * as ValidationError from "@effect/cli/ValidationError"
 import { Cause, ConfigError, Predicate } from "effect"
 import { knownAs } from "@daybook/models/Servers"
 import { CommandEnded, HostNotStarted } from "../support/Errors.ts"
@@ -10,7 +8,7 @@ import { exitOutputFailed } from "../support/Stream.ts"
 import { oneLine } from "./Plain.ts"
 
 /** The last sentence and exit code of the process; without a sentence it ends quietly. */
-export interface Failure {
+interface Failure {
   readonly code: number
   readonly sentence: string | undefined
 }
@@ -168,7 +166,6 @@ const advices = new Map([
 
 /** The failure for an error of an effect. */
 export const failureOf = (error: unknown): Failure => {
-  if (ValidationError.isValidationError(error)) return { code: exitCode.usage, sentence: helpWords(error.error) }
   if (Predicate.isTagged(error, "OutputClosed")) return { code: exitCode.ok, sentence: undefined }
   const tag = Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? error._tag : undefined
   if (error instanceof CommandEnded) return { code: error.code, sentence: undefined }
@@ -255,10 +252,6 @@ const named = (path: ReadonlyArray<string>, message: string): string => {
   const variable = path.join("_")
   return variable === "" || message.includes(variable) ? message : `${variable}: ${message}`
 }
-
-/** The parser's text, without its colours. */
-const helpWords = (doc: HelpDoc.HelpDoc): string =>
-  oneLine(HelpDoc.toAnsiText(doc).replaceAll(/\u001b\[[\d;]*m/g, ""), 2000)
 
 const words = (error: unknown): string => {
   if (ConfigError.isConfigError(error)) return oneLine(ConfigError.reduceWithContext(error, undefined, variables), 2000)

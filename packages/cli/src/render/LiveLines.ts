@@ -2,11 +2,205 @@
  * Renders the live lines of a followed run: each running call with the end of its output, and a status line. Pure: a
  * function of the run's state, the time and the terminal's size. Spec: CL-45 in specs/cli.md.
  */
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, elapsed, tail } from "./CallText.ts"
-import type { Phase } from "./Phase.ts"
-import { oneLine } from "./Plain.ts"
-import { fit } from "./Region.ts"
+import { cut, oneLine, rowsAtWords, width } from "./Plain.ts"
 import type { Style } from "./Style.ts"
+
+/** The answer, the model's reasoning, and lines about the run. */
+export type Channel = "text" | "reasoning" | "note"
+
+/** Permanent text. */
+export interface Piece {
+  readonly channel: Channel
+  readonly text: string
+}
+
+/** The lines below the permanent text. */
+export interface Region {
+  /** The unfinished row, without its prefix. */
+  readonly row: string
+  readonly channel: Channel
+  /** Its lines as last drawn. */
+  readonly drawn: ReadonlyArray<string>
+}
+
+/** Prefix and style of a channel's rows. */
+export interface Look {
+  readonly prefix: string
+  readonly paint: (row: string) => string
+}
+
+export type Looks = Readonly<Record<Channel, Look>>
+
+/** Nothing is drawn. */
+export const empty: Region = { row: "", channel: "text", drawn: [] }
+
+/** The last cell of a row stays empty: terminals disagree about the cursor's position after it. */
+const room = (columns: number): number => Math.max(2, columns - 1)
+
+/** Text is wrapped in pieces of this length: a model may write a megabyte without a line break. */
+const pieceLength = 4_096
+
+const rowsOnScreen = (lines: ReadonlyArray<string>, columns: number): number =>
+  lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(width(line) / columns)), 0)
+
+/** Erases the region from its first cell. The terminal may be narrower than when the region was drawn. */
+const erase = (drawn: ReadonlyArray<string>, columns: number): string => {
+  if (drawn.length === 0) return ""
+  const up = rowsOnScreen(drawn, columns) - 1
+  return `\r${up === 0 ? "" : `\u001b[${up}A`}\u001b[J`
+}
+
+interface Written {
+  readonly row: string
+  readonly channel: Channel
+  readonly out: string
+}
+
+const write = (state: Written, { channel, text }: Piece, columns: number, looks: Looks): Written => {
+  let { out, row } = state
+  const keep = (line: string, of: Channel) => {
+    out += `${looks[of].paint(looks[of].prefix + line)}\n`
+  }
+  if (row !== "" && channel !== state.channel) {
+    keep(row, state.channel)
+    row = ""
+  }
+  const cells = Math.max(2, room(columns) - width(looks[channel].prefix))
+  // A tab's width would depend on its column.
+  const lines = text.replaceAll("\t", "    ").split("\n")
+  for (const [at, line] of lines.entries()) {
+    for (let from = 0; from < line.length; from += pieceLength) {
+      const wrapped = rowsAtWords(row + line.slice(from, from + pieceLength), cells)
+      for (const full of wrapped.slice(0, -1)) keep(full.trimEnd(), channel)
+      row = wrapped.at(-1) ?? ""
+    }
+    if (at < lines.length - 1) {
+      keep(row.trimEnd(), channel)
+      row = ""
+    }
+  }
+  return { row, channel, out }
+}
+
+/** Appends pieces, draws the region's lines below them, and returns the bytes to send. */
+export const next = (
+  region: Region,
+  pieces: ReadonlyArray<Piece>,
+  live: ReadonlyArray<string>,
+  columns: number,
+  looks: Looks
+): readonly [Region, string] => {
+  const { channel, out, row } = pieces.reduce<Written>((state, piece) => write(state, piece, columns, looks), {
+    ...region,
+    out: ""
+  })
+  const open = row === "" ? [] : [looks[channel].paint(looks[channel].prefix + row.trimEnd())]
+  const drawn = [...open, ...live]
+  const same = drawn.length === region.drawn.length && drawn.every((line, at) => line === region.drawn[at])
+  if (out === "" && same) return [{ row, channel, drawn }, ""]
+  return [{ row, channel, drawn }, `${erase(region.drawn, columns)}${out}${drawn.join("\n")}`]
+}
+
+/** Ends the open row and removes the region. */
+export const close = (region: Region, columns: number, looks: Looks): string => {
+  const { channel, row } = region
+  return `${erase(region.drawn, columns)}${row === "" ? "" : `${looks[channel].paint(looks[channel].prefix + row)}\n`}`
+}
+
+/** A line of the region, truncated to the terminal. Styles are added afterwards. */
+export const fit = (line: string, columns: number): string => cut(line, room(columns))
+
+/** What the run waits for, apart from running calls. */
+export type Phase =
+  | { readonly type: "queued" | "waiting" | "thinking" | "answering" | "summarising" | "stopping" }
+  | { readonly type: "calling"; readonly tool: string }
+  | {
+      readonly type: "retrying"
+      readonly attempt: number
+      readonly attempts: number | undefined
+      readonly until: number | undefined
+    }
+
+/** What the run waits for after the event; undefined if that does not change. */
+export const phaseAfter = (event: SessionEvent | LiveEvent): Phase | undefined => {
+  switch (event.type) {
+    case "session.next.reasoning.started":
+    case "session.next.reasoning.delta":
+      return { type: "thinking" }
+    case "session.next.text.started":
+    case "session.next.text.delta":
+      return { type: "answering" }
+    case "session.next.tool.input.started":
+      return { type: "calling", tool: event.data.name }
+    case "session.next.compaction.started":
+      return { type: "summarising" }
+    case "session.next.retried": {
+      const { attempt, attempts, waitMs } = event.data
+      return { type: "retrying", attempt, attempts, until: waitMs === undefined ? undefined : event.created + waitMs }
+    }
+    case "session.next.tool.input.delta":
+    case "session.next.tool.progress":
+    case "session.next.compaction.delta":
+    case "session.next.shell.opened":
+    case "session.next.shell.executed":
+    case "session.next.shell.blocked":
+    case "session.next.shell.checkpointed":
+    case "session.next.shell.restored":
+    case "session.next.shell.closed":
+      return undefined
+    case "session.created":
+    case "session.next.addressed":
+    case "session.next.agent.switched":
+    case "session.next.model.switched":
+    case "session.next.moved":
+    case "session.next.renamed":
+    case "session.next.prompted":
+    case "session.next.prompt.admitted":
+    case "session.next.prompt.promoted":
+    case "session.next.prompt.withdrawn":
+    case "session.next.interrupt.requested":
+    case "session.next.activity.started":
+    case "session.next.activity.settled":
+    case "session.next.request.framed":
+    case "session.next.instructions.discovered":
+    case "session.next.context.updated":
+    case "session.next.synthetic":
+    case "session.next.shell.started":
+    case "session.next.shell.ended":
+    case "session.next.step.started":
+    case "session.next.step.ended":
+    case "session.next.step.failed":
+    case "session.next.text.ended":
+    case "session.next.reasoning.ended":
+    case "session.next.tool.input.ended":
+    case "session.next.tool.called":
+    case "session.next.tool.success":
+    case "session.next.tool.failed":
+    case "session.next.compaction.requested":
+    case "session.next.compaction.ended":
+    case "session.next.compaction.failed":
+    case "session.next.context.pruned":
+    case "session.next.context.edited":
+    case "session.next.part.withheld":
+    case "session.next.leaf.moved":
+    case "session.next.branch.summarized":
+    case "session.next.labeled":
+    case "session.next.forked":
+    case "session.next.files.changed":
+    case "session.next.files.restored":
+    case "session.next.question.answered":
+    case "session.next.question.dismissed":
+    case "session.next.permission.decided":
+    case "session.next.permission.revoked":
+    case "session.next.budget.set":
+    case "session.next.imported":
+      return { type: "waiting" }
+    default:
+      return event satisfies never
+  }
+}
 
 /** A call that has not ended. */
 export interface RunningCall extends Call {

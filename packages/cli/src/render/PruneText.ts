@@ -1,11 +1,10 @@
 /** Renders what a prune removes, has removed and put back. Pure. Spec: CL-200, CL-202. */
 import type { Cut } from "@daybook/log/retention/Plan"
 import { many, sizeText } from "../support/Amounts.ts"
-import { oneLine } from "./Plain.ts"
-import { pad } from "./Width.ts"
+import { oneLine, pad } from "./Plain.ts"
 
 /** The totals of several cuts. */
-export interface Totals {
+interface Totals {
   readonly sessions: number
   readonly events: number
   readonly bytes: number

@@ -9,14 +9,10 @@ import type { JsonRecord } from "@daybook/log/domain/Values"
 import { withheldText } from "@daybook/log/domain/Withheld"
 import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
-import { compacted } from "./CompactionText.ts"
-import { retryLine } from "./EventLine.ts"
-import type { RunningCall } from "./LiveLines.ts"
-import { type Phase, phaseAfter } from "./Phase.ts"
-import { oneLine } from "./Plain.ts"
-import type { Piece } from "./Region.ts"
+import { compacted, retryLine } from "./EventLine.ts"
+import { type Phase, phaseAfter, type Piece, type RunningCall } from "./LiveLines.ts"
+import { oneLine, visible, wholeLength } from "./Plain.ts"
 import { plain, type Style } from "./Style.ts"
-import { visible, wholeLength } from "./Visible.ts"
 
 /** A write: the answer goes to stdout, everything else to stderr. */
 export interface Write extends Piece {

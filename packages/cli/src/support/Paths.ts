@@ -5,7 +5,7 @@
 import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path"
 
 /** The process's variables. */
-export type Env = Readonly<Record<string, string | undefined>>
+type Env = Readonly<Record<string, string | undefined>>
 
 /** The person's data folder: `daybook` in `XDG_DATA_HOME`, else in `~/.local/share`. It does not depend on `DAYBOOK_DB`. */
 export const dataFolder = (env: Env, home: string): string => {

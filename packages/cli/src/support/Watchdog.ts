@@ -6,7 +6,7 @@
 import { closeSync, openSync } from "node:fs"
 import { Duration, Effect, type Scope } from "effect"
 
-export interface Options {
+interface Options {
   /** How long a command runs before it is watched; short ones need no thread. */
   readonly after?: Duration.DurationInput
   /** How long the loop may be blocked. */

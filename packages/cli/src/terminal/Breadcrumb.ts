@@ -13,7 +13,7 @@ import { terminalID } from "@daybook/log/support/TerminalID"
 import { dataFolder } from "../support/Paths.ts"
 
 /** What a terminal did last. */
-export interface Breadcrumb {
+interface Breadcrumb {
   readonly directory: string
   readonly sessionID: SessionID
 }

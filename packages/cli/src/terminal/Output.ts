@@ -4,8 +4,7 @@
  * Spec: CL-33, CL-34, CL-44, CL-150 in specs/cli.md.
  */
 import { Context, Effect, Layer } from "effect"
-import { visible } from "../render/Visible.ts"
-import { sentences } from "../render/Width.ts"
+import { sentences, visible } from "../render/Plain.ts"
 import { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { describe, type Sink, standard, type Trouble } from "../support/Stream.ts"
 

@@ -2,11 +2,40 @@
  * Lets a person type a prompt at the terminal, with line editing and earlier prompts. Pasted lines become one prompt. Spec:
  * CL-264, CL-265.
  */
-import { createInterface } from "node:readline"
+import { createInterface, type Key } from "node:readline"
 import { Effect } from "effect"
-import { visible } from "../render/Visible.ts"
-import * as Paste from "./Paste.ts"
+import { visible } from "../render/Plain.ts"
 import * as Terminal from "./Terminal.ts"
+
+/** Whether a paste is under way. */
+interface Paste {
+  readonly isUnderWay: () => boolean
+  /** Asks the terminal for plain pastes again. */
+  readonly stop: () => void
+}
+
+/** Marks pastes until `stop`. The terminal's keys must already be read by an editor on stdin. */
+const marked = (output: NodeJS.WriteStream): Paste => {
+  let isUnderWay = false
+  const look = (_: string | undefined, { name }: Key) => {
+    if (name === "paste-start") isUnderWay = true
+    if (name === "paste-end") isUnderWay = false
+  }
+  // Before the editor's own listener, which makes lines of the keys.
+  process.stdin.prependListener("keypress", look)
+  output.write("\u001b[?2004h")
+  return {
+    isUnderWay: () => isUnderWay,
+    stop: () => {
+      process.stdin.off("keypress", look)
+      output.write("\u001b[?2004l")
+    }
+  }
+}
+
+/** The text of lines that were typed or pasted. The line end that ended a paste and the Enter after it are one. */
+const textOf = (lines: ReadonlyArray<string>): string =>
+  (lines.length > 1 && lines.at(-1) === "" ? lines.slice(0, -1) : lines).join("\n")
 
 /** Earlier prompts that are recalled, at most, and the longest of them, in characters. */
 export const [recallLimit, recallLength] = [500, 2_000]
@@ -33,7 +62,7 @@ export const read = (earlier: ReadonlyArray<string>): Effect.Effect<string | und
         historySize: recallLimit,
         removeHistoryDuplicates: true
       })
-      const paste = Paste.marked(process.stderr)
+      const paste = marked(process.stderr)
       const end = (text: string | undefined) => {
         clearTimeout(timer)
         paste.stop()
@@ -47,11 +76,11 @@ export const read = (earlier: ReadonlyArray<string>): Effect.Effect<string | und
           if (paste.isUnderWay()) return
           // The rest of a paste stays in the editor: its own line end submits everything.
           timer = setTimeout(() => {
-            if (editor.line === "") end(Paste.textOf(typed))
+            if (editor.line === "") end(textOf(typed))
           }, pasteGap)
         })
         .on("SIGINT", () => process.kill(process.pid, "SIGINT"))
-        .on("close", () => end(typed.length === 0 ? undefined : Paste.textOf(typed)))
+        .on("close", () => end(typed.length === 0 ? undefined : textOf(typed)))
       editor.prompt()
       return Effect.sync(() => {
         clearTimeout(timer)

@@ -5,7 +5,7 @@
 import { isatty } from "node:tty"
 import { Effect } from "effect"
 import { standard } from "../support/Stream.ts"
-import * as Keyboard from "./Keyboard.ts"
+import * as Keyboard from "./Terminal.ts"
 import * as Terminal from "./Terminal.ts"
 
 /** A question: the text above it, and the prompt before the answer. Both are sanitized. */

@@ -6,7 +6,7 @@
 import { fstatSync, writeSync } from "node:fs"
 import { Clock, Effect, type Scope } from "effect"
 import { type Live, liveLines, tickMillis } from "../render/LiveLines.ts"
-import * as Region from "../render/Region.ts"
+import * as Region from "../render/LiveLines.ts"
 import type { Style } from "../render/Style.ts"
 import type { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { Output } from "./Output.ts"

@@ -27,7 +27,7 @@ export interface Shell {
   lastAt: number
 }
 
-export interface Bounds {
+interface Bounds {
   readonly entries: number
   /** Code units of commands and outputs. */
   readonly characters: number

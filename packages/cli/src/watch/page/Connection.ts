@@ -11,7 +11,7 @@ import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellEvent"
  */
 export type State = "reading" | "live" | "lost" | "full" | "unreadable" | "refused" | "gone"
 
-export interface Listener {
+interface Listener {
   readonly event: (event: ShellEvent) => void
   readonly state: (state: State) => void
   /** The log is another one: everything is sent again. */

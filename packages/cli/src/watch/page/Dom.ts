@@ -2,7 +2,7 @@
  * Makes and arranges elements. Every text becomes a text node, and `visible` shows its control characters, invisible characters
  * and bidirectional controls as signs, as the command does at a terminal. Spec: SL-226 in specs/shell.md.
  */
-import { visible } from "../../render/Visible.ts"
+import { visible } from "../../render/Plain.ts"
 
 export type Child = Node | string | undefined
 

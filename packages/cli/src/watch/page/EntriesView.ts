@@ -12,7 +12,7 @@ const [mostShown, step] = [300, 100]
 /** Pixels from the end that count as the end. */
 const near = 40
 
-export interface Parts {
+interface Parts {
   readonly scroller: HTMLElement
   readonly list: HTMLOListElement
   readonly earlier: HTMLButtonElement

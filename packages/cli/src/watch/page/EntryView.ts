@@ -18,7 +18,7 @@ const time = (at: number): HTMLTimeElement => {
 }
 
 /** How long texts are shown. */
-export interface Showing {
+interface Showing {
   /** The names of those that are shown whole; a click adds and removes one. */
   readonly whole: Set<string>
   /** The text to find, which is shown also in a folded text. */

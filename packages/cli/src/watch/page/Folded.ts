@@ -8,7 +8,7 @@ export interface Hidden {
 }
 
 /** A shown part of a text, or a hidden one. */
-export type Piece = string | Hidden
+type Piece = string | Hidden
 
 /** Lines and code units that are shown at each end, and those of a text that is not folded. */
 const [endLines, endLength] = [8, 1_500]

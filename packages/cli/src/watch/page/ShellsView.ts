@@ -1,5 +1,5 @@
 /** The list of shells, and what is known about the chosen one. Spec: SL-224 in specs/shell.md. */
-import { visible } from "../../render/Visible.ts"
+import { visible } from "../../render/Plain.ts"
 import type { Shell } from "./Book.ts"
 import { arrange, type Child, element, fill, picture } from "./Dom.ts"
 import type { Filter } from "./Filter.ts"
@@ -70,7 +70,7 @@ interface Row {
   shown: string
 }
 
-export interface Shown {
+interface Shown {
   readonly shells: ReadonlyArray<Shell>
   readonly chosen: string | undefined
   readonly filter: Filter | undefined

@@ -1,21 +1,19 @@
 /** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117, SL-215 in specs/shell.md. */
-import * as Args from "@effect/cli/Args"
-import * as Command from "@effect/cli/Command"
-import { Chunk, Effect, Option, Stream } from "effect"
+import { Chunk, Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as WatchText from "@daybook/shell/record/WatchText"
-import * as Flags from "../../arguments/Flags.ts"
-import * as Folder from "../../arguments/Folder.ts"
-import * as SessionReference from "../../arguments/SessionReference.ts"
-import type { Verb } from "../../arguments/Verb.ts"
-import { Remote, type Server } from "../../host/Remote.ts"
-import { withReader } from "../../host/Runtime.ts"
-import { eventJson } from "../../render/EventLine.ts"
-import { visible } from "../../render/Visible.ts"
-import { needsDatabase, UsageError } from "../../support/Errors.ts"
-import { Output } from "../../terminal/Output.ts"
-import * as ShellFeed from "../../watch/ShellFeed.ts"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import { verb } from "../arguments/Verb.ts"
+import { Remote, type Server } from "../host/Remote.ts"
+import { withReader } from "../host/Runtime.ts"
+import { eventJson } from "../render/EventLine.ts"
+import { visible } from "../render/Plain.ts"
+import { needsDatabase, UsageError } from "../support/Errors.ts"
+import { Output } from "../terminal/Output.ts"
+import * as ShellFeed from "../watch/ShellFeed.ts"
 
 const follow = Flags.toggle("follow", "keep printing new events, also those of other processes")
 const withOutput = Flags.toggle("output", "also print what commands printed: | output, ! errors, ~ late output")
@@ -80,7 +78,7 @@ const print = Effect.fn("Command.shell.watch")(function* (options: Options) {
 /** Prints events of the server's live shells. */
 const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Server, options: Options) {
   const write = yield* makePrint(options)
-  const { watched } = yield* Effect.promise(() => import("../../host/RemoteMachine.ts"))
+  const { watched } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   const { after, follow, session } = options
   yield* Stream.runForEachChunk(watched(server, { after, follow, sessionID: yield* chosen(session) }), (events) =>
     write(Chunk.toReadonlyArray(events))
@@ -90,7 +88,7 @@ const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Serve
 /** Serves the page, which always follows and shows what commands printed. */
 const servePage = Effect.fn("Command.shell.watch.serve")(function* (options: Options) {
   const session = yield* chosen(options.session)
-  const { run } = yield* Effect.promise(() => import("../../host/WatchWork.ts"))
+  const { run } = yield* Effect.promise(() => import("../host/WatchWork.ts"))
   yield* run({
     feed: yield* feedOf(session),
     session,
@@ -123,7 +121,7 @@ const run = Effect.fnUntraced(function* (options: Options) {
   yield* server === undefined ? withReader(print(options)) : withReader(printOver(server, options))
 })
 
-export const watch = {
+export const watch = verb({
   name: "watch",
   summary: "prints what live shells ran, and follows",
   words: "[SESSION]",
@@ -136,30 +134,13 @@ export const watch = {
     "With --serve, a browser on this machine shows the same at the printed address, live. The address has a token: everyone who " +
       "has it can read the page until the command ends. DAYBOOK_WATCH_TOKEN sets the token, for an address that stays."
   ],
-  flags: [after, follow, withOutput, serve, port, Flags.json],
+  given: { session: Flags.optional("SESSION"), after, follow, output: withOutput, serve, port, json: Flags.json },
   examples: [
     ["daybook shell watch --follow", "the commands of all live shells, old ones first, then new ones"],
     ["daybook shell watch fix --output", "what the session called fix ran, with the output"],
     ["daybook shell watch --json --after 1200", "the events after position 1200, as JSON"],
     ["daybook shell watch --serve", "a live page of all shells; prints its address"]
   ],
-  command: Command.make(
-    "watch",
-    {
-      session: Args.optional(Args.text({ name: "SESSION" })),
-      after: after.options,
-      follow: follow.options,
-      output: withOutput.options,
-      serve: serve.options,
-      port: port.options,
-      json: Flags.json.options
-    },
-    ({ after, port, session, ...rest }) =>
-      run({
-        ...rest,
-        session: Option.getOrUndefined(session),
-        after: Option.getOrUndefined(after),
-        port: Option.getOrUndefined(port)
-      })
-  )
-} satisfies Verb
+  overServer: true,
+  run
+})

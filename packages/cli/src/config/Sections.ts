@@ -2,13 +2,155 @@
  * The section `providers` of the configuration: model servers of one's own, and what differs for known ones. Pure.
  * Spec: CF-720..CF-724 in specs/config.md.
  */
-import { ParseResult, Record, Redacted, Schema, Struct } from "effect"
-import { boolean, counting, expects, optional, selected, shaped, someText } from "@daybook/core/definition/Fields"
+import { ParseResult, Predicate, Record, Redacted, Schema, Struct } from "effect"
+import {
+  amount,
+  boolean,
+  counting,
+  expects,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts
+} from "@daybook/core/definition/Fields"
 import { type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
+import type { Price } from "@daybook/log/domain/Values"
 import type { Profile } from "@daybook/models/Profile"
 import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Providers"
 import { knownAs, knownNames } from "@daybook/models/Servers"
-import { isMap, present, priceOf, WrittenPrice } from "./Written.ts"
+import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
+import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
+import { durationOf, durationRule, sizeOf, sizeRule } from "../support/Amounts.ts"
+
+/** Whether the value is a map of YAML. */
+export const isMap = (value: unknown): value is { readonly [key: string]: unknown } => Predicate.isRecord(value)
+
+export const WrittenPrice = Schema.Struct({
+  input: amount,
+  output: amount,
+  cache_read: optional(amount),
+  cache_write: optional(amount)
+}).pipe(shaped("a map of input and output, in US dollars per million tokens"))
+
+/** Cache reads and writes cost as much as input unless set (CF-24). */
+export const priceOf = ({
+  cache_read: cacheRead,
+  cache_write: cacheWrite,
+  input,
+  output
+}: typeof WrittenPrice.Type): Price => ({
+  input,
+  output,
+  cacheRead: cacheRead ?? input,
+  cacheWrite: cacheWrite ?? input
+})
+
+/** A size or a duration with its unit, as `support/Amounts.ts` reads it. */
+export const amountOf = (read: (text: string) => number | undefined, rule: string) =>
+  optional(
+    Schema.String.pipe(
+      Schema.filter((text) => read(text) !== undefined),
+      expects(rule)
+    )
+  )
+
+/** The milliseconds of a duration, or zero for `never`; undefined for another text. */
+export const durationOrNever = (text: string): number | undefined => (text === "never" ? 0 : durationOf(text))
+
+/** A duration with its unit, or `never`. */
+export const amountOrNever = amountOf(durationOrNever, `never, or ${durationRule}`)
+
+/** Drops undefined fields. */
+export const present = <A extends object>(fields: A): { [K in keyof A]?: Exclude<A[K], undefined> } =>
+  // The remaining fields keep their types, which `fromEntries` loses.
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof A]?: Exclude<A[K], undefined>
+  }
+
+/** Paths are absolute; absent settings have the defaults of `ShellSettings`. */
+export interface ShellSection {
+  /** Milliseconds; zero for never. */
+  readonly idle?: number
+  readonly limit?: number
+  /** False: whole outputs are not kept. */
+  readonly outputs?: false | { readonly folder?: string; readonly quota?: number }
+  readonly policy?: OperatorPolicy
+  readonly transports?: TransportSettings
+}
+
+const WrittenOutputs = Schema.Struct({
+  enabled: optional(boolean),
+  folder: optional(someText),
+  max_size: amountOf(sizeOf, sizeRule)
+}).pipe(shaped("a map of enabled, folder and max_size"))
+
+const WrittenPolicy = Schema.Struct({
+  allow: optional(texts),
+  deny: optional(texts),
+  deny_patterns: optional(texts),
+  allow_dangerous: optional(boolean)
+}).pipe(shaped("a map of allow, deny, deny_patterns and allow_dangerous"))
+
+const WrittenSsh = Schema.Struct({
+  keys: optional(someText),
+  known_hosts: optional(texts),
+  accept_new: optional(boolean)
+}).pipe(shaped("a map of keys, known_hosts and accept_new"))
+
+const WrittenDocker = Schema.Struct({ program: optional(someText), host: optional(someText) }).pipe(
+  shaped("a map of program and host")
+)
+
+export const WrittenShell = Schema.Struct({
+  idle: amountOrNever,
+  limit: optional(counting),
+  outputs: optional(WrittenOutputs),
+  policy: optional(WrittenPolicy),
+  ssh: optional(WrittenSsh),
+  docker: optional(WrittenDocker)
+}).pipe(shaped("a map"))
+
+const outputsOf = (
+  { enabled, folder, max_size: quota }: typeof WrittenOutputs.Type,
+  absolute: (written: string) => string
+) =>
+  enabled === false
+    ? (false as const)
+    : present({
+        folder: folder === undefined ? undefined : absolute(folder),
+        quota: quota === undefined ? undefined : sizeOf(quota)
+      })
+
+const policyOf = ({
+  allow_dangerous: allowDangerous,
+  deny_patterns: denyPatterns,
+  ...lists
+}: typeof WrittenPolicy.Type): OperatorPolicy => ({ ...lists, ...present({ allowDangerous, denyPatterns }) })
+
+const transportsOf = (
+  { docker = {}, ssh = {} }: Pick<typeof WrittenShell.Type, "docker" | "ssh">,
+  absolute: (written: string) => string
+): TransportSettings =>
+  present({
+    keyFolder: ssh.keys === undefined ? undefined : absolute(ssh.keys),
+    knownHosts: ssh.known_hosts?.map(absolute),
+    acceptNew: ssh.accept_new,
+    dockerProgram: docker.program,
+    dockerHost: docker.host
+  })
+
+export const shellOf = (
+  { idle, limit, outputs, policy, ...transports }: typeof WrittenShell.Type,
+  absolute: (written: string) => string
+): ShellSection =>
+  present({
+    idle: idle === undefined ? undefined : durationOrNever(idle),
+    limit,
+    outputs: outputs && outputsOf(outputs, absolute),
+    policy: policy && policyOf(policy),
+    transports: transportsOf(transports, absolute)
+  })
 
 const oneOf = <const A extends ReadonlyArray<string>>(...words: A) =>
   Schema.Literal(...words).pipe(expects(`${words.slice(0, -1).join(", ")} or ${words.at(-1)}`))

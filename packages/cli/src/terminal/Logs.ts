@@ -2,10 +2,21 @@
  * Renders an entry of the server's log as a line: time, level, message, session, cause and annotations. Text for people, JSON
  * for programs; neither contains a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
  */
-import { Cause, HashMap, Inspectable, type Logger, LogLevel } from "effect"
+import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
-import { oneLine } from "./Plain.ts"
-import { escaped, visible } from "./Visible.ts"
+import { escaped, oneLine, visible } from "../render/Plain.ts"
+import { standard } from "../support/Stream.ts"
+
+const textOf = (part: unknown): string => (part instanceof Error ? part.message : String(part))
+
+/** Adds to the logs of `DAYBOOK_DEBUG`. */
+export const warnings = Logger.add(
+  Logger.make(({ logLevel, message }) => {
+    if (LogLevel.lessThan(logLevel, LogLevel.Warning)) return
+    const words = (Array.isArray(message) ? message : [message]).map(textOf).join(": ")
+    standard().stderr.write(`daybook: ${oneLine(words, 2_000)}\n`, () => undefined)
+  })
+)
 
 export type Format = "text" | "json"
 
@@ -92,3 +103,32 @@ export const logLine = (
   ]
   return `${parts.join(" ")}\n`
 }
+
+export type Level = keyof typeof levels | "none"
+
+/** Logs entries of at least this level; nothing with `none`. By default a terminal gets less: its person reads stdout too. */
+export const layer = (format: Format, given: Level | undefined) => {
+  const { stderr } = standard()
+  const level = given ?? (stderr.terminal ? "warning" : "info")
+  if (level === "none") return Layer.empty
+  const secrets = secretsOf(process.env)
+  // A log that cannot be written does not stop the server.
+  const logger = Logger.make((entry) => stderr.write(logLine(entry, format, secrets), () => undefined))
+  return Layer.merge(Logger.add(logger), Logger.minimumLogLevel(levels[level]))
+}
+
+/** Bytes that one host writes. */
+const mostLogged = 1_048_576
+
+/** A logger that writes whole lines until the first one that exceeds the limit. */
+export const limited = (write: (line: string) => void, most: number = mostLogged): Layer.Layer<never> =>
+  Layer.suspend(() => {
+    const secrets = secretsOf(process.env)
+    let left = most
+    const logger = Logger.make((entry) => {
+      const line = logLine(entry, "text", secrets)
+      left -= Buffer.byteLength(line)
+      if (left >= 0) write(line)
+    })
+    return Layer.merge(Logger.add(logger), Logger.minimumLogLevel(LogLevel.Warning))
+  })

@@ -7,6 +7,57 @@ import type { FileAttachment, OutputFormat } from "@daybook/log/domain/Values"
 import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
+/** More than any model reads; a longer prompt is a mistake. */
+const maxTextBytes = 16 * 1024 * 1024
+
+const refuse = (message: string) => new UsageError({ message })
+
+/** Decodes stdin: UTF-8 text, without the final line end that commands add to their output. Pure. */
+const decodeText = (bytes: Uint8Array): Effect.Effect<string, UsageError> =>
+  Effect.try({
+    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+    catch: () => refuse("stdin is not UTF-8 text; name a binary file in the prompt instead")
+  }).pipe(
+    Effect.filterOrFail(
+      (text) => !text.includes("\0"),
+      () => refuse("stdin contains binary data; name a binary file in the prompt instead")
+    ),
+    Effect.map((text) => text.replace(/\r?\n$/, ""))
+  )
+
+const stdin = Effect.gen(function* () {
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  const bytes = yield* Effect.tryPromise({
+    try: async () => {
+      for await (const chunk of process.stdin) {
+        const part = typeof chunk === "string" ? Buffer.from(chunk) : (chunk as Uint8Array) // the stream has no encoding
+        size += part.length
+        if (size > maxTextBytes) return undefined
+        chunks.push(part)
+      }
+      return Buffer.concat(chunks)
+    },
+    catch: (cause) => refuse(`stdin cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`)
+  })
+  if (bytes === undefined) {
+    return yield* refuse(
+      `the prompt is longer than ${maxTextBytes / 1024 / 1024} MiB; name the file in the prompt instead`
+    )
+  }
+  return yield* decodeText(bytes)
+})
+
+/** The text, unless there is nothing in it. */
+export const notEmpty = (text: string): Effect.Effect<string, UsageError> =>
+  text.trim() === "" ? refuse('the prompt is empty; say what to do: daybook prompt "..."') : Effect.succeed(text)
+
+/** The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. Never empty. */
+export const readText = (words: ReadonlyArray<string>): Effect.Effect<string, UsageError> => {
+  const fromStdin = words.length === 0 ? process.stdin.isTTY !== true : words.length === 1 && words[0] === "-"
+  return Effect.flatMap(fromStdin ? stdin : Effect.succeed(words.join(" ")), notEmpty)
+}
+
 /** The size limit of a file outside the session's folder, which is sent with its bytes. */
 const maxBytes = 16 * 1024 * 1024
 const maxSchemaBytes = 1024 * 1024
