@@ -3,7 +3,7 @@
  * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28.
  */
 import { Effect, Schema, Struct } from "effect"
-import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
+import type * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
 import { validate } from "@daybook/log/domain/Validate"
@@ -22,7 +22,7 @@ const attempts = 100
 /** Where history continues: after a message, or before the first one. */
 export interface Target {
   readonly messageID: MessageID | undefined
-  readonly path: HistoryPath
+  readonly path: HistoryPath.HistoryPath
 }
 
 const root: Target = { messageID: undefined, path: [] }

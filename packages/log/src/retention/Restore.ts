@@ -4,9 +4,8 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Stream } from "effect"
-import * as EventIds from "../log/EventIds.ts"
-import { selectIdentity } from "../log/EventRow.ts"
-import { checksumOf } from "../log/Checksum.ts"
+import * as EventRow from "../log/EventRow.ts"
+import { checksumOf, selectIdentity } from "../log/EventRow.ts"
 import { type Header, ArchiveUnusable, type StoredEvent } from "./Archive.ts"
 import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Claimed, asClaimed, claim, finish, type PruneOptions, sweepMoved, typed } from "./Prune.ts"
@@ -48,7 +47,7 @@ const verified = ({ header, events }: ArchiveFile.Reading, file: string) =>
 
 /** Inserts a page as it was: an event that this database numbered stores no id. Names of types are never removed. */
 const insert = (sql: Sql, { database, sessionID }: Header, page: ReadonlyArray<StoredEvent>) => {
-  const idAt = EventIds.make(database)
+  const idAt = EventRow.makeEventIds(database)
   return Effect.forEach(
     page,
     ({ checksum, created, data, id, position, seq, type }) =>
