@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Redoable } from "@daybook/log/store/RedoRows"
+import type { Redoable } from "@daybook/log/store/UndoRows"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { type RestoreRequest, Snapshots } from "../snapshot/Snapshots.ts"
 import type { Existing } from "./Existing.ts"

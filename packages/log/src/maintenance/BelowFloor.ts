@@ -10,7 +10,7 @@ import { toEvent } from "../log/EventRow.ts"
 import type { SessionBase } from "../projection/SessionBase.ts"
 import { selectBase } from "../retention/Prune.ts"
 import * as PrunedParts from "../retention/PrunedParts.ts"
-import { referencesOf, sumOf } from "../store/BlockColumns.ts"
+import { referencesOf, sumOf } from "../store/ContentBlock.ts"
 import * as Content from "../store/Content.ts"
 
 type Sql = SqlClient.SqlClient

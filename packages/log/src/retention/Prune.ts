@@ -25,9 +25,9 @@ import { checkpoint } from "./Space.ts"
 import { type Cut, selectSubject, type Subject } from "./Plan.ts"
 import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
-import { type CheckedEvent, referencesOf } from "../store/BlockColumns.ts"
 import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
+import { type CheckedEvent, referencesOf } from "../store/ContentBlock.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 
 /** The session was removed, or pruned by another process, after the cut was planned. It keeps its events. */

@@ -8,7 +8,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { sessionKey } from "../log/EventRow.ts"
-import type { KeptPart } from "../store/BlockColumns.ts"
+import type { KeptPart } from "../store/ContentBlock.ts"
 import * as Content from "../store/Content.ts"
 import { toolsWithRows } from "./Kept.ts"
 

@@ -10,8 +10,7 @@ import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as EventRow from "../log/EventRow.ts"
 import { checksumOf, sessionKey } from "../log/EventRow.ts"
-import type { CheckedEvent, KeptPart } from "./BlockColumns.ts"
-import { type Block, type OpenBlock, unpack } from "./ContentBlock.ts"
+import { type Block, type CheckedEvent, type KeptPart, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
 export const insertBlocks = (

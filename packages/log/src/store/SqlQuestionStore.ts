@@ -10,7 +10,7 @@ import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
-import { reading } from "./Reading.ts"
+import { reading } from "./StoreError.ts"
 
 /** The part of a `question` call. */
 type CallRow = { readonly message_id: string; readonly key: string; readonly seq: number }

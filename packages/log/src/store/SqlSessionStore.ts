@@ -6,16 +6,14 @@ import { ReadSql } from "../storage/Database.ts"
 import { selectContinued, selectLastWork } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
+import { selectInstructionFiles } from "./ContextRows.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
-import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./Family.ts"
-import { selectInstructionFiles } from "./InstructionRows.ts"
-import { reading, readingTogether } from "./Reading.ts"
+import { reading, readingTogether } from "./StoreError.ts"
 import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
-import * as RedoRows from "./RedoRows.ts"
 import * as SessionRows from "./SessionRows.ts"
+import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
-import * as Snapshots from "./Snapshots.ts"
 import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as TreeRows from "./TreeRows.ts"
@@ -38,8 +36,8 @@ const make = Effect.gen(function* () {
   return SessionStore.of({
     get: SessionRows.get(sql),
     standing: SessionRows.standing(sql),
-    snapshot: Snapshots.snapshot(sql),
-    snapshots: Snapshots.snapshots(sql),
+    snapshot: SessionRows.snapshot(sql),
+    snapshots: SessionRows.snapshots(sql),
     addressed: SessionRows.addressed(sql),
     titled: SessionRows.titled(sql),
     list: SessionRows.list(sql),
@@ -53,7 +51,7 @@ const make = Effect.gen(function* () {
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
     event,
     undoable: UndoRows.undoable(sql),
-    redoable: RedoRows.redoable(sql),
+    redoable: UndoRows.redoable(sql),
     todos: (sessionID) => reading(selectTodos(sql, sessionID)),
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),

@@ -5,8 +5,7 @@ import { MessageID, type SessionID } from "../domain/Identifiers.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { PartRow } from "../projection/Tables.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
-import { reading } from "./Reading.ts"
-import { MessageUnreadable } from "./StoreError.ts"
+import { MessageUnreadable, reading } from "./StoreError.ts"
 import { message } from "./TranscriptRows.ts"
 
 /** A call whose process died before the call ended. */
