@@ -19,7 +19,7 @@ import {
   showPath
 } from "@daybook/core/definition/Yaml"
 import type { Agent } from "@daybook/core/domain/Agent"
-import { NamingMode } from "@daybook/core/session/NamingMode"
+import { NamingMode } from "@daybook/core/session/SessionOptions"
 import type { Template } from "@daybook/core/prompt/Templates"
 import { readText } from "@daybook/core/support/TextFile"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"

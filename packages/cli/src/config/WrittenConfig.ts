@@ -13,7 +13,7 @@ import {
   texts,
   whole
 } from "@daybook/core/definition/Fields"
-import { NamingMode } from "@daybook/core/session/NamingMode"
+import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import { HttpServer, type McpServer, StdioServer } from "@daybook/mcp/McpServer"
 import { ageOf, ageRule, sizeOf, sizeRule } from "../support/Amounts.ts"

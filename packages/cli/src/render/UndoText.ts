@@ -1,5 +1,5 @@
 /** Renders the account of an undo. Pure. Spec: CL-276, CL-277 in specs/cli.md. */
-import type { Undone, UndoneFile } from "@daybook/core/session/UndoOptions"
+import type { Undone, UndoneFile } from "@daybook/core/session/SessionOptions"
 import { many } from "../support/Amounts.ts"
 import { oneLine } from "./Plain.ts"
 

@@ -1,10 +1,20 @@
-/** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-54. */
+/** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-54, IB-3. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { validate } from "@daybook/log/domain/Validate"
-import type { Location } from "@daybook/log/domain/Values"
+import { type Location, ModelRef } from "@daybook/log/domain/Values"
 import type { Agents } from "../agent/Agents.ts"
 import { type Agent, canLead } from "../domain/Agent.ts"
+import type { ModelResolver } from "../model/ModelResolver.ts"
+
+// Checks which model a session may be given: one that the host can use now.
+
+/** The model, if it resolves. */
+export const knownModel = Effect.fnUntraced(function* ({ resolve }: ModelResolver["Type"], asked: ModelRef) {
+  const model = yield* validate("model", ModelRef, asked)
+  yield* Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))
+  return model
+})
 
 /** The agent, if it may work here: as a primary agent, or for the parent session of a `child`. */
 export const knownAgent = Effect.fnUntraced(function* (

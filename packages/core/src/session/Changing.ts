@@ -18,8 +18,7 @@ import { nothingPruned } from "../request/Prune.ts"
 import { PriceUnknown } from "../runner/BudgetCheck.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Existing.ts"
-import type { Locations } from "./Locations.ts"
-import type { Placements } from "./Placement.ts"
+import type { Locations, Placements } from "./Placement.ts"
 import { Questions } from "./Questions.ts"
 
 /** Fails if the session's model has no known price. An unavailable model is not refused here: the run reports it. */

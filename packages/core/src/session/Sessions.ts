@@ -35,8 +35,8 @@ import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Que
 import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-import type { Answer, PromptUnanswered } from "./Answer.ts"
-import type { BranchNotSummarized, SummaryRefused } from "./BranchSummary.ts"
+import type { Answer, PromptUnanswered } from "./Ask.ts"
+import type { BranchNotSummarized, SummaryRefused } from "./Branching.ts"
 import type {
   AnswerOptions,
   AskOptions,
@@ -49,13 +49,16 @@ import type {
   LabelOptions,
   NamedOptions,
   NamedSession,
+  NothingToRedo,
+  NothingToUndo,
   Placement,
   PromptOptions,
+  RedoRefused,
   RequestOptions,
-  SessionUsage
+  SessionUsage,
+  Undone,
+  UndoOptions
 } from "./SessionOptions.ts"
-
-import type { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "./UndoOptions.ts"
 
 /** Why a session is not changed. `ImportUnfinished`: import its log again first (IM-23). */
 export type ChangeError = SessionNotFound | ImportUnfinished | StoreError | AppendError

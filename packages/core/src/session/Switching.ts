@@ -9,9 +9,8 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import { switched } from "../request/Reminders.ts"
-import { knownAgent, switchReminders } from "./AgentChoice.ts"
+import { knownAgent, knownModel, switchReminders } from "./AgentChoice.ts"
 import type { Existing } from "./Existing.ts"
-import { knownModel } from "./ModelChoice.ts"
 
 export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
