@@ -16,9 +16,9 @@ import { initialize, type Observed, reconcile, replace } from "../context/System
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
 import type { History } from "./History.ts"
-import { type Eligibility, pick } from "./Eligibility.ts"
+import { type Eligibility, pick } from "./Activity.ts"
 import { modelOf, type Preparation } from "./Preparation.ts"
-import { messagesOf } from "./Promotion.ts"
+import { messagesOf } from "./Boundary.ts"
 import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {

@@ -1,33 +1,76 @@
 /**
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
- * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
+ * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44), EX-D8.
  */
-import { Array as Arr, Data, Effect, Ref } from "effect"
+import { Array as Arr, Cause, Data, Effect, Exit, Option, Ref } from "effect"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
+import type { StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
-import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { TurnLimitExceeded } from "../domain/RunFailure.ts"
-import { answeredNothing } from "../request/Reminders.ts"
+import { ToolDeclined } from "../domain/ToolError.ts"
 import { priceAt } from "../model/Usage.ts"
+import { answeredNothing } from "../request/Reminders.ts"
+import type { Trial } from "../request/Repair.ts"
 import { promptOf } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
-import type { Trial } from "../request/Repair.ts"
+import { described } from "../support/Defect.ts"
 import * as Activity from "./Activity.ts"
-import type { Again, Approach, Ready } from "./Boundary.ts"
-import type { CheckBudget } from "./BudgetCheck.ts"
+import type { Eligibility, Trigger } from "./Activity.ts"
+import { type Again, type Approach, type CheckBudget, type Ready, reminder } from "./Boundary.ts"
 import * as ContentRepair from "./ContentRepair.ts"
-import type { Eligibility, Trigger } from "./Eligibility.ts"
-import { completed } from "./Outcome.ts"
-import { reminder } from "./Promotion.ts"
-import * as Recorder from "./recorder/TurnRecorder.ts"
 import * as Repeats from "./Repeats.ts"
-import * as RequestFrames from "./RequestFrames.ts"
+import * as Preparation from "./Preparation.ts"
 import { ProviderFailed, runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
+import * as Recorder from "./recorder/TurnRecorder.ts"
+
+// Maps the end of an activity to its outcome in the log. Pure.
+
+/** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
+export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
+
+/** `Nothing`: the input that would have opened the activity was withdrawn before the start. */
+export type ActivityResult = DrainResult | { readonly _tag: "Nothing" }
+
+type SettledOutcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
+
+/** A tagged error, as the log stores it. */
+type Failure = { readonly _tag: string; readonly message: string }
+
+/** The outcome of an activity whose last answer lacks nothing, or this. */
+const completed = (problem: AnswerProblem | undefined): SettledOutcome => ({
+  outcome: "completed",
+  ...(problem === undefined ? {} : { error: problem })
+})
+
+/** The outcome of an activity that ended with this exit. */
+export const outcomeOf = (
+  exit: Exit.Exit<ActivityResult, Failure>,
+  problem: AnswerProblem | undefined
+): SettledOutcome => {
+  if (Exit.isSuccess(exit)) {
+    return exit.value._tag !== "Moved"
+      ? completed(problem)
+      : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
+  }
+  const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  if (failure === undefined) {
+    return Cause.isInterruptedOnly(exit.cause)
+      ? { outcome: "interrupted" }
+      : {
+          outcome: "failed",
+          error: { type: "defect", message: described(exit.cause, "an internal error ended the activity") }
+        }
+  }
+  return failure instanceof ToolDeclined
+    ? { outcome: "interrupted", error: { type: "declined", message: failure.message } }
+    : { outcome: "failed", error: { type: failure._tag, message: failure.message } }
+}
 
 export { TurnLimitExceeded } from "../domain/RunFailure.ts"
 
@@ -65,7 +108,7 @@ const makeSend = Effect.gen(function* () {
   const identifiers = yield* Identifiers
   const location = yield* CurrentLocation
   const snapshots = yield* Snapshots
-  const frameChange = RequestFrames.make()
+  const frameChange = Preparation.makeRequestFrames()
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready, ending: Ending) {
     const { agent, epoch, messages, prepared, session, wishes } = ready

@@ -24,8 +24,8 @@ import { BranchNotSummarized } from "../domain/SummaryError.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
-import * as BudgetCheck from "../runner/BudgetCheck.ts"
-import type { BudgetExceeded, PriceUnknown } from "../runner/BudgetCheck.ts"
+import * as Boundary from "../runner/Boundary.ts"
+import type { BudgetExceeded, PriceUnknown } from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
@@ -49,7 +49,7 @@ export const makeBranchSummary = Effect.gen(function* () {
   const lineage = yield* Lineage
   const models = yield* ModelResolver
   const identifiers = yield* Identifiers
-  const budget = BudgetCheck.make(store, {})
+  const budget = Boundary.makeBudgetCheck(store, {})
 
   /** The messages of the path that the next history does not have, newest first, back to a checkpoint. */
   const left = Effect.fnUntraced(function* (sessionID: SessionID, next: HistoryPath.HistoryPath) {

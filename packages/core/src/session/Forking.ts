@@ -12,7 +12,7 @@ import { validate } from "@daybook/log/domain/Validate"
 import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import * as Recovery from "../runner/Recovery.ts"
+import * as SessionRunner from "../runner/SessionRunner.ts"
 import { makePlaces, targetOf } from "./Branching.ts"
 import type { Existing } from "./Existing.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
@@ -161,7 +161,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const recovery = yield* Recovery.make
+  const recovery = yield* SessionRunner.makeRecovery
   const { placeOf, promptOf } = yield* makePlaces
 
   /** The state of a copy: what the fork has so far. */

@@ -16,7 +16,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, requestText, type Spent, spentFields } from "../request/TextRequest.ts"
-import * as BudgetCheck from "../runner/BudgetCheck.ts"
+import * as Boundary from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { NamingMode } from "./SessionOptions.ts"
 
@@ -103,7 +103,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
   const store = yield* SessionStore
   const lineage = yield* Lineage
   const models = yield* ModelResolver
-  const checkBudget = BudgetCheck.make(store, fallback)
+  const checkBudget = Boundary.makeBudgetCheck(store, fallback)
   const scope = yield* Effect.scope
   /** Sessions that this process names after their activity. */
   const expected = new Map<SessionID, { readonly done: Deferred.Deferred<void>; isBegun: boolean }>()

@@ -21,9 +21,8 @@ import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
-import * as Recovery from "../runner/Recovery.ts"
 import type { RunError } from "../runner/RunError.ts"
-import { SessionRunner } from "../runner/SessionRunner.ts"
+import { makeRecovery, SessionRunner } from "../runner/SessionRunner.ts"
 import { firstOf } from "../support/Race.ts"
 import { Naming } from "./Naming.ts"
 
@@ -201,7 +200,7 @@ const makeResting = Effect.gen(function* () {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
   const log = yield* EventLog
-  const recovery = yield* Recovery.make
+  const recovery = yield* makeRecovery
 
   /** Settles what a dead process left; whether there was something. */
   const recover = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken) {
