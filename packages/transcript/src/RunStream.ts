@@ -4,7 +4,7 @@
  * FR-9, FL-5).
  */
 import { MessageID } from "@daybook/log/domain/Identifiers"
-import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { OpenText } from "@daybook/log/log/EventLog"
 import * as Deltas from "./Deltas.ts"
 import * as Fold from "./Fold.ts"
@@ -119,64 +119,13 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.reasoning.delta":
     case "session.next.reasoning.ended":
       return { thought: asText(event) }
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.budget.set":
-    case "session.next.context.updated":
-    case "session.next.context.pruned":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.synthetic":
-    case "session.next.prompt.admitted":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.prompted":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.interrupt.requested":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.delta":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.called":
-    case "session.next.tool.progress":
-    case "session.next.tool.success":
-    case "session.next.tool.failed":
-    case "session.next.retried":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.started":
-    case "session.next.compaction.delta":
-    case "session.next.compaction.ended":
-    case "session.next.compaction.failed":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return {}
     default:
-      return event satisfies never
+      event satisfies
+        | EventIn<
+            "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+          >
+        | LiveEvent
+      return {}
   }
 }
 

@@ -9,7 +9,7 @@ import { Identifiers, type MessageID, SessionID } from "@daybook/log/domain/Iden
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
-import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type Draft, draft, type EventIn, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as SessionRunner from "../runner/SessionRunner.ts"
@@ -96,41 +96,11 @@ export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft
       return draft("session.next.shell.ended", event.data)
     case "session.next.instructions.discovered":
       return draft("session.next.instructions.discovered", event.data)
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.request.framed":
-    case "session.next.tool.progress":
-    case "session.next.retried":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.started":
-    case "session.next.compaction.failed":
-    case "session.next.context.pruned":
-    case "session.next.leaf.moved":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return undefined
     default:
-      return event satisfies never
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
+      return undefined
   }
 }
 

@@ -12,9 +12,9 @@ const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
  * The history continues after this message, without it before the first message. `path` is the history up to there;
  * later events follow it (HP-2).
  */
-export const LeafMoved = durable("session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
+export const LeafMoved = durable("tree", "session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
 /** A summary of the branch that was left, shown to the model. `from` was its leaf. */
-export const BranchSummarized = durable("session.next.branch.summarized", 1, {
+export const BranchSummarized = durable("tree", "session.next.branch.summarized", 1, {
   messageID: MessageID,
   text: Schema.String,
   from: optional(MessageID),
@@ -23,7 +23,7 @@ export const BranchSummarized = durable("session.next.branch.summarized", 1, {
   ...spent
 })
 /** A person's label of a message, in place of an earlier one; without `label` the message has none. */
-export const Labeled = durable("session.next.labeled", 1, {
+export const Labeled = durable("tree", "session.next.labeled", 1, {
   messageID: MessageID,
   label: optional(Schema.NonEmptyString)
 })
@@ -31,14 +31,14 @@ export const Labeled = durable("session.next.labeled", 1, {
  * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
  * count from here.
  */
-export const Forked = durable("session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
+export const Forked = durable("tree", "session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
 
 /**
  * The tools of a turn changed files of the Location. `before` and `after` are snapshots in the private store; without
  * them no snapshot was taken, and `problem` says why. `files` are the first of `count` changed paths, relative to the root
  * of the work tree; `omitted` are files that the snapshots do not hold.
  */
-export const FilesChanged = durable("session.next.files.changed", 1, {
+export const FilesChanged = durable("tree", "session.next.files.changed", 1, {
   assistantMessageID,
   before: optional(SnapshotID),
   after: optional(SnapshotID),
@@ -52,7 +52,7 @@ export const FilesChanged = durable("session.next.files.changed", 1, {
  * of the files around it, absent if no file was to be changed; `leafID` is the message that was the leaf. `files` are the
  * first changed paths, `left` the first ones that stayed because others had changed them.
  */
-export const FilesRestored = durable("session.next.files.restored", 1, {
+export const FilesRestored = durable("tree", "session.next.files.restored", 1, {
   before: optional(SnapshotID),
   after: optional(SnapshotID),
   redoes: optional(Schema.NonNegativeInt),

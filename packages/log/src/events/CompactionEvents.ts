@@ -9,14 +9,16 @@ import { optional, paths, spent } from "./Fields.ts"
 
 const CompactionReason = Schema.Literal("auto", "manual")
 /** A compaction starts. */
-export const CompactionStarted = durable("session.next.compaction.started", 1, {
+export const CompactionStarted = durable("compactions", "session.next.compaction.started", 1, {
   messageID: MessageID,
   reason: CompactionReason
 })
 /** A compaction is requested; it runs at the next safe boundary. */
-export const CompactionRequested = durable("session.next.compaction.requested", 1, { messageID: MessageID })
+export const CompactionRequested = durable("compactions", "session.next.compaction.requested", 1, {
+  messageID: MessageID
+})
 /** `text` is the summary, `recent` the serialized recent context. */
-export const CompactionEnded = durable("session.next.compaction.ended", 2, {
+export const CompactionEnded = durable("compactions", "session.next.compaction.ended", 2, {
   messageID: MessageID,
   reason: CompactionReason,
   text: Schema.String,
@@ -37,7 +39,7 @@ export const CompactionEnded = durable("session.next.compaction.ended", 2, {
   ...spent
 })
 /** The attempt failed: what the model is shown does not change. */
-export const CompactionFailed = durable("session.next.compaction.failed", 1, {
+export const CompactionFailed = durable("compactions", "session.next.compaction.failed", 1, {
   messageID: MessageID,
   error: StoredError,
   ...spent
@@ -45,13 +47,13 @@ export const CompactionFailed = durable("session.next.compaction.failed", 1, {
 /**
  * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
  */
-export const ContextPruned = durable("session.next.context.pruned", 1, { through: Schema.Int })
+export const ContextPruned = durable("compactions", "session.next.context.pruned", 1, { through: Schema.Int })
 
 /**
  * From here on the model is shown something else in place of a message, or of the result of a call. The last edit of each
  * holds. Stored data does not change (CP-440).
  */
-export const ContextEdited = durable("session.next.context.edited", 1, {
+export const ContextEdited = durable("compactions", "session.next.context.edited", 1, {
   messageID: MessageID,
   ...editFields
 })
@@ -60,7 +62,7 @@ export const ContextEdited = durable("session.next.context.edited", 1, {
  * The model's server refused this part of a message: from here on the model is shown a sentence in its place. The last
  * event of each part and model holds. Stored data does not change (RQ-644).
  */
-export const PartWithheld = durable("session.next.part.withheld", 1, {
+export const PartWithheld = durable("compactions", "session.next.part.withheld", 1, {
   messageID: MessageID,
   ...withheldFields
 })

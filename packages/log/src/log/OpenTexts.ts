@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import type { LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
 
 /** A text or reasoning that has started and not ended. */
 export const OpenText = Schema.Struct({
@@ -67,60 +67,10 @@ export const make = (): OpenTexts => {
       case "session.next.step.failed":
         sessions.delete(event.sessionID)
         return
-      case "session.created":
-      case "session.next.addressed":
-      case "session.next.agent.switched":
-      case "session.next.model.switched":
-      case "session.next.moved":
-      case "session.next.renamed":
-      case "session.next.prompted":
-      case "session.next.prompt.admitted":
-      case "session.next.prompt.promoted":
-      case "session.next.prompt.withdrawn":
-      case "session.next.interrupt.requested":
-      case "session.next.activity.started":
-      case "session.next.activity.settled":
-      case "session.next.request.framed":
-      case "session.next.instructions.discovered":
-      case "session.next.context.updated":
-      case "session.next.synthetic":
-      case "session.next.shell.started":
-      case "session.next.shell.ended":
-      case "session.next.tool.input.started":
-      case "session.next.tool.input.ended":
-      case "session.next.tool.called":
-      case "session.next.tool.progress":
-      case "session.next.tool.success":
-      case "session.next.tool.failed":
-      case "session.next.retried":
-      case "session.next.compaction.started":
-      case "session.next.compaction.requested":
-      case "session.next.compaction.ended":
-      case "session.next.compaction.failed":
-      case "session.next.context.pruned":
-      case "session.next.context.edited":
-      case "session.next.part.withheld":
-      case "session.next.leaf.moved":
-      case "session.next.branch.summarized":
-      case "session.next.labeled":
-      case "session.next.forked":
-      case "session.next.files.changed":
-      case "session.next.files.restored":
-      case "session.next.question.answered":
-      case "session.next.question.dismissed":
-      case "session.next.permission.decided":
-      case "session.next.permission.revoked":
-      case "session.next.budget.set":
-      case "session.next.imported":
-      case "session.next.shell.opened":
-      case "session.next.shell.executed":
-      case "session.next.shell.blocked":
-      case "session.next.shell.checkpointed":
-      case "session.next.shell.restored":
-      case "session.next.shell.closed":
-        return
       default:
-        event satisfies never
+        event satisfies EventIn<
+          "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+        >
     }
   }
 

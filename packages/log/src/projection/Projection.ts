@@ -3,7 +3,7 @@
  * an event carries everything the fold needs (EV-9). Each group of tables has its changes in a file of its own.
  * Spec: specs/projections.md.
  */
-import type { SessionEvent } from "../events/SessionEvents.ts"
+import type { EventIn, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, json, plain } from "./Change.ts"
 import * as Messages from "./MessageChanges.ts"
 import { discovered } from "./MessageChanges.ts"
@@ -102,21 +102,8 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":
       return Sessions.imported(event)
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.interrupt.requested":
-      return []
     default:
-      return event satisfies never
+      event satisfies EventIn<"prompts" | "tree" | "decisions" | "shells">
+      return []
   }
 }
