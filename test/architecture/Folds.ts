@@ -3,7 +3,7 @@ import { parseSync, Visitor } from "oxc-parser"
 import type { Module } from "./ImportGraph.ts"
 
 /** With it as default, the compiler refuses a type that no case names and whose family is not listed by name either. */
-const closing = /\bsatisfies (?:never\b|EventIn<[\s|]*")/
+const closing = /\bsatisfies[\s|]+(?:never\b|EventIn<[\s|]*")/
 
 /** The `switch` statements over event types whose default does not close them, as `file:line`. */
 export const openFolds = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
