@@ -13,7 +13,7 @@ import {
   type PermissionRequest
 } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
-import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
+import { CurrentLocation } from "../../packages/log/src/domain/Values.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { approvals, patterns, source } from "../support/Approvals.ts"
 

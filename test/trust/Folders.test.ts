@@ -9,7 +9,7 @@ import * as Skills from "../../packages/core/src/context/Skills.ts"
 import * as Templates from "../../packages/core/src/prompt/Templates.ts"
 import { holdingOf } from "../../packages/core/src/trust/FolderOwner.ts"
 import { projectRoot } from "../../packages/core/src/trust/ProjectRoot.ts"
-import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
+import { CurrentLocation } from "../../packages/log/src/domain/Values.ts"
 import { folder, listener, put, registryAt } from "../context/support/Look.ts"
 import { lacks } from "../support/Parts.ts"
 

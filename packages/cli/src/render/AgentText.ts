@@ -1,6 +1,6 @@
 /** Renders agents as lines. Pure. Spec: CL-92 in specs/cli.md. */
 import type { Agent } from "@daybook/core/domain/Agent"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import { columns, oneLine } from "./Plain.ts"
 
 /** Columns: name, mode, model, how commands run, and description. */

@@ -1,6 +1,5 @@
 /** Renders a session's spending and its limit. Pure. Spec: CL-90, CL-91 in specs/cli.md. */
-import type { Estimated, Usage } from "@daybook/log/domain/Usage"
-import type { Budget } from "@daybook/log/domain/Values"
+import type { Budget, Estimated, Usage } from "@daybook/log/domain/Values"
 import { columns } from "./Plain.ts"
 
 /** A session's spending: its own, and with its children. */

@@ -1,5 +1,5 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
-import { withheldText } from "@daybook/log/domain/Withheld"
+import { withheldText } from "@daybook/log/domain/Message"
 import { type EventIn, type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import { elapsed } from "./CallText.ts"

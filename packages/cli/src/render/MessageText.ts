@@ -3,10 +3,14 @@
  * Spec: CL-15, CL-16 in specs/cli.md.
  */
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
-import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { Expansion } from "@daybook/log/domain/Values"
-import { withheldText } from "@daybook/log/domain/Withheld"
+import {
+  type AssistantMessage,
+  type Message,
+  type ToolPart,
+  type UserMessage,
+  withheldText
+} from "@daybook/log/domain/Message"
+import { type Expansion, modelText } from "@daybook/log/domain/Values"
 import { bytes, dateTime, indent, jsonLine, oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 

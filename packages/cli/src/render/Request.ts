@@ -4,7 +4,7 @@
  */
 import type { ShownRequest } from "@daybook/core/request/Recorded"
 import type { FramedTool } from "@daybook/core/request/RequestFrame"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import { bytes, columns, jsonLine, oneLine } from "./Plain.ts"
 import { visible } from "./Visible.ts"
 

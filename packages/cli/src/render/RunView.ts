@@ -6,7 +6,7 @@
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import { goesOn } from "@daybook/log/domain/LongText"
 import type { JsonRecord } from "@daybook/log/domain/Values"
-import { withheldText } from "@daybook/log/domain/Withheld"
+import { withheldText } from "@daybook/log/domain/Message"
 import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted } from "./CompactionText.ts"

@@ -3,7 +3,7 @@
  * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13.
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"

@@ -5,7 +5,7 @@
  */
 import * as path from "node:path"
 import { Context, Effect, Layer } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"

@@ -7,7 +7,7 @@
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import { describeIssues } from "@daybook/log/support/Issues"
 import { expects, namePattern, shaped, name as skillName } from "../definition/Fields.ts"
 import { parseFrontmatter } from "../definition/Frontmatter.ts"

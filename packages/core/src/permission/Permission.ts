@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray } from "effect/Array"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"

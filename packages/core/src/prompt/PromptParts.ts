@@ -3,8 +3,7 @@
  * prompt always yields the same bytes. Spec: PX-19, PX-27, PX-28.
  */
 import { Either } from "effect"
-import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
-import { dataBytes } from "@daybook/log/domain/DataUri"
+import { attachmentIndex, dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, FileAttachment, Prompt } from "@daybook/log/domain/Values"
 import { isBlank } from "@daybook/log/support/Text"
 import { filePart, type Instead, mediaKind, nothingInstead, textPart, type UserPart } from "./FilePart.ts"

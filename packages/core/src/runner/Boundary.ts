@@ -8,10 +8,9 @@
  * PR-2..PR-6), RQ-24, IB-41, CP-41, CP-55 (specs/compaction.md), EX-B1..EX-B9, EX-D6, EX-D10 (TU-11).
  */
 import { Array as Arr, type Cause, Effect, Either, Ref } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
-import { type Budget, locationKey } from "@daybook/log/domain/Values"
+import { type Budget, CurrentLocation, locationKey } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { LocationLeft } from "@daybook/log/store/SessionChecks"

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
-import { join, type Wishes } from "@daybook/log/domain/Wishes"
+import { join, type Wishes } from "@daybook/log/domain/Values"
 import type { ReadError } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"

@@ -4,9 +4,8 @@
  */
 import { Array as Arr, Cause, Data, Effect, Exit, Option, Ref } from "effect"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
-import type { StoredError } from "@daybook/log/domain/Values"
+import { CurrentLocation, type StoredError } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"

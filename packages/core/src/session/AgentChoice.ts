@@ -1,7 +1,6 @@
 /** Checks which agent a session may use, and phrases a switch between agents. Spec: CR-4, RQ-54, IB-3. */
 import { Effect, Option, Predicate, Schema } from "effect"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { validate } from "@daybook/log/domain/Validate"
+import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import { type Location, ModelRef } from "@daybook/log/domain/Values"
 import type { Agents } from "../agent/Agents.ts"
 import { type Agent, canLead } from "../domain/Agent.ts"

@@ -5,7 +5,7 @@
 import { Effect, Option, Schema } from "effect"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
-import { validate } from "@daybook/log/domain/Validate"
+import { validate } from "@daybook/log/domain/InvalidInput"
 import { Budget, type Location } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"

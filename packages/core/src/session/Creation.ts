@@ -4,9 +4,8 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { TitleAmbiguous } from "@daybook/log/domain/NameError"
-import { validate } from "@daybook/log/domain/Validate"
+import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
+import { TitleAmbiguous } from "@daybook/log/domain/Title"
 import { type Location, SessionOrigin } from "@daybook/log/domain/Values"
 import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"

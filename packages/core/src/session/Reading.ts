@@ -1,7 +1,7 @@
 /** Reads sessions, their messages and their events. Spec: TL-1..TL-9, PR-7, IB-9, RQ-34, RQ-37. */
 import { Clock, Effect, Schema, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { validate } from "@daybook/log/domain/Validate"
+import { validate } from "@daybook/log/domain/InvalidInput"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"

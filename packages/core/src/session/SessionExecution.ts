@@ -4,10 +4,9 @@
  */
 import { Array as Arr, Cause, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
-import type { Location } from "@daybook/log/domain/Values"
+import { CurrentLocation, type Location } from "@daybook/log/domain/Values"
 import {
   type AppendError,
   EventLog,

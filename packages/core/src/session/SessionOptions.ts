@@ -8,8 +8,7 @@ import { Address } from "@daybook/log/domain/Address"
 import { ActivityID, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { AnyNumber } from "@daybook/log/domain/Json"
 import { Session } from "@daybook/log/domain/Message"
-import { Estimated, Usage } from "@daybook/log/domain/Usage"
-import { Delivery, Location, ModelRef, PromptInput } from "@daybook/log/domain/Values"
+import { Delivery, Estimated, Location, ModelRef, PromptInput, Usage } from "@daybook/log/domain/Values"
 import { QuestionRef } from "../domain/Question.ts"
 
 // Defines the arguments and the result of `Sessions.undo` as schemas.

@@ -11,11 +11,10 @@ import type { ImportUnfinished } from "@daybook/log/domain/Imported"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
-import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
+import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/Title"
 import type { TodoItem } from "@daybook/log/domain/Todo"
 import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/Tree"
-import type { SessionMetrics } from "@daybook/log/domain/Usage"
-import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
+import type { Budget, Location, ModelRef, SessionMetrics } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,

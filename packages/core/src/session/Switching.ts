@@ -1,7 +1,7 @@
 /** Switches a session's agent and model. Spec: CR-3, CR-4, IB-3, RQ-54. */
 import { Effect } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
-import { validate } from "@daybook/log/domain/Validate"
+import { validate } from "@daybook/log/domain/InvalidInput"
 import { ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"

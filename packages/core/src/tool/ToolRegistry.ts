@@ -5,8 +5,7 @@
  */
 import type * as Tool from "@effect/ai/Tool"
 import { Context, Data, Effect, Layer } from "effect"
-import type { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
-import type { StoredError } from "@daybook/log/domain/Values"
+import type { CurrentLocation, StoredError } from "@daybook/log/domain/Values"
 import type { Agent } from "../domain/Agent.ts"
 import { deniesAll, matches } from "../domain/Rule.ts"
 import { type ToolDeclined, ToolFailure, type ToolStorageError } from "../domain/ToolError.ts"

@@ -8,7 +8,7 @@
  * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { makeKeyedLock } from "../support/KeyedLock.ts"

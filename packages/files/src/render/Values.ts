@@ -1,5 +1,5 @@
 /** Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import { isStored, type State, type Text } from "@daybook/transcript/Fold"
 import { timeText } from "@daybook/transcript/row/TimeText"
 import type { KeptAddress } from "../layout/Layout.ts"

@@ -3,8 +3,21 @@
  * are built on first use: building all of them at import would take longer than reading a few events. Spec: EV-D1..EV-D4.
  */
 import { Schema } from "effect"
-import { EventID, SessionID } from "../domain/Identifiers.ts"
+import { EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
+import { Tokens } from "../domain/Values.ts"
 import { once } from "../support/Once.ts"
+
+// Fields that events of several families share.
+
+export const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+export const assistantMessageID = MessageID
+export const callID = Schema.NonEmptyString
+export const paths = Schema.Array(Schema.String)
+/** The token counts are Daybook's estimate, not the provider's. */
+export const estimated = optional(Schema.Literal(true))
+/** Cost and tokens of requests. */
+export const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 
 const envelope = {
   /** Position in the order of all sessions: starts at 1, grows, is never reused. */

@@ -4,8 +4,7 @@
  * truncated before they get here. Spec: specs/events.md, SL-100..SL-104 in specs/shell.md.
  */
 import { Schema } from "effect"
-import { durable } from "./Definition.ts"
-import { callID, optional } from "./Fields.ts"
+import { callID, durable, optional } from "./Definition.ts"
 
 /** Names the shell within its session until it is closed; a later shell may have the same id. */
 const shellID = Schema.NonEmptyString

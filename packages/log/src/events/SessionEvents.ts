@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
+import { Ranges } from "../domain/HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, ImportedRecord } from "../domain/Imported.ts"
 import { SnapshotChange } from "../domain/Snapshot.ts"
@@ -19,19 +20,9 @@ import {
   SessionOrigin,
   StoredError
 } from "../domain/Values.ts"
-import { durable, type Family } from "./Definition.ts"
-import { assistantMessageID, callID, optional, spent } from "./Fields.ts"
-import { BranchSummarized, FilesChanged, FilesRestored, Forked, Labeled, LeafMoved } from "./BranchEvents.ts"
-import {
-  CompactionDelta,
-  CompactionEnded,
-  CompactionFailed,
-  CompactionRequested,
-  CompactionStarted,
-  ContextEdited,
-  ContextPruned,
-  PartWithheld
-} from "./CompactionEvents.ts"
+import { editFields, withheldFields } from "../domain/Message.ts"
+import { assistantMessageID, callID, durable, type Family, live, optional, paths, spent } from "./Definition.ts"
+import { shellDefinitions } from "./LiveShellEvents.ts"
 import {
   ReasoningDelta,
   ReasoningEnded,
@@ -51,10 +42,131 @@ import {
   ToolProgress,
   ToolSuccess
 } from "./StepEvents.ts"
-import { shellDefinitions } from "./LiveShellEvents.ts"
 
-export * from "./BranchEvents.ts"
-export * from "./CompactionEvents.ts"
+// Defines the events of branches, forks and undo: where history continues, and what that did to files.
+
+/** The id of a git tree in the private store. */
+const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
+
+/**
+ * The history continues after this message, without it before the first message. `path` is the history up to there;
+ * later events follow it (HP-2).
+ */
+export const LeafMoved = durable("tree", "session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
+/** A summary of the branch that was left, shown to the model. `from` was its leaf. */
+export const BranchSummarized = durable("tree", "session.next.branch.summarized", 1, {
+  messageID: MessageID,
+  text: Schema.String,
+  from: optional(MessageID),
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  ...spent
+})
+/** A person's label of a message, in place of an earlier one; without `label` the message has none. */
+export const Labeled = durable("tree", "session.next.labeled", 1, {
+  messageID: MessageID,
+  label: optional(Schema.NonEmptyString)
+})
+/**
+ * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
+ * count from here.
+ */
+export const Forked = durable("tree", "session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
+
+/**
+ * The tools of a turn changed files of the Location. `before` and `after` are snapshots in the private store; without
+ * them no snapshot was taken, and `problem` says why. `files` are the first of `count` changed paths, relative to the root
+ * of the work tree; `omitted` are files that the snapshots do not hold.
+ */
+export const FilesChanged = durable("tree", "session.next.files.changed", 1, {
+  assistantMessageID,
+  before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  files: paths,
+  count: Schema.NonNegativeInt,
+  omitted: optional(paths),
+  problem: optional(Schema.String)
+})
+/**
+ * An undo, and what it did to files; a redo if `redoes` is the undo that it takes back. `before` and `after` are snapshots
+ * of the files around it, absent if no file was to be changed; `leafID` is the message that was the leaf. `files` are the
+ * first changed paths, `left` the first ones that stayed because others had changed them.
+ */
+export const FilesRestored = durable("tree", "session.next.files.restored", 1, {
+  before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  redoes: optional(Schema.NonNegativeInt),
+  leafID: optional(MessageID),
+  files: paths,
+  left: paths,
+  counts: Schema.Struct({ changed: Schema.NonNegativeInt, conflicts: Schema.NonNegativeInt })
+})
+
+// Defines the events of compactions and of pruned results: what the model is shown of the history.
+
+const CompactionReason = Schema.Literal("auto", "manual")
+/** A compaction starts. */
+export const CompactionStarted = durable("compactions", "session.next.compaction.started", 1, {
+  messageID: MessageID,
+  reason: CompactionReason
+})
+/** A compaction is requested; it runs at the next safe boundary. */
+export const CompactionRequested = durable("compactions", "session.next.compaction.requested", 1, {
+  messageID: MessageID
+})
+/** `text` is the summary, `recent` the serialized recent context. */
+export const CompactionEnded = durable("compactions", "session.next.compaction.ended", 2, {
+  messageID: MessageID,
+  reason: CompactionReason,
+  text: Schema.String,
+  recent: Schema.String,
+  /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
+  task: optional(Schema.String),
+  /**
+   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
+   */
+  firstKeptSeq: optional(Schema.Int),
+  /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
+  keptSeq: optional(Schema.Int),
+  /** Files read and modified so far, over all compactions. */
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  /** Estimated tokens of the request that triggered the compaction. */
+  tokensBefore: optional(Schema.Finite),
+  ...spent
+})
+/** The attempt failed: what the model is shown does not change. */
+export const CompactionFailed = durable("compactions", "session.next.compaction.failed", 1, {
+  messageID: MessageID,
+  error: StoredError,
+  ...spent
+})
+/**
+ * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
+ */
+export const ContextPruned = durable("compactions", "session.next.context.pruned", 1, { through: Schema.Int })
+
+/**
+ * From here on the model is shown something else in place of a message, or of the result of a call. The last edit of each
+ * holds. Stored data does not change (CP-440).
+ */
+export const ContextEdited = durable("compactions", "session.next.context.edited", 1, {
+  messageID: MessageID,
+  ...editFields
+})
+
+/**
+ * The model's server refused this part of a message: from here on the model is shown a sentence in its place. The last
+ * event of each part and model holds. Stored data does not change (RQ-644).
+ */
+export const PartWithheld = durable("compactions", "session.next.part.withheld", 1, {
+  messageID: MessageID,
+  ...withheldFields
+})
+
+/** A piece of a compaction's summary. */
+export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
+
 export { Envelope, type Family } from "./Definition.ts"
 export * from "./StepEvents.ts"
 

@@ -2,8 +2,7 @@
 import { Schema } from "effect"
 import { JsonValue } from "../domain/Json.ts"
 import { JsonRecord, ModelRef, Price, ProviderMetadata, StoredError, Tokens, ToolContent } from "../domain/Values.ts"
-import { durable, live } from "./Definition.ts"
-import { assistantMessageID, callID, estimated, optional, spent } from "./Fields.ts"
+import { assistantMessageID, callID, durable, estimated, live, optional, spent } from "./Definition.ts"
 
 const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
 const textID = Schema.NonEmptyString

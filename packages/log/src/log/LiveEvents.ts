@@ -2,7 +2,7 @@
 import { Effect, Exit, Mailbox, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { LiveEvent } from "../events/SessionEvents.ts"
-import { clamp } from "../support/Clamp.ts"
+import { type LiveSubscription, SubscriberOverflow } from "./EventLog.ts"
 import { type LiveSubscription, SubscriberOverflow } from "./EventLog.ts"
 import type { OpenTexts } from "./OpenTexts.ts"
 

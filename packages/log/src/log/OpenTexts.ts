@@ -3,18 +3,9 @@
  * joins in the middle needs the beginning. A text is kept from its start in the log to its end, in memory. A text above
  * the limit loses its deltas. Spec: LG-29 in specs/log.md.
  */
-import { Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-
-/** A text or reasoning that has started and not ended. */
-export const OpenText = Schema.Struct({
-  type: Schema.Literal("text", "reasoning"),
-  id: Schema.String,
-  /** The deltas so far, joined; undefined above the limit. */
-  said: Schema.UndefinedOr(Schema.String)
-})
-export type OpenText = typeof OpenText.Type
+import type { OpenText } from "./EventLog.ts"
 
 /** Maximum code units kept per text. */
 const limit = 1_048_576

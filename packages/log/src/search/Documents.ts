@@ -1,6 +1,6 @@
 /** Reads the texts of indexed documents back from the log, also those that retention moved to blocks. Spec: SE-2, SE-6. */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import type * as SqlError from "@effect/sql/SqlError"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { selectEvents, toEvent } from "../log/EventRow.ts"
@@ -18,7 +18,7 @@ export interface Place {
 export const readDocuments = (
   log: SqlClient.SqlClient,
   places: ReadonlyArray<Place>
-): Effect.Effect<ReadonlyMap<number, Document>, SqlError.SqlError> =>
+): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>
   Effect.gen(function* () {
     const positions = JSON.stringify(places.map(({ position }) => position))
     const rows = yield* selectEvents(log, log`WHERE e.position IN (SELECT value FROM json_each(${positions}))`)

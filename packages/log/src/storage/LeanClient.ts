@@ -4,7 +4,7 @@
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { TransactionConnection } from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
+import type * as SqlConnection from "@effect/sql/SqlConnection"
 import type * as SqlError from "@effect/sql/SqlError"
 import type { Statement } from "@effect/sql/Statement"
 import { Context, Effect, Option, Predicate } from "effect"
@@ -26,7 +26,7 @@ const isStatement = (made: unknown): made is Statement<unknown> & { readonly com
 export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: DirectConnection): Client => {
   /** Runs on the connection that is free for the fiber, or as usual if there is none or the host wants the span. */
   const directly = <A>(
-    run: (at: Connection) => Effect.Effect<A, SqlError.SqlError>,
+    run: (at: SqlConnection.Connection) => Effect.Effect<A, SqlError.SqlError>,
     usual: () => Effect.Effect<A, SqlError.SqlError>
   ) =>
     Effect.withFiberRuntime<A, SqlError.SqlError>((fiber) => {

@@ -7,7 +7,7 @@ import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Struct } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { MessageID, SessionID } from "../domain/Identifiers.ts"
-import { join, noWishes, type Wishes } from "../domain/Wishes.ts"
+import { join, noWishes, type Wishes } from "../domain/Values.ts"
 import {
   ActivitySettled,
   ActivityStarted,

@@ -10,8 +10,7 @@ import { Effect, Either, Schema } from "effect"
 import { type Address, addressKey, type House, houseKeys } from "../domain/Address.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
-import type { Estimated, SessionMetrics, Usage } from "../domain/Usage.ts"
-import { defaultAgent } from "../domain/Values.ts"
+import { defaultAgent, type Estimated, type SessionMetrics, type Usage } from "../domain/Values.ts"
 import {
   BranchSummarized,
   CompactionEnded,

@@ -1,8 +1,7 @@
 /** Implements the questions on SQL. Contract: `QuestionStore.ts`. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
+import { QuestionClosed, type QuestionRef, type SessionID } from "../domain/Identifiers.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
 import { ofSession, sessionKey } from "../log/EventRow.ts"

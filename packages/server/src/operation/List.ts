@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import { clip } from "@daybook/transcript/Fold"
 import { agentDirectory } from "@daybook/transcript/row/AgentDirectory"
 import { timeText } from "@daybook/transcript/row/TimeText"

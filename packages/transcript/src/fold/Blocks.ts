@@ -4,8 +4,7 @@
  */
 import { createHash } from "node:crypto"
 import { Either } from "effect"
-import { attachmentIndex } from "@daybook/log/domain/AttachmentUri"
-import { dataBytes } from "@daybook/log/domain/DataUri"
+import { attachmentIndex, dataBytes } from "@daybook/log/domain/DataUri"
 import type { ExpandedPart, Prompt, ToolContent } from "@daybook/log/domain/Values"
 import type { ContentBlock } from "../row/Rows.ts"
 

@@ -3,8 +3,7 @@
  * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
 import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { Prompt, StoredError } from "@daybook/log/domain/Values"
+import { modelText, type Prompt, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { agentDirectory } from "../row/AgentDirectory.ts"
 import { runOf } from "../row/RunOf.ts"

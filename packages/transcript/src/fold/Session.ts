@@ -1,7 +1,6 @@
 /** Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-35 in specs/files.md (FL-5). */
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { Tokens } from "@daybook/log/domain/Values"
-import { withheldText } from "@daybook/log/domain/Withheld"
+import { modelText, type Tokens } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Message"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import { agentDirectory } from "../row/AgentDirectory.ts"
 import type { EventRow } from "../row/Rows.ts"

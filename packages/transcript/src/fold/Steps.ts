@@ -2,8 +2,7 @@
  * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
  * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
  */
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { StoredError } from "@daybook/log/domain/Values"
+import { modelText, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
 import type { Block } from "../row/Rows.ts"
 import { timeText } from "../row/TimeText.ts"

@@ -2,7 +2,7 @@
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
  * Spec: IP-11 in specs/inspector.md.
  */
-import { withheldText } from "@daybook/log/domain/Withheld"
+import { withheldText } from "@daybook/log/domain/Message"
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { Epochs } from "./Epochs.ts"
 import { Spending } from "./Spending.ts"
