@@ -13,7 +13,7 @@ import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import { EventLog } from "@daybook/log/log/EventLog"
-import * as Policy from "@daybook/log/retention/Policy"
+import * as Retention from "@daybook/log/retention/Retention"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
@@ -144,10 +144,10 @@ const snapshots = (options: Options) => {
 }
 
 /** Prunes in the background, with the snapshots of pruned turns. */
-const retention = (policy: Policy.Policy) =>
+const retention = (policy: Retention.Policy) =>
   Layer.unwrapEffect(
     Effect.map(Snapshots.Snapshots, ({ forgetUntil }) =>
-      Policy.layer(policy, Effect.flatMap(PrunedTurns.times, forgetUntil))
+      Retention.layerPolicy(policy, Effect.flatMap(PrunedTurns.times, forgetUntil))
     )
   )
 

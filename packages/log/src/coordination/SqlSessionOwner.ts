@@ -1,23 +1,133 @@
-/** Implements session ownership on SQL. Contract: `SessionOwner.ts`. */
+/** Implements session ownership on SQL. Contract: `SessionOwner.ts`. Spec: EX-O10, EX-O11. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
-import { Chunk, Clock, Duration, Effect, Either, Exit, Layer, Option, Queue, Ref, Schedule, type Scope } from "effect"
+import {
+  Chunk,
+  Clock,
+  Duration,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  Layer,
+  Option,
+  Queue,
+  Ref,
+  Schedule,
+  type Scope
+} from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import { OwnerLost, type OwnerToken } from "../log/EventLog.ts"
+import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
-import * as Judge from "./Judge.ts"
-import * as KeptSessions from "./KeptSessions.ts"
-import * as Lease from "./Lease.ts"
+import * as SessionRows from "../store/SessionRows.ts"
+import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerID from "./OwnerID.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 import { type Ownership, SessionBusy, SessionOwner } from "./SessionOwner.ts"
 
+// Keeps sessions for a moment after their work is done, so that the next work of the same process takes them again
+// without a write. A kept session is not renewed, and it counts as free in this process; other processes get it when
+// the moment is over, or the process closes.
+
+/** A session that this process owns, and when its lease was renewed last, on the monotonic clock. */
+export interface Held {
+  readonly token: OwnerToken
+  readonly renewed: bigint
+}
+
+/** A kept session that was taken again. One statement read it and its owner. */
+export interface TakenAgain {
+  readonly own: Held
+  readonly standing: Standing
+}
+
+export interface KeptSessions {
+  /** Keeps a session that its owner has finished with; releases it immediately if sessions are not kept. */
+  readonly keep: (sessionID: SessionID, own: Held) => Effect.Effect<void>
+  /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
+  readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
+  /** Gives the session up now. */
+  readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
+}
+
+export interface Connections {
+  readonly sql: SqlClient.SqlClient
+  readonly readSql: SqlClient.SqlClient
+}
+
+/** Keeps sessions for `keepMs`; closing the scope releases them. `held` has the sessions that this process works on. */
+export const makeKeptSessions = Effect.fnUntraced(function* (
+  { readSql, sql }: Connections,
+  held: Map<SessionID, number>,
+  keepMs: number
+): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const readStanding = SessionRows.standing(readSql)
+  const kept = new Map<SessionID, { readonly own: Held; timer?: Fiber.RuntimeFiber<void> }>()
+
+  const release: KeptSessions["release"] = (sessionID, token) =>
+    Effect.suspend(() => {
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
+    })
+
+  const keep: KeptSessions["keep"] = (sessionID, own) =>
+    Effect.suspend(() => {
+      if (keepMs === 0) return release(sessionID, own.token)
+      const entry: { readonly own: Held; timer?: Fiber.RuntimeFiber<void> } = { own }
+      if (held.get(sessionID) === own.token.epoch) held.delete(sessionID)
+      kept.set(sessionID, entry)
+      const over = Effect.suspend(() => {
+        // Race: it was taken again when its moment was just over.
+        if (kept.get(sessionID) !== entry) return Effect.void
+        kept.delete(sessionID)
+        return release(sessionID, own.token)
+      })
+      const timer = Effect.zipRight(Effect.interruptible(Effect.sleep(Duration.millis(keepMs))), over)
+      return Effect.map(Effect.forkIn(timer, scope), (fiber) => void (entry.timer = fiber))
+    })
+
+  const take: KeptSessions["take"] = (sessionID) =>
+    Effect.suspend(() => {
+      const entry = kept.get(sessionID)
+      if (entry === undefined) return Effect.succeed(undefined)
+      const { token } = entry.own
+      kept.delete(sessionID)
+      // Race: another fiber acquires the session during the read below; it must find it owned.
+      held.set(sessionID, token.epoch)
+      return Effect.zipRight(
+        entry.timer === undefined ? Effect.void : Fiber.interruptFork(entry.timer),
+        readStanding(sessionID, token).pipe(
+          Effect.map((standing) => ({ own: entry.own, standing })),
+          Effect.catchAll((error) =>
+            error._tag === "LogUnavailable"
+              ? Effect.zipRight(release(sessionID, token), error)
+              : // It is not this owner's any more, or it cannot be decoded: the claim decides.
+                Effect.sync(() => void held.delete(sessionID))
+          )
+        )
+      )
+    })
+
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      const all = [...kept]
+      kept.clear()
+      if (all.length === 0) return Effect.void
+      const each = Effect.forEach(all, ([id, { own }]) => OwnerRows.releaseOwnership(sql, id, own.token))
+      return Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))
+    })
+  )
+
+  return { keep, take, release }
+})
+
 type Service = SessionOwner["Type"]
 
 /** How often a process that waits for an owner looks again. */
-const lookAgain = Schedule.spaced(Duration.millis(Lease.lookMs))
+const lookAgain = Schedule.spaced(Duration.millis(OwnerRows.lookMs))
 
 /** Sessions per statement. */
 const idsAtOnce = 256
@@ -35,22 +145,17 @@ const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) 
   Effect.mapError(retryBusy(effect), unavailable(operation))
 
 /** Reads the row of one session and judges it. */
-const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: Judge.Judge) =>
+const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
   Effect.gen(function* () {
     const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
-    const standing: Judge.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
+    const standing: OwnerRows.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
     return { found, standing }
   })
 
 type Heard = Either.Either<string | undefined, OwnerLost>
 
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
-const makeHold = (
-  sql: SqlClient.SqlClient,
-  held: Map<SessionID, number>,
-  leaseMs: number,
-  keeping: KeptSessions.KeptSessions
-) => {
+const makeHold = (sql: SqlClient.SqlClient, held: Map<SessionID, number>, leaseMs: number, keeping: KeptSessions) => {
   /** Renews the lease, and returns whether this epoch, or which of its activities, is asked to stop. */
   const renew = (sessionID: SessionID, token: OwnerToken) =>
     Effect.gen(function* () {
@@ -63,7 +168,7 @@ const makeHold = (
     })
 
   /** Renews until the session is lost. A failed renewal is retried: the lease outlasts several. */
-  const renewals = (sessionID: SessionID, own: Ref.Ref<KeptSessions.Held>, heard: Queue.Enqueue<Heard>) =>
+  const renewals = (sessionID: SessionID, own: Ref.Ref<Held>, heard: Queue.Enqueue<Heard>) =>
     Effect.flatMap(Ref.get(own), ({ token }) =>
       renew(sessionID, token).pipe(
         Effect.tap(() => Effect.flatMap(Clock.currentTimeNanos, (renewed) => Ref.set(own, { token, renewed }))),
@@ -73,23 +178,19 @@ const makeHold = (
         Effect.catchTag("LogUnavailable", (error) =>
           Effect.annotateLogs(Effect.logWarning("the lease could not be renewed yet", error), { sessionID })
         ),
-        Effect.zipRight(Effect.sleep(Duration.millis(Lease.heartbeatMs(leaseMs)))),
+        Effect.zipRight(Effect.sleep(Duration.millis(OwnerRows.heartbeatMs(leaseMs)))),
         Effect.forever,
         Effect.catchTag("OwnerLost", (lost) => Queue.offer(heard, Either.left(lost)))
       )
     )
 
   /** The time until the next renewal: a kept session is renewed as if it had never been put aside. */
-  const untilRenewal = ({ renewed }: KeptSessions.Held) =>
+  const untilRenewal = ({ renewed }: Held) =>
     Effect.map(Clock.currentTimeNanos, (now) =>
-      Duration.millis(Math.max(0, Lease.heartbeatMs(leaseMs) - Number(now - renewed) / 1e6))
+      Duration.millis(Math.max(0, OwnerRows.heartbeatMs(leaseMs) - Number(now - renewed) / 1e6))
     )
 
-  return (
-    sessionID: SessionID,
-    taken: KeptSessions.Held,
-    kept: Ownership["kept"]
-  ): Effect.Effect<Ownership, never, Scope.Scope> =>
+  return (sessionID: SessionID, taken: Held, kept: Ownership["kept"]): Effect.Effect<Ownership, never, Scope.Scope> =>
     Effect.gen(function* () {
       const { token } = taken
       const own = yield* Ref.make(taken)
@@ -110,14 +211,9 @@ const makeHold = (
 }
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
-const makeAcquire = (
-  { readSql, sql }: KeptSessions.Connections,
-  self: Judge.Self,
-  leaseMs: number,
-  kept: KeptSessions.KeptSessions
-) => {
+const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseMs: number, kept: KeptSessions) => {
   /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
-  const claim = (sessionID: SessionID, judge: Judge.Judge) =>
+  const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
     run(
       "claim the session",
       immediately(sql)(
@@ -132,7 +228,7 @@ const makeAcquire = (
     )
 
   return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {
-    const attempt = (sessionID: SessionID, judge: Judge.Judge) =>
+    const attempt = (sessionID: SessionID, judge: OwnerRows.Judge) =>
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
@@ -144,7 +240,11 @@ const makeAcquire = (
       )
 
     /** Waits by reading, which takes no lock. If several processes see the session free, the first claim succeeds. */
-    const untilStanding = (sessionID: SessionID, judge: Judge.Judge, until: (standing: Judge.Standing) => boolean) =>
+    const untilStanding = (
+      sessionID: SessionID,
+      judge: OwnerRows.Judge,
+      until: (standing: OwnerRows.Standing) => boolean
+    ) =>
       Effect.repeat(run("read the owner", look(readSql, sessionID, judge)), {
         schedule: lookAgain,
         until: ({ standing }) => until(standing)
@@ -152,7 +252,7 @@ const makeAcquire = (
 
     return {
       acquire: Effect.fnUntraced(function* (sessionID) {
-        const judge = Judge.make(self)
+        const judge = OwnerRows.makeJudge(self)
         for (;;) {
           const result = yield* attempt(sessionID, judge)
           if (result.token !== undefined) return result
@@ -160,7 +260,7 @@ const makeAcquire = (
         }
       }),
       acquireUnlessBusy: Effect.fnUntraced(function* (sessionID) {
-        const judge = Judge.make(self)
+        const judge = OwnerRows.makeJudge(self)
         for (;;) {
           const result = yield* attempt(sessionID, judge)
           if (result.token !== undefined) return result
@@ -173,9 +273,9 @@ const makeAcquire = (
 }
 
 /** Returns the sessions with a living owner, once each is decided. */
-const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["owned"] =>
+const makeOwned = (readSql: SqlClient.SqlClient, self: OwnerRows.Self): Service["owned"] =>
   Effect.fn("SessionOwner.owned")(function* (sessionIDs) {
-    const judge = Judge.make(self)
+    const judge = OwnerRows.makeJudge(self)
     const living = new Set<SessionID>()
     const lookAt = (undecided: ReadonlyArray<SessionID>) =>
       Effect.gen(function* () {
@@ -191,7 +291,7 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["own
       })
     let undecided = yield* lookAt(sessionIDs)
     while (undecided.length > 0) {
-      yield* Effect.sleep(Duration.millis(Lease.lookMs))
+      yield* Effect.sleep(Duration.millis(OwnerRows.lookMs))
       undecided = yield* lookAt(undecided)
     }
     return living
@@ -201,12 +301,12 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["own
 const makeRequestStop = (
   sql: SqlClient.SqlClient,
   readSql: SqlClient.SqlClient,
-  self: Judge.Self
+  self: OwnerRows.Self
 ): Service["requestStop"] =>
   Effect.fnUntraced(function* (sessionID, token, activityID) {
     yield* run("ask the owner to stop", OwnerRows.askToStop(sql, sessionID, token, activityID))
     const working = Effect.map(
-      run("read the owner", look(readSql, sessionID, Judge.make(self))),
+      run("read the owner", look(readSql, sessionID, OwnerRows.makeJudge(self))),
       ({ found, standing }) =>
         standing !== "free" && found?.owner_id === token.ownerID && found.owner_epoch === token.epoch
     )
@@ -228,13 +328,13 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const readSql = yield* ReadSql
   const process = options.process ?? OwnerID.make()
   const held = new Map<SessionID, number>()
-  const kept = yield* KeptSessions.make({ sql, readSql }, held, options.keepMs ?? 0)
-  const self: Judge.Self = { process, ownerID: process.ownerID(), held }
-  const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
+  const kept = yield* makeKeptSessions({ sql, readSql }, held, options.keepMs ?? 0)
+  const self: OwnerRows.Self = { process, ownerID: process.ownerID(), held }
+  const leaseMs = OwnerRows.clamp(options.leaseMs ?? OwnerRows.standardMs)
   const owned = makeOwned(readSql, self)
 
   const foreign: Service["foreign"] = (sessionID) =>
-    Effect.map(run("read the owner", look(readSql, sessionID, Judge.make(self))), ({ found, standing }) =>
+    Effect.map(run("read the owner", look(readSql, sessionID, OwnerRows.makeJudge(self))), ({ found, standing }) =>
       standing === "free" || found === undefined || found.owner_id === null || found.owner_id === self.ownerID
         ? Option.none()
         : Option.some({ ownerID: found.owner_id, epoch: found.owner_epoch })

@@ -10,7 +10,7 @@ import * as Registry from "../events/Registry.ts"
 import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { probe } from "../storage/Probe.ts"
-import { immediately, retryBusy } from "../storage/Transaction.ts"
+import { immediately, insideOwnTransaction, isInTransactionOf, retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import { isTraced, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
@@ -18,8 +18,6 @@ import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } f
 import * as EventRow from "./EventRow.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
 import * as LiveEvents from "./LiveEvents.ts"
-import * as OpenTexts from "./OpenTexts.ts"
-import { insideOwnTransaction, isInTransactionOf } from "./OwnTransaction.ts"
 import * as Reader from "./Reader.ts"
 import * as Removals from "./Removals.ts"
 import { removeSession, selectRemovals } from "./Removals.ts"
@@ -268,7 +266,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const writer = yield* Writer.make(target, tails.announce)
   yield* watchOtherProcesses(sql, tails)
   const sweeper = yield* Removals.makeSweeping(sql)
-  const openTexts = OpenTexts.make()
+  const openTexts = LiveEvents.makeOpenTexts()
   const { publish, subscribe } = LiveEvents.make(openTexts)
   const { listen, notify } = makeListeners()
 

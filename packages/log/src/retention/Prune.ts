@@ -18,13 +18,13 @@ import * as EventRow from "../log/EventRow.ts"
 import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
+import * as Archive from "./Archive.ts"
 import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
-import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Pace, paced } from "./Pace.ts"
 import { checkpoint } from "./Space.ts"
 import { type Cut, selectSubject, type Subject } from "./Plan.ts"
-import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
+import { isDecision, isKept } from "./PrunedParts.ts"
 import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
 import { type CheckedEvent, referencesOf } from "../store/ContentBlock.ts"
@@ -199,7 +199,7 @@ const copy = Effect.fnUntraced(function* (
 ) {
   const from = yield* selectBase(read, cut.sessionID, cut.floor)
   const database = yield* selectIdentity(read)
-  const written = archive === undefined ? undefined : yield* ArchiveFile.begin(archive, headerOf(database, cut, from))
+  const written = archive === undefined ? undefined : yield* Archive.begin(archive, headerOf(database, cut, from))
   const copying: Copying = {
     referenced: new Set(),
     idAt: EventRow.makeEventIds(database),

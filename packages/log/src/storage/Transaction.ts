@@ -1,12 +1,29 @@
 /**
- * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of the
- * database is typed. Spec: specs/storage.md ST-4, ST-8.
+ * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of
+ * the database is typed. Spec: specs/storage.md ST-4, ST-8, CN-19.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Context, Effect, Option, Schedule } from "effect"
+import { Context, Effect, type Fiber, Option, Schedule } from "effect"
 import * as Connection from "./Connection.ts"
 import { reasonOf } from "./StorageReason.ts"
+
+// Marks work in a transaction of the log's own connection. An append there would wait for the connection that its
+// caller holds, for ever, because appends are uninterruptible.
+
+/** The client whose transaction surrounds the work. */
+export class OwnTransaction extends Context.Tag("@daybook/log/OwnTransaction")<OwnTransaction, SqlClient.SqlClient>() {}
+
+/** Whether the fiber works in a transaction of this client. */
+export const isInTransactionOf = (
+  sql: SqlClient.SqlClient,
+  { currentContext }: Fiber.RuntimeFiber<unknown, unknown>
+): boolean => Option.contains(Context.getOption(currentContext, OwnTransaction), sql)
+
+/** The defect of an append there. */
+export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
+  "an append inside a transaction of the log would wait for itself: append after it"
+)
 
 /** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(

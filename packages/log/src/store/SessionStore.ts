@@ -13,7 +13,7 @@ import type { TreeOptions, TreePage } from "../domain/Tree.ts"
 import type { Estimated, Location, SessionMetrics, Usage } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import type { CommitHook, EventUnreadable, LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
-import type { Continued, Opening } from "./ActivityRows.ts"
+import type { Continued, Opening, UnsettledTool } from "./ActivityRows.ts"
 import type { MessageRows } from "./Assemble.ts"
 import type { ContextMarks } from "./ContextRows.ts"
 import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts"
@@ -22,10 +22,9 @@ import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
 import type { Leaf, Place } from "./TreeRows.ts"
 import type { Redoable, Undoable } from "./UndoRows.ts"
-import type { UnsettledTool } from "./UnsettledRows.ts"
 
 export type { Leaf, Place } from "./TreeRows.ts"
-export type { UnsettledTool } from "./UnsettledRows.ts"
+export type { UnsettledTool } from "./ActivityRows.ts"
 
 /** The read side of one database. */
 export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<

@@ -3,6 +3,7 @@ import { Effect, Either, Layer } from "effect"
 import { edited } from "../domain/EditedMessages.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
+import * as ActivityRows from "./ActivityRows.ts"
 import { selectContinued, selectLastWork } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
@@ -12,13 +13,11 @@ import { reading, readingTogether } from "./StoreError.ts"
 import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
 import * as SessionRows from "./SessionRows.ts"
-import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./SessionRows.ts"
+import { selectAncestors, selectTodos, selectTreeEstimated, selectTreeUsage } from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
-import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as TreeRows from "./TreeRows.ts"
 import * as UndoRows from "./UndoRows.ts"
-import * as UnsettledRows from "./UnsettledRows.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
@@ -69,8 +68,8 @@ const make = Effect.gen(function* () {
     stepAt: ContextRows.stepAt(sql),
     context: (sessionID, baselineSeq) =>
       Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) => Either.map(assemble(sessionID, rows), edited)),
-    unsettledTools: UnsettledRows.unsettledTools(sql),
-    openStep: UnsettledRows.openStep(sql)
+    unsettledTools: ActivityRows.unsettledTools(sql),
+    openStep: ActivityRows.openStep(sql)
   })
 })
 
