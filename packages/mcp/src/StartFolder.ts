@@ -9,7 +9,7 @@ import * as path from "node:path"
 import { Effect, Either, type Scope } from "effect"
 import { notCounting, projectAt } from "@daybook/core/trust/Project"
 import { ProjectTrust } from "@daybook/core/trust/ProjectTrust"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { isStdio, type McpServer, type StdioServer } from "./McpServer.ts"
 import { ServerFault } from "./ServerFault.ts"
 

@@ -18,7 +18,7 @@ import type {
   SessionNotFound
 } from "../log/EventLog.ts"
 import { unavailable } from "../log/EventRow.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import { clip } from "../support/Issues.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { type Claim, type ConsumerReplaced, type ConsumerStore, type Place, PoisonEvent } from "./ConsumerStore.ts"

@@ -14,8 +14,7 @@ import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { directly, immediately } from "../storage/Transaction.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { directly, immediately, reasonOf } from "../storage/Transaction.ts"
 import {
   type CommitHook,
   EventRefused,

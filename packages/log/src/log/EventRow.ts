@@ -12,7 +12,7 @@ import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { insertRows } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import { compile } from "../support/Conforms.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
 

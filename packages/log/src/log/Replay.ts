@@ -7,8 +7,7 @@ import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } 
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { directly } from "../storage/Transaction.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { directly, reasonOf } from "../storage/Transaction.ts"
 import { isEventRefused, runProjectors, type Target, toAppendError, writeRows } from "./Appends.ts"
 import {
   type EventRefused,

@@ -12,7 +12,7 @@ import { createGunzip, gzip } from "node:zlib"
 import { Effect, Either, Schema, type Scope, Stream } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { SessionBase } from "../projection/SessionBase.ts"
-import { makeFolders } from "../storage/MakeFolders.ts"
+import { makeFolders } from "../storage/PrivateFile.ts"
 import { isAlive } from "../support/Alive.ts"
 
 /** An archive cannot be written, read or put back. Nothing was changed. */

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import { isCommon, modesOf } from "@daybook/files/layout/Modes"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 
 /** A folder cannot be created or used; the message says why and what to do. */
 export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {
