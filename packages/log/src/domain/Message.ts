@@ -24,6 +24,8 @@ import {
   ToolContent
 } from "./Values.ts"
 
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
 // Defines what the model is shown in place of a message, or of the result of a call.
 
 /** A call that stays in an edited answer, with its input. */
@@ -85,8 +87,6 @@ export const samePart = (a: Withheld, b: Withheld): boolean =>
   a.kind === b.kind &&
   a.model.providerID === b.model.providerID &&
   a.model.id === b.model.id
-
-const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** A session's current state. Times are milliseconds since the epoch. */
 export const Session = Schema.Struct({

@@ -5,6 +5,7 @@
 import { Effect, Exit, Mailbox, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
+import { clamp } from "../support/Clamp.ts"
 import { type LiveSubscription, type OpenText, SubscriberOverflow } from "./EventLog.ts"
 
 // Keeps the deltas of texts and reasoning that this process is streaming. Deltas are not stored, and a subscriber that
