@@ -3,7 +3,8 @@
  * plain JSON. Bytes are encoded as `{ bytes }` in base64, URLs as `{ url }`; a text is base64 already.
  */
 import { Schema } from "effect"
-import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
+import { JsonValue } from "@daybook/log/domain/Json"
+import { JsonRecord } from "@daybook/log/domain/Values"
 
 const bytes = Schema.transform(Schema.Struct({ bytes: Schema.Uint8ArrayFromBase64 }), Schema.Uint8ArrayFromSelf, {
   strict: true,

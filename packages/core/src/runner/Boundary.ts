@@ -47,8 +47,6 @@ type FencedAppend = Effect.Effect.Success<typeof makeFencedAppend>
 
 // Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
 
-export { BudgetExceeded, PriceUnknown } from "../domain/RunFailure.ts"
-
 const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
 
 /** Builds the check. `fallback` is the host's limit for root sessions without a budget. */

@@ -15,15 +15,15 @@ import { ContextRegistry } from "../context/ContextRegistry.ts"
 import { initialize, type Observed, reconcile, replace } from "../context/SystemContext.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
 import { noOutput } from "../request/StructuredOutput.ts"
-import type { History } from "./History.ts"
+import type * as History from "./History.ts"
 import { type Eligibility, pick } from "./Activity.ts"
-import { modelOf, type Preparation } from "./Preparation.ts"
+import * as Preparation from "./Preparation.ts"
 import { messagesOf } from "./Boundary.ts"
 import type { RunError } from "./RunError.ts"
 
 export interface PreviewParts {
-  readonly history: History
-  readonly preparation: Preparation
+  readonly history: History.History
+  readonly preparation: Preparation.Preparation
   readonly eligibility: Eligibility
 }
 
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* ({ eligibility, history, prepara
     const standing = yield* store.standing(sessionID)
     const { session } = standing
     const agent = yield* lineage.agentOf(session)
-    const { info } = yield* preparation.resolve(modelOf(session, agent), agent.settings ?? {})
+    const { info } = yield* preparation.resolve(Preparation.modelOf(session, agent), agent.settings ?? {})
     const observed = yield* registry.observe({ sessionID, agent, model: info })
     const epoch = yield* epochs.get(sessionID)
     const stored = yield* history.load(sessionID, epoch?.baselineSeq ?? -1)

@@ -299,8 +299,6 @@ const boundedProgress = Effect.fnUntraced(function* (store: (update: ToolOutput)
     })
 })
 
-export { ProviderFailed } from "../domain/RunFailure.ts"
-
 export interface TurnInput<E> {
   readonly sessionID: SessionID
   readonly messageID: MessageID

@@ -25,7 +25,7 @@ import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
 import * as Boundary from "../runner/Boundary.ts"
-import type { BudgetExceeded, PriceUnknown } from "../runner/Boundary.ts"
+import type { BudgetExceeded, PriceUnknown } from "../domain/RunFailure.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
