@@ -15,17 +15,23 @@ import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import { type Leaf, type Place, SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
-import { conversationOf, nothingSaid, reserveTokens, summaryTokens } from "../compaction/LeftBranch.ts"
 import { defaultSettings, limitsOf } from "../compaction/Limits.ts"
-import { summaryPrompt, withFiles } from "../compaction/Summary.ts"
+import {
+  conversationOf,
+  fileOperations,
+  noFiles,
+  nothingSaid,
+  reserveTokens,
+  summaryPrompt,
+  summaryTokens,
+  withFiles
+} from "../compaction/Summary.ts"
 import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
-import { fileOperations, noFiles } from "../compaction/TouchedFiles.ts"
-import { BranchNotSummarized } from "../domain/SummaryError.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
 import * as Boundary from "../runner/Boundary.ts"
-import type { BudgetExceeded, PriceUnknown } from "../domain/RunFailure.ts"
+import { BranchNotSummarized, type BudgetExceeded, type PriceUnknown } from "../domain/RunFailure.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
@@ -34,7 +40,7 @@ import { type Branched, type BranchOptions, Label, type LabelOptions } from "./S
 // Summarizes a branch that is about to be left: from its leaf back to where the next history begins. A failed or
 // interrupted summary moves nothing; what it used is charged.
 
-export { BranchNotSummarized } from "../domain/SummaryError.ts"
+export { BranchNotSummarized } from "../domain/RunFailure.ts"
 
 /** Why no summary was requested: no model or agent, or a spent budget. */
 export type SummaryRefused =
