@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber, Layer, Queue } from "effect"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, literal, matches, type Rule, verdictOf } from "../../packages/core/src/domain/Rule.ts"
-import type { Authorization } from "../../packages/core/src/permission/Authorization.ts"
+import type { Authorization } from "../../packages/core/src/permission/Judgement.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import {
   Answer,

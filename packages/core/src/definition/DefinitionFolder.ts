@@ -8,8 +8,7 @@ import { Effect, Either } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
 import { realpath } from "../support/RealPath.ts"
 import { isWithin, readText, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
-import { projectAt } from "../trust/Project.ts"
-import type { Trust } from "../trust/ProjectTrust.ts"
+import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
 
 // Locates the `.daybook` folder of a project. The project's author controls it, so it is used only if the project is

@@ -1,12 +1,12 @@
 /**
  * Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-3,
- * IB-13, IB-44.
+ * IB-13, IB-44, CR-4, RQ-54.
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Predicate, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import { TitleAmbiguous } from "@daybook/log/domain/Title"
-import { type Location, SessionOrigin } from "@daybook/log/domain/Values"
+import { type Location, ModelRef, SessionOrigin } from "@daybook/log/domain/Values"
 import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { plain } from "@daybook/log/projection/Change"
@@ -14,11 +14,47 @@ import { TitleTaken } from "@daybook/log/store/SessionChecks"
 import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
+import { type Agent, canLead } from "../domain/Agent.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
-import { knownAgent, knownModel } from "./AgentChoice.ts"
 import type { Locations, Placements } from "./Placement.ts"
 import type { CreateOptions } from "./SessionOptions.ts"
 import type { Sessions } from "./Sessions.ts"
+
+// Checks which agent a session may use, and phrases a switch between agents.
+
+// Checks which model a session may be given: one that the host can use now.
+
+/** The model, if it resolves. */
+export const knownModel = Effect.fnUntraced(function* ({ resolve }: ModelResolver["Type"], asked: ModelRef) {
+  const model = yield* validate("model", ModelRef, asked)
+  yield* Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))
+  return model
+})
+
+/** The agent, if it may work here: as a primary agent, or for the parent session of a `child`. */
+export const knownAgent = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  agent: string,
+  location: Location,
+  child: boolean
+) {
+  const refuse = (details: string) => new InvalidInput({ field: "agent", details })
+  const name = yield* validate("agent", Schema.String, agent)
+  const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
+  if (child || canLead(found)) return found
+  return yield* refuse(`agent "${name}" is a subagent, which only other agents can start; choose another one`)
+})
+
+/** The reminders that both agents have for a switch. A missing agent has none (RQ-54). */
+export const switchReminders = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  current: string | undefined,
+  to: Agent,
+  location: Location
+) {
+  const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
+  return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
+})
 
 // Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
 // creates the session, and the commit decides which.

@@ -10,7 +10,6 @@ import * as Placement from "./Placement.ts"
 import * as Reading from "./Reading.ts"
 import * as Running from "./Running.ts"
 import { Sessions } from "./Sessions.ts"
-import * as Switching from "./Switching.ts"
 import * as Undoing from "./Undoing.ts"
 
 const make = Effect.gen(function* () {
@@ -21,7 +20,7 @@ const make = Effect.gen(function* () {
     ...(yield* Creation.make(locations, placements)),
     ...(yield* Reading.make(existing, locations)),
     ...(yield* Running.make(existing)),
-    ...(yield* Switching.make(existing)),
+    ...(yield* Changing.makeSwitching(existing)),
     ...(yield* Changing.make(existing, locations, placements)),
     ...(yield* Branching.make(existing)),
     ...(yield* Forking.make(existing)),

@@ -15,7 +15,7 @@ import { fitContent } from "../picture/PictureContent.ts"
 import { Pictures } from "../picture/Pictures.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import { HostTools } from "./HostTools.ts"
-import { refusalOf } from "./InputDepth.ts"
+import { refusalOf } from "./LenientInput.ts"
 import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
 import { entryOf, makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 

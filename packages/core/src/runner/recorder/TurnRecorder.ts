@@ -19,8 +19,7 @@ import { isBlank } from "@daybook/log/support/Text"
 import type { ModelInfo } from "../../model/ModelResolver.ts"
 import type { StreamPart } from "../../model/StreamPart.ts"
 import { nothingReceived, type Received, toTokens, usedOf } from "../../model/Usage.ts"
-import { boundedInput } from "../../tool/InputDepth.ts"
-import { objectIn } from "../../tool/LenientInput.ts"
+import { boundedInput, objectIn } from "../../tool/LenientInput.ts"
 
 // What the recorder of a turn knows of its answer so far, and one step of it.
 
