@@ -9,7 +9,7 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Fold from "@daybook/transcript/Fold"
-import { type Piece, sizeOf } from "@daybook/transcript/Lines"
+import { type Piece, sizeOf } from "@daybook/transcript/Fold"
 import type { Sum } from "../disk/SafeFiles.ts"
 
 /** Bytes produced on demand. */

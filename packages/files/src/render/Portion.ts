@@ -3,7 +3,7 @@
  * many pages of the log into one portion costs one append. `take` changes it in place. Spec: FI-69 in specs/files.md.
  */
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { Piece } from "@daybook/transcript/Lines"
+import type { Piece } from "@daybook/transcript/Fold"
 import * as Rendering from "./Rendering.ts"
 
 export interface Portion {

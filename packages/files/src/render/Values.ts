@@ -1,7 +1,7 @@
 /** Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4). */
 import { modelText } from "@daybook/log/domain/Values"
 import { isStored, type State, type Text } from "@daybook/transcript/Fold"
-import { timeText } from "@daybook/transcript/row/TimeText"
+import { timeText } from "@daybook/transcript/row/Rows"
 import type { KeptAddress } from "../layout/Layout.ts"
 import type { Meta } from "../layout/Meta.ts"
 

@@ -13,7 +13,7 @@ import { blobFile, contextFolders, contextPrefix } from "../render/SessionContex
 import { advance } from "./Appending.ts"
 import type { WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
-import type { Writer } from "./Writer.ts"
+import type * as Writer from "./Writer.ts"
 
 /** Equals no file's content. */
 const noContent: Sum = { size: -1, crc: 0 }
@@ -28,7 +28,7 @@ export const removeEmptied = (files: SafeFiles, folder: TrackedFolder.Folder) =>
 
 /** Whether all files of a recorded session are unchanged since they were written. */
 export const intact = Effect.fnUntraced(function* (
-  { tracker }: Pick<Writer, "tracker">,
+  { tracker }: Pick<Writer.Writer, "tracker">,
   record: SessionRecord
 ): Effect.fn.Return<boolean, TrackedFolder.TrackError> {
   const { files, ledger, modes } = tracker
@@ -54,7 +54,7 @@ const isNamedByContent = Effect.fnUntraced(function* (files: SafeFiles, folder: 
 })
 
 /** Renders the logs again and replaces those that differ; `finish` does the same for the other files. */
-export const rewrite = Effect.fnUntraced(function* (writer: Writer, id: string): Effect.fn.Return<void, WriteError> {
+export const rewrite = Effect.fnUntraced(function* (writer: Writer.Writer, id: string): Effect.fn.Return<void, WriteError> {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)
   if (session === undefined) return

@@ -21,18 +21,18 @@ import type { Known, WriteError } from "./CachedSession.ts"
 import { removeEmptied } from "./Checking.ts"
 import { drop } from "./Dropping.ts"
 import * as Repair from "./Repair.ts"
-import { addressAt, type Writer } from "./Writer.ts"
+import * as Writer from "./Writer.ts"
 
 const nothing: Source = { size: 0, bytes: Stream.empty }
 
 /** The context that the last step was shown. Swapped lines are read from the logs, which are repaired by now. */
-const contextAt = (writer: Writer, session: Known, name: string, pack: PackState) =>
+const contextAt = (writer: Writer.Writer, session: Known, name: string, pack: PackState) =>
   SessionContext.contextOf(session.record.id, name, pack, (at, bytes) =>
     writer.tracker.files.digest(`${session.folder.path}/messages.jsonl`, at, bytes)
   ).pipe(Effect.provideService(EventLog, writer.log), Effect.provideService(SessionStore, writer.store))
 
 /** The context at the session's end; keeps the hashes that it computes. */
-const contextOf = (writer: Writer, session: Known, name: string) =>
+const contextOf = (writer: Writer.Writer, session: Known, name: string) =>
   Effect.map(contextAt(writer, session, name, session.rendering.pack), ({ files, state }) => {
     session.rendering = { ...session.rendering, pack: state }
     return files
@@ -40,14 +40,14 @@ const contextOf = (writer: Writer, session: Known, name: string) =>
 
 /** Adopts the session's unrecorded files at the end of its log, so that no value goes back to an earlier one. */
 const takeOver = Effect.fnUntraced(function* (
-  writer: Writer,
+  writer: Writer.Writer,
   id: string
 ): Effect.fn.Return<Known | undefined, WriteError> {
   yield* advance(writer, id)
   const session = yield* writer.cache.load(id)
   if (session === undefined || session.record.seq < 0) return session
   const { fold } = session.rendering
-  const address = addressAt(writer, id, fold)
+  const address = Writer.addressAt(writer, id, fold)
   if (address === undefined) return session
   const entry = yield* adopt(
     {
@@ -67,7 +67,7 @@ const takeOver = Effect.fnUntraced(function* (
 })
 
 /** A long answer, read from the log as it is written. */
-const streamed = Effect.fnUntraced(function* (writer: Writer, id: string, latest: ReadonlyArray<Text>) {
+const streamed = Effect.fnUntraced(function* (writer: Writer.Writer, id: string, latest: ReadonlyArray<Text>) {
   const bytes = answerFrom(latest, keptReaderOf(writer, id))
   const sum = writer.answers.get(latest) ?? (yield* sumOfStream(bytes))
   writer.answers.set(latest, sum)
@@ -79,7 +79,7 @@ const streamed = Effect.fnUntraced(function* (writer: Writer, id: string, latest
  * events, so that surplus bytes in a file are not ours.
  */
 export const finish = Effect.fnUntraced(function* (
-  writer: Writer,
+  writer: Writer.Writer,
   id: string,
   { atEnd }: { readonly atEnd: boolean }
 ): Effect.fn.Return<void, WriteError> {
@@ -92,7 +92,7 @@ export const finish = Effect.fnUntraced(function* (
   if (session === undefined || session.record.seq < 0) return
   const { folder, record, rendering } = session
   const { fold, pack } = rendering
-  const address = addressAt(writer, id, fold)
+  const address = Writer.addressAt(writer, id, fold)
   if (address === undefined) return yield* drop(writer, id)
   yield* TrackedFolder.ensureFolders(tracker, folder, [contextPrefix, ...folder.records.keys()])
   // Refuses anything but a regular file before anything changes.

@@ -4,13 +4,13 @@
  */
 import type { Worker as NodeThread } from "node:worker_threads"
 import * as NodeWorker from "@effect/platform-node/NodeWorker"
-import * as Worker from "@effect/platform/Worker"
+import * as PlatformWorker from "@effect/platform/Worker"
 import type { WorkerError } from "@effect/platform/WorkerError"
 import { Deferred, Effect, Exit, Logger, LogLevel, type ParseResult, Scope, Stream } from "effect"
 import { ExportThreadEnded } from "../layout/Errors.ts"
 import { Listen, type Request, type Said } from "./Requests.ts"
 
-type Asked = Worker.SerializedWorker<Request>
+type Asked = PlatformWorker.SerializedWorker<Request>
 type Broken = WorkerError | ParseResult.ParseError
 
 /** Sends one request. */
@@ -53,7 +53,7 @@ export const start = Effect.fnUntraced(function* (
   const whileAlive = <A, E>(use: Effect.Effect<A, E>): Effect.Effect<A, E | ExportThreadEnded> =>
     Effect.raceFirst(Effect.interruptible(use), Effect.interruptible(ended))
   const scope = yield* Effect.scope
-  const worker = yield* Worker.makeSerialized<Request>({}).pipe(
+  const worker = yield* PlatformWorker.makeSerialized<Request>({}).pipe(
     Effect.provide(NodeWorker.layer(watched)),
     // The platform would log the end of the thread; its caller does.
     Logger.withMinimumLogLevel(LogLevel.None),

@@ -1,7 +1,7 @@
 /** Checks the index of one house, and houses that the store does not know. Spec: FI-87, FI-88 in specs/files.md. */
 import { Effect } from "effect"
 import { levels } from "../disk/Houses.ts"
-import type { SafeFiles } from "../disk/SafeFiles.ts"
+import type * as SafeFiles from "../disk/SafeFiles.ts"
 import type { Finding, SafeError } from "../layout/Errors.ts"
 import { indexFiles } from "../render/IndexFiles.ts"
 import { type CheckedRoot, findingAt, parentOf } from "./CheckedRoot.ts"
@@ -35,13 +35,13 @@ export const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index:
 })
 
 /** The subfolders of a folder, as paths. */
-const below = (files: SafeFiles, path: string) =>
+const below = (files: SafeFiles.SafeFiles, path: string) =>
   Effect.map(files.list(path), (entries) =>
     entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
   )
 
 /** Why the folder cannot be read. */
-const refusedAt = (files: SafeFiles, path: string) =>
+const refusedAt = (files: SafeFiles.SafeFiles, path: string) =>
   files.reach(path).pipe(
     Effect.as(undefined),
     Effect.catchTag("PathRefused", (refused) => Effect.succeed(refused))
