@@ -1,7 +1,7 @@
 /** Runs `daybook prune` on the store of a database, without anything that runs sessions. Spec: CL-200..CL-205. */
 import { resolve } from "node:path"
 import { Effect, Either, Option, Stream } from "effect"
-import { isGone } from "@daybook/files/record/HoldName"
+import { isGone } from "@daybook/files/record/LedgerFile"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"

@@ -12,12 +12,11 @@ import { isAside, type SafeFiles, type Stamp, type Sum } from "../disk/SafeFiles
 import type { KeptAddress } from "../layout/Layout.ts"
 import { type FileRecord, recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
-import { entryOf, type IndexEntry } from "../render/IndexFiles.ts"
 import { answerFrom, readerOf, sumOfStream } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { isLog, logs, piecesOf } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
-import { valueFiles, valueNames } from "../render/Values.ts"
+import { entryOf, type IndexEntry, valueFiles, valueNames } from "../render/Values.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
 
 /** The services that an adoption needs. */
