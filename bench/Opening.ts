@@ -2,8 +2,8 @@
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
-import { checksumOf } from "../packages/log/src/log/Checksum.ts"
-import * as EventIds from "../packages/log/src/log/EventIds.ts"
+import * as EventRow from "../packages/log/src/log/EventRow.ts"
+import { checksumOf } from "../packages/log/src/log/EventRow.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { median } from "./Figures.ts"
 import { freshFile, removeFile, withOurs } from "./Stores.ts"
@@ -19,7 +19,7 @@ interface Row {
 
 /** Gives the events of the first session their checksums: only they are read. */
 const sealFirst = (db: Sqlite.Database): void => {
-  const idAt = EventIds.make(db.prepare<[], string>("SELECT identity FROM log_identity").pluck().get() ?? "")
+  const idAt = EventRow.makeEventIds(db.prepare<[], string>("SELECT identity FROM log_identity").pluck().get() ?? "")
   const seal = db.prepare("UPDATE event SET checksum = ? WHERE position = ?")
   const rows = db.prepare<[], Row>("SELECT position, seq, created, data FROM event WHERE session = 1").all()
   for (const { created, data, position, seq } of rows) {

@@ -7,8 +7,8 @@ import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
-import { checksumOf } from "../packages/log/src/log/Checksum.ts"
-import * as EventIds from "../packages/log/src/log/EventIds.ts"
+import * as EventRow from "../packages/log/src/log/EventRow.ts"
+import { checksumOf } from "../packages/log/src/log/EventRow.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import { Search } from "../packages/log/src/search/Search.ts"
 import * as SqlSearch from "../packages/log/src/search/SqlSearch.ts"
@@ -61,7 +61,7 @@ export const fill = async (filename: string, parts: number): Promise<number> => 
   const [words, random] = [corpus(), randoms()]
   const db = new Sqlite(filename)
   db.pragma("synchronous = OFF")
-  const idAt = EventIds.make(db.prepare<[], string>("SELECT identity FROM log_identity").pluck().get() ?? "")
+  const idAt = EventRow.makeEventIds(db.prepare<[], string>("SELECT identity FROM log_identity").pluck().get() ?? "")
   const addSession = db.prepare(insertSession)
   const addHead = db.prepare("INSERT INTO event_sequence (session_id, seq, incarnation) VALUES (?, ?, ?)")
   const addEvent = db.prepare(

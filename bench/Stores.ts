@@ -7,8 +7,8 @@ import { Effect, Layer } from "effect"
 import * as Identifiers from "../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../packages/log/src/events/Registry.ts"
 import type { Draft } from "../packages/log/src/events/SessionEvents.ts"
-import { checksumOf } from "../packages/log/src/log/Checksum.ts"
-import * as EventIds from "../packages/log/src/log/EventIds.ts"
+import * as EventRow from "../packages/log/src/log/EventRow.ts"
+import { checksumOf } from "../packages/log/src/log/EventRow.ts"
 import type { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as SqlEventLog from "../packages/log/src/log/SqlEventLog.ts"
 import * as Database from "../packages/log/src/storage/Database.ts"
@@ -52,7 +52,7 @@ export const rawSession = (db: Sqlite.Database, sessionID: string) => {
     "INSERT INTO event (position, session, seq, type, created, checksum, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
   )
   const [identity] = db.prepare<[], string>("SELECT identity FROM log_identity").pluck().all()
-  const idAt = EventIds.make(identity ?? "")
+  const idAt = EventRow.makeEventIds(identity ?? "")
   const insertName = db.prepare("INSERT INTO event_type (name) VALUES (?)")
   const types = new Map<string, number>()
   const typeOf = (name: string): number => {

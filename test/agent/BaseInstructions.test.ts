@@ -1,5 +1,5 @@
 import { assert, describe, expect, it } from "@effect/vitest"
-import { baseInstructions, modelFamily } from "../../packages/core/src/agent/BaseInstructions.ts"
+import { baseInstructions, modelFamily } from "../../packages/core/src/agent/BuiltinAgents.ts"
 
 const ref = (name: string) => {
   const slash = name.indexOf("/")

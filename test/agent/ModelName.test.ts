@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { parseModelName } from "../../packages/core/src/agent/ModelName.ts"
+import { parseModelName } from "../../packages/core/src/agent/AgentDefinition.ts"
 
 it.each([
   ["anthropic/claude-opus-5-5", { providerID: "anthropic", id: "claude-opus-5-5" }],

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import { WrittenRules } from "../../packages/core/src/agent/PermissionRules.ts"
+import { WrittenRules } from "../../packages/core/src/agent/AgentDefinition.ts"
 import { literal, matches, type Rule, type Verdict, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 
 const rulesOf = (written: unknown): ReadonlyArray<Rule> =>

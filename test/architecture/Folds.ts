@@ -2,10 +2,10 @@
 import { parseSync, Visitor } from "oxc-parser"
 import type { Module } from "./ImportGraph.ts"
 
-/**
- * The `switch` statements over event types whose default is not `event satisfies never`, as `file:line`. With it, the
- * compiler refuses a type that no case names.
- */
+/** With it as default, the compiler refuses a type that no case names and whose family is not listed by name either. */
+const closing = /\bsatisfies[\s|]+(?:never\b|EventIn<[\s|]*")/
+
+/** The `switch` statements over event types whose default does not close them, as `file:line`. */
 export const openFolds = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
   modules
     .filter(({ text }) => /case "session\./.test(text))
@@ -17,7 +17,7 @@ export const openFolds = (modules: ReadonlyArray<Module>): ReadonlyArray<string>
             ({ test }) => test?.type === "Literal" && /^session\.(?:created|next\.)/.test(String(test.value))
           )
           const rest = cases.find(({ test }) => test === null)
-          const closed = rest !== undefined && /\bsatisfies never\b/.test(text.slice(rest.start, rest.end))
+          const closed = rest !== undefined && closing.test(text.slice(rest.start, rest.end))
           if (overEvents && !closed) found.push(`packages/${path}:${text.slice(0, start).split("\n").length}`)
         }
       })

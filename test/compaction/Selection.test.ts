@@ -1,7 +1,7 @@
 /** Where a compaction parts the past (CM-4, CM-5, CM-12). */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { notCompactable, select, type Sized, sized } from "../../packages/core/src/compaction/Selection.ts"
+import { notCompactable, select, type Sized, sized } from "../../packages/core/src/compaction/Plan.ts"
 import { serialize } from "../../packages/core/src/compaction/Serialize.ts"
 import { tokensOf } from "../../packages/core/src/request/TokenEstimate.ts"
 import type { Message } from "../../packages/log/src/domain/Message.ts"

@@ -1,7 +1,7 @@
 /** The prompt of the work that is under way, as checkpoints keep it: word for word, bounded, for as long as it runs. */
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import { taskOf } from "../../packages/core/src/compaction/Task.ts"
+import { taskOf } from "../../packages/core/src/compaction/Plan.ts"
 import { lower, shownTo } from "../../packages/core/src/request/Lowering.ts"
 import { tokensOf } from "../../packages/core/src/request/TokenEstimate.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"

@@ -1,13 +1,14 @@
 /** Which files a session has touched, over all its compactions. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { splitFiles, withFiles } from "../../packages/core/src/compaction/Summary.ts"
 import {
   fileOperations,
   maxFiles,
   noFiles,
-  type TouchedFiles
-} from "../../packages/core/src/compaction/TouchedFiles.ts"
+  splitFiles,
+  type TouchedFiles,
+  withFiles
+} from "../../packages/core/src/compaction/Summary.ts"
 import { results } from "./support/Histories.ts"
 
 const paths = ({ modified, read }: TouchedFiles) => ({ read: read.paths, modified: modified.paths })

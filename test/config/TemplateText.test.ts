@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
-import { expandTemplate, splitWords } from "../../packages/core/src/prompt/TemplateText.ts"
+import { expandTemplate, splitWords } from "../../packages/core/src/prompt/Templates.ts"
 
 const expand = (body: string, typed: string) => Either.getOrThrow(expandTemplate(body, typed))
 

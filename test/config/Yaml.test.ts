@@ -1,7 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, Schema } from "effect"
-import { parseFrontmatter } from "../../packages/core/src/definition/Frontmatter.ts"
-import { decodeParsed, nearest, parseYaml, showIssue, showIssues } from "../../packages/core/src/definition/Yaml.ts"
+import {
+  decodeParsed,
+  nearest,
+  parseFrontmatter,
+  parseYaml,
+  showIssue,
+  showIssues
+} from "../../packages/core/src/definition/Yaml.ts"
 
 const faults = (text: string, firstLine?: number) => {
   const parsed = parseYaml(text, firstLine)

@@ -9,7 +9,7 @@ import { assert, it } from "@effect/vitest"
 import { Array as Arr, Chunk, Effect, Layer, Stream } from "effect"
 import * as ContextEpoch from "../../packages/core/src/context/ContextEpoch.ts"
 import { type Observed, text, textSource, unavailable } from "../../packages/core/src/context/SystemContext.ts"
-import * as RequestFrames from "../../packages/core/src/runner/RequestFrames.ts"
+import * as Preparation from "../../packages/core/src/runner/Preparation.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
@@ -51,7 +51,7 @@ const open = Effect.gen(function* () {
   const owner = { ownerID: "own_test", epoch: 1 }
   yield* sql`UPDATE event_sequence SET owner_id = ${owner.ownerID}, owner_epoch = 1, lease_until = 9000000000000000`
   const fence = isAt({ directory: "/work" })
-  const frameChange = RequestFrames.make()
+  const frameChange = Preparation.makeRequestFrames()
   const prepare = (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says))
   /** Frames a request with the epoch. */
   const show = (epoch: ContextEpoch.Epoch) =>

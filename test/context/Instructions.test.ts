@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, FastCheck as fc } from "effect"
 import { bounded, describeChange, maximumTotal, type Entry } from "../../packages/core/src/context/Instructions.ts"
 import { makeReader } from "../../packages/core/src/context/InstructionFile.ts"
-import { nestedInstructions } from "../../packages/core/src/context/sources/InstructionFiles.ts"
+import { nestedInstructions } from "../../packages/core/src/context/InstructionDiscovery.ts"
 import { folder, listener, put, registryAt, turn } from "./support/Look.ts"
 
 const project = "instructions/4-project"

@@ -1,8 +1,7 @@
 /** The registry (CX-10..CX-13) and the sources about the session itself (CX-20..CX-22). */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Metric, Scope, TestClock } from "effect"
-import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
-import { hostDate } from "../../packages/core/src/context/sources/HostDate.ts"
+import { HostContext, hostDate } from "../../packages/core/src/context/ContextRegistry.ts"
 import { text, textSource } from "../../packages/core/src/context/SystemContext.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { folder, listener, registryAt, turn } from "./support/Look.ts"

@@ -7,11 +7,7 @@ import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, TestClock, Tracer } from "effect"
 import { maximumBytes } from "../../packages/core/src/context/InstructionFile.ts"
-import {
-  parseAddress,
-  remoteInstructions,
-  type RemoteOptions
-} from "../../packages/core/src/context/sources/RemoteInstructions.ts"
+import { parseAddress, remoteInstructions, type RemoteOptions } from "../../packages/core/src/context/Instructions.ts"
 import { initialize, reconcile } from "../../packages/core/src/context/SystemContext.ts"
 import type { Snapshot } from "../../packages/log/src/domain/Snapshot.ts"
 import { listener, turn } from "./support/Look.ts"

@@ -9,7 +9,7 @@ import { Effect, Either, Layer, Option } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../../packages/log/src/events/Registry.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import * as EventTypes from "../../packages/log/src/log/EventTypes.ts"
+import * as EventRow from "../../packages/log/src/log/EventRow.ts"
 import { insertEvents, type NewEvent, toEvent } from "../../packages/log/src/log/EventRow.ts"
 import * as Rebuild from "../../packages/log/src/maintenance/Rebuild.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
@@ -70,7 +70,7 @@ const rebuilt = Effect.fnUntraced(function* (version: string) {
   yield* sql`INSERT INTO event_sequence (session, session_id, seq, incarnation) VALUES (1, ${id}, ${rows.length - 1}, 1)`
   // A released log holds names where rows hold numbers.
   const events = rows.map((row) => ({ ...row, session: 1 }) as unknown as NewEvent)
-  yield* directly(sql, (statements) => insertEvents(statements, EventTypes.make(), events))
+  yield* directly(sql, (statements) => insertEvents(statements, EventRow.makeEventTypes(), events))
   return yield* Rebuild.rebuild(id)
 })
 

@@ -1,8 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Either, FastCheck as fc, Schema } from "effect"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import type { InvalidInput } from "../../packages/log/src/domain/InvalidInput.ts"
-import { validate } from "../../packages/log/src/domain/Validate.ts"
+import { type InvalidInput, validate } from "../../packages/log/src/domain/InvalidInput.ts"
 import { Delivery, Location, ModelRef, PromptInput } from "../../packages/log/src/domain/Values.ts"
 import { CreateOptions } from "../../packages/core/src/session/SessionOptions.ts"
 

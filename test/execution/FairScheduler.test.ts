@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, Scheduler } from "effect"
 import { assert } from "vitest"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { make } from "../../packages/log/src/support/FairScheduler.ts"
+import { makeFairScheduler as make } from "../../packages/log/src/support/EventLoop.ts"
 import { memoryLog } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"
 

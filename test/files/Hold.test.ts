@@ -3,9 +3,8 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { Exporter } from "../../packages/files/src/Exporter.ts"
-import * as Hold from "../../packages/files/src/Hold.ts"
-import { isGone } from "../../packages/files/src/record/HoldName.ts"
+import { Exporter, layerHold } from "../../packages/files/src/Exporter.ts"
+import { isGone } from "../../packages/files/src/record/LedgerFile.ts"
 import { ConsumerStore } from "../../packages/log/src/consumer/ConsumerStore.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { consumersOf } from "../../packages/log/src/retention/Retention.ts"
@@ -25,7 +24,7 @@ const withStore = <A, E, R>(use: (folder: string) => Effect.Effect<A, E, R>) =>
 const exported = (root: string) =>
   Effect.scoped(
     Effect.flatMap(
-      Layer.build(Layer.fresh(Layer.provideMerge(Hold.layer(root), Exporter.layer({ root, uid: 7 })))),
+      Layer.build(Layer.fresh(Layer.provideMerge(layerHold(root), Exporter.layer({ root, uid: 7 })))),
       (context) => Context.get(context, Exporter).catchUp
     )
   )

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { cwdHash } from "../../packages/files/src/layout/Layout.ts"
-import { type IndexEntry, indexFiles } from "../../packages/files/src/render/IndexFiles.ts"
+import { type IndexEntry, indexFiles } from "../../packages/files/src/render/Values.ts"
 
 const entry = (session: string, rest: Partial<IndexEntry> = {}): IndexEntry => ({
   session,

@@ -3,9 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
 import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/layout/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
-import { agentDirectory } from "../../packages/transcript/src/row/AgentDirectory.ts"
-import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
-import { timeText } from "../../packages/transcript/src/row/TimeText.ts"
+import { agentDirectory, runOf, timeText } from "../../packages/transcript/src/row/Rows.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const
 const model = { kind: "model", name: "qwen3", session: "s.1" } as const

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Meta } from "../../packages/files/src/layout/Meta.ts"
+import { Meta } from "../../packages/files/src/layout/Layout.ts"
 import { EventRow, MessageRow } from "../../packages/transcript/src/row/Rows.ts"
 
 const spec = readFileSync(new URL("../../specs/files.md", import.meta.url), "utf8")

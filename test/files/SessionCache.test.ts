@@ -1,13 +1,13 @@
 /** How many sessions a writer caches. Spec: FI-113. */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect } from "effect"
-import { modesOf } from "../../packages/files/src/layout/Modes.ts"
+import { modesOf } from "../../packages/files/src/layout/Layout.ts"
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
 import type { Line } from "../../packages/files/src/context/PackState.ts"
 import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import * as Rendering from "../../packages/files/src/render/Rendering.ts"
 import type { Known } from "../../packages/files/src/session/CachedSession.ts"
-import * as SessionCache from "../../packages/files/src/session/SessionCache.ts"
+import * as Writer from "../../packages/files/src/session/Writer.ts"
 import { unwritten } from "../../packages/files/src/session/Writer.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
@@ -33,11 +33,11 @@ const known = (id: string, lines: number): Known => {
 const empty = Effect.gen(function* () {
   const files = SafeFiles.make({ root: yield* temporaryFolder })
   const [modes, ledger] = [modesOf(), yield* Ledger.make(files)]
-  return SessionCache.make({ log: yield* EventLog, tracker: { files, ledger, modes, report: () => Effect.void } })
+  return Writer.makeSessionCache({ log: yield* EventLog, tracker: { files, ledger, modes, report: () => Effect.void } })
 })
 
 /** The sessions of these that are cached. Asking makes each the one used last, in this order. */
-const cachedOf = ({ load }: SessionCache.SessionCache, ids: ReadonlyArray<string>) =>
+const cachedOf = ({ load }: Writer.SessionCache, ids: ReadonlyArray<string>) =>
   Effect.map(Effect.forEach(ids, load), (found) => ids.filter((_, index) => found[index] !== undefined))
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `ses_${index}`)

@@ -1,8 +1,7 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
-import type { KeptAddress } from "../../packages/files/src/layout/Layout.ts"
-import { Meta } from "../../packages/files/src/layout/Meta.ts"
+import { type KeptAddress, Meta } from "../../packages/files/src/layout/Layout.ts"
 import { valueFiles } from "../../packages/files/src/render/Values.ts"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { HttpRefused } from "../../packages/core/src/http/HttpRefused.ts"
-import { safeFetch, sameOrigin } from "../../packages/core/src/http/SameOrigin.ts"
+import { HttpRefused, safeFetch, sameOrigin } from "../../packages/core/src/http/SameOrigin.ts"
 import { maxRedirects } from "../../packages/core/src/support/Limits.ts"
 import { fine, origin, redirect } from "./support/Origins.ts"
 

@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Sweeping from "../../packages/log/src/log/Sweeping.ts"
+import * as Removals from "../../packages/log/src/log/Removals.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, readAll, session } from "../support/Logs.ts"
@@ -85,7 +85,7 @@ it.scopedLive("LG-51: while a reader needs the text it stays, and it goes when t
       assert.strictEqual((yield* unswept).length, 1)
       reader.exec("COMMIT")
       // What the background does after its pause.
-      yield* Effect.scoped(Effect.flatMap(Sweeping.make(sql), ({ sweep }) => sweep))
+      yield* Effect.scoped(Effect.flatMap(Removals.makeSweeping(sql), ({ sweep }) => sweep))
       assert.deepStrictEqual(tracesIn(folder), {})
       assert.isEmpty(yield* unswept)
       reader.close()

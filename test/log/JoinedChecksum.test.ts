@@ -4,8 +4,8 @@
  */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { sum } from "../../packages/log/src/log/Checksum.ts"
-import { countSound } from "../../packages/log/src/log/JoinedChecksum.ts"
+import { sumOf as sum } from "../../packages/log/src/log/EventRow.ts"
+import { countSound } from "../../packages/log/src/log/Page.ts"
 import { cases } from "../support/Cases.ts"
 
 const payload = fc.oneof(

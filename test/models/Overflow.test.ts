@@ -2,8 +2,7 @@
 import { AiError } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Option } from "effect"
-import { contextTokens } from "../../packages/core/src/model/Overflow.ts"
-import { classifyError } from "../../packages/core/src/model/ProviderError.ts"
+import { classifyError, contextTokens } from "../../packages/core/src/model/ProviderError.ts"
 
 const failure = (status: number, body: unknown) =>
   classifyError(

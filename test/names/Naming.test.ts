@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Scope, Stream } from "effect"
 import { Naming } from "../../packages/core/src/session/Naming.ts"
-import type { NamingMode } from "../../packages/core/src/session/NamingMode.ts"
+import type { NamingMode } from "../../packages/core/src/session/SessionOptions.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"

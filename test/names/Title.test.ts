@@ -1,7 +1,7 @@
 /** Titles from prompts and from answers of models. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { titleOfAnswer, titleRequest } from "../../packages/core/src/session/Title.ts"
+import { titleOfAnswer, titleRequest } from "../../packages/core/src/session/Naming.ts"
 import { titleOfPrompt } from "../../packages/log/src/domain/Title.ts"
 import { cases } from "../support/Cases.ts"
 

@@ -1,9 +1,13 @@
 /** Pictures brought into the form that every provider takes: what stays, what is changed, and what is refused and why. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, TestClock } from "effect"
-import { commonPictures, scaledEdge } from "../../packages/core/src/model/PictureLimits.ts"
-import { loadDecoder, type PictureDecoder } from "../../packages/core/src/picture/PictureDecoder.ts"
-import { makePictures } from "../../packages/core/src/picture/Pictures.ts"
+import {
+  commonPictures,
+  loadDecoder,
+  makePictures,
+  type PictureDecoder,
+  scaledEdge
+} from "../../packages/core/src/picture/Pictures.ts"
 import { claimed, look, picture, type Wanted } from "../support/Pictures.ts"
 
 const decoding = makePictures(loadDecoder)

@@ -1,8 +1,7 @@
 /** Where a text mentions something, and where it only seems to. */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { codeRanges } from "../../packages/core/src/prompt/CodeRanges.ts"
-import { findMentions } from "../../packages/core/src/prompt/Mentions.ts"
+import { codeRanges, findMentions } from "../../packages/core/src/prompt/Mentions.ts"
 
 const targets = (text: string) => findMentions(text).map(({ target }) => target)
 

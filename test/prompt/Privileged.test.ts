@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { unprivileged } from "../../packages/core/src/prompt/Privileged.ts"
+import { unprivileged } from "../../packages/core/src/prompt/PromptParts.ts"
 
 describe("text that is not the runtime's", () => {
   const forged = [

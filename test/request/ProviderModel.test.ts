@@ -6,7 +6,7 @@ import type * as Toolkit from "@effect/ai/Toolkit"
 import { assert, describe, it } from "@effect/vitest"
 import { Chunk, Effect, Stream, Struct } from "effect"
 import * as ProviderModel from "../../packages/core/src/model/ProviderModel.ts"
-import { jsonSchemaTool } from "../../packages/core/src/tool/WireTool.ts"
+import { jsonSchemaTool } from "../../packages/core/src/tool/ToolDefinition.ts"
 
 const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 }
 

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Stream, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as Boundary from "../../packages/log/src/retention/Boundary.ts"
+import * as Plan from "../../packages/log/src/retention/Plan.ts"
 import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import { memoryLog } from "../support/Database.ts"
 import { admitted, begin, call, created, message, readAll, session, step, storeAs } from "../support/Logs.ts"
@@ -43,13 +43,13 @@ const open = {
 for (const [name, drafts] of Object.entries(open)) {
   it(`RT-2: nothing is cut after ${name} until it ends`, () => {
     const names = [...drafts, { type: settled.type }].map(({ type }) => `${type}.1`)
-    const states = names.reduce<ReadonlyArray<Boundary.Open>>(
-      (all, stored) => [...all, Boundary.after(all.at(-1) ?? Boundary.nothingOpen, stored)],
+    const states = names.reduce<ReadonlyArray<Plan.Open>>(
+      (all, stored) => [...all, Plan.openAfter(all.at(-1) ?? Plan.nothingOpen, stored)],
       []
     )
     const still = name === "a running activity" ? states.at(-2) : states.at(-1)
-    assert.isFalse(Boundary.isSafe(still ?? Boundary.nothingOpen, `${settled.type}.1`))
-    assert.isTrue(Boundary.isSafe(Boundary.nothingOpen, `${settled.type}.1`))
+    assert.isFalse(Plan.isSafe(still ?? Plan.nothingOpen, `${settled.type}.1`))
+    assert.isTrue(Plan.isSafe(Plan.nothingOpen, `${settled.type}.1`))
   })
 }
 

@@ -20,7 +20,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { pageSize } from "../../packages/log/src/log/EventRow.ts"
 import { atOnce, brisk } from "../../packages/log/src/retention/Pace.ts"
-import * as Policy from "../../packages/log/src/retention/Policy.ts"
+import * as Retention from "../../packages/log/src/retention/Retention.ts"
 import * as Space from "../../packages/log/src/retention/Space.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
@@ -39,10 +39,10 @@ const loggedTo = (lines: Queue.Enqueue<string>) =>
   )
 
 /** Applies a policy once, and returns the lines that it logs. */
-const linesOf = (policy: Policy.Policy) =>
+const linesOf = (policy: Retention.Policy) =>
   Effect.gen(function* () {
     const lines = yield* Queue.unbounded<string>()
-    yield* Effect.provide(Policy.apply({ ...policy, pace: atOnce }), loggedTo(lines))
+    yield* Effect.provide(Retention.apply({ ...policy, pace: atOnce }), loggedTo(lines))
     return Chunk.toReadonlyArray(yield* Queue.takeAll(lines))
   })
 
@@ -70,9 +70,9 @@ const skipping = (start: number): Clock.Clock => {
 }
 
 /** Applies a policy once, and returns how many milliseconds its pauses took. */
-const applied = Effect.fnUntraced(function* (policy: Policy.Policy) {
+const applied = Effect.fnUntraced(function* (policy: Retention.Policy) {
   const start = yield* Clock.currentTimeMillis
-  const work = Effect.zipRight(Policy.apply(policy), Clock.currentTimeMillis)
+  const work = Effect.zipRight(Retention.apply(policy), Clock.currentTimeMillis)
   return (yield* Effect.withClock(work, skipping(start))) - start
 })
 
@@ -82,7 +82,10 @@ it.scoped("RT-40, UN-45: a policy prunes at its start, and again an hour later, 
     yield* begun(id, 2)
     const first = (yield* readAll(id)).length - 1
     yield* TestClock.adjust("1 day")
-    const policy = Policy.layer({ keep: Duration.toMillis("10 minutes"), pace: atOnce }, Queue.offer(ends, undefined))
+    const policy = Retention.layerPolicy(
+      { keep: Duration.toMillis("10 minutes"), pace: atOnce },
+      Queue.offer(ends, undefined)
+    )
     yield* Layer.build(Layer.provide(policy, loggedTo(lines)))
     yield* Queue.take(lines)
     yield* Queue.take(ends)
@@ -189,7 +192,7 @@ it.scoped("RT-41: a failed run is a warning, and the next one prunes", () =>
     yield* begun(id, 2)
     yield* TestClock.adjust("1 day")
     yield* sql`ALTER TABLE session_floor RENAME TO elsewhere`
-    yield* Layer.build(Layer.provide(Policy.layer({ keep: 0, pace: atOnce }, Effect.void), loggedTo(lines)))
+    yield* Layer.build(Layer.provide(Retention.layerPolicy({ keep: 0, pace: atOnce }, Effect.void), loggedTo(lines)))
     assert.match(yield* Queue.take(lines), /^WARN retention failed; it is tried again/)
     yield* sql`ALTER TABLE elsewhere RENAME TO session_floor`
     yield* TestClock.adjust("1 hour")
@@ -200,7 +203,7 @@ it.scoped("RT-41: a failed run is a warning, and the next one prunes", () =>
 
 it.effect("RT-31: a policy pauses ten times as long as a command between the same steps", () =>
   Effect.gen(function* () {
-    const pauses = (pace: Pick<Policy.Policy, "pace">) =>
+    const pauses = (pace: Pick<Retention.Policy, "pace">) =>
       Effect.gen(function* () {
         yield* begun(session("one"), 4)
         yield* TestClock.adjust("1 day")

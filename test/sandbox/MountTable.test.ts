@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { type Meant, parse, strayIn } from "../../packages/core/src/child/MountTable.ts"
+import { type Meant, parse, strayIn } from "../../packages/core/src/child/Mounts.ts"
 
 const host = parse(
   [

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { filterFor } from "../../packages/core/src/child/SystemCalls.ts"
+import { filterFor } from "../../packages/core/src/child/Sandbox.ts"
 
 /** What the kernel's machine answers for one call: its return value. */
 const answer = (

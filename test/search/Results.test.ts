@@ -4,10 +4,9 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, FastCheck as fc, TestClock } from "effect"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { candidatesOf, newest } from "../../packages/log/src/search/Matching.ts"
-import { type Candidate, rank, scoreOf } from "../../packages/log/src/search/Ranking.ts"
+import { type Candidate, candidatesOf, newest, rank, scoreOf } from "../../packages/log/src/search/Matching.ts"
 import { Search } from "../../packages/log/src/search/Search.ts"
-import * as Snippets from "../../packages/log/src/search/Snippets.ts"
+import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import { openIndex, searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { cases } from "../support/Cases.ts"
@@ -166,7 +165,7 @@ it.effect(
 
 it.scoped("SE-43: a snippet is one line of bounded length with its marks inside, whatever the text", () =>
   Effect.gen(function* () {
-    const table = yield* Snippets.openTable
+    const table = yield* SqlSearch.openTable
     const piece = fc.oneof(
       fc.string(),
       fc.constantFrom("heron", "東京", "\u2061", "\n\n", "x".repeat(900), "\0", "\u200b")
@@ -174,7 +173,7 @@ it.scoped("SE-43: a snippet is one line of bounded length with its marks inside,
     yield* Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(fc.array(piece, { maxLength: 30 }), async (pieces) => {
-          const [shown] = await Effect.runPromise(Snippets.snippets(table, [pieces.join(" ")], '"heron"'))
+          const [shown] = await Effect.runPromise(SqlSearch.makeSnippets(table, [pieces.join(" ")], '"heron"'))
           const { marks = [], snippet = "" } = shown ?? {}
           assert.isAtMost(snippet.length, 322)
           assert.notMatch(snippet, /[\n\u2061\u2062\u200b]/)

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { type Context, Effect, Exit, FastCheck, Fiber, Option, Scope, TestClock, TestServices } from "effect"
-import * as Lease from "../../packages/log/src/coordination/Lease.ts"
+import * as OwnerRows from "../../packages/log/src/coordination/OwnerRows.ts"
 import * as OwnerID from "../../packages/log/src/coordination/OwnerID.ts"
 import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -43,7 +43,7 @@ it.scoped("EX-O2: a lease that says nothing sensible is brought into bounds, in 
       [Number.POSITIVE_INFINITY, 60_000],
       [Number.NaN, 15_000]
     ] as const) {
-      assert.strictEqual(Lease.clamp(given), counts)
+      assert.strictEqual(OwnerRows.clamp(given), counts)
     }
     const { id, other } = yield* two
     const sql = yield* Effect.provide(SqlClient.SqlClient, other)
@@ -65,12 +65,12 @@ it.prop(
     let at = 0n
     let beat = 0
     let expected = 0
-    let seen = Lease.observe(undefined, { sign: "0", at, working: false })
+    let seen = OwnerRows.observe(undefined, { sign: "0", at, working: false })
     for (const { gapMs, renews, working } of looks) {
       at += BigInt(gapMs) * 1_000_000n
       if (renews) beat += 1
       expected = renews ? 0 : expected + (working ? 0 : Math.min(gapMs, 200))
-      seen = Lease.observe(seen, { sign: String(beat), at, working })
+      seen = OwnerRows.observe(seen, { sign: String(beat), at, working })
       assert.strictEqual(seen.silentMs, expected)
       assert.strictEqual(seen.renewed, beat > 0)
     }

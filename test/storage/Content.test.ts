@@ -9,13 +9,17 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as PrunedParts from "../../packages/log/src/retention/PrunedParts.ts"
 import { insertBlocks, selectReferenced } from "../../packages/log/src/store/Content.ts"
 import {
+  blockBytes,
+  bytesOf,
   type CheckedEvent,
   type KeptEvent,
   type KeptPart,
+  makeDivider,
+  pack,
   referencesOf,
-  sumOf
-} from "../../packages/log/src/store/BlockColumns.ts"
-import { blockBytes, bytesOf, makeDivider, pack, unpack } from "../../packages/log/src/store/ContentBlock.ts"
+  sumOf,
+  unpack
+} from "../../packages/log/src/store/ContentBlock.ts"
 import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../packages/log/src/Store.ts"

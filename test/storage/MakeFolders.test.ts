@@ -4,7 +4,7 @@ import { FileSystem } from "@effect/platform"
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeFolders } from "../../packages/log/src/storage/MakeFolders.ts"
+import { makeFolders } from "../../packages/log/src/storage/PrivateFile.ts"
 
 const make = (path: string, mode?: number) =>
   Effect.tryPromise({ try: () => makeFolders(path, mode), catch: (cause) => (cause as NodeJS.ErrnoException).code })

@@ -2,8 +2,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { type Checked, checksumOf } from "../../packages/log/src/log/Checksum.ts"
-import { selectEvents } from "../../packages/log/src/log/EventRow.ts"
+import { type Checked, checksumOf, selectEvents } from "../../packages/log/src/log/EventRow.ts"
 import { type TableName, tables } from "../../packages/log/src/projection/Tables.ts"
 
 export * from "../../packages/log/src/testing/Samples.ts"

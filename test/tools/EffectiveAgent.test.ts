@@ -1,7 +1,7 @@
 /** What rules leave to a child, as a pure function: never more than its own, nothing that is denied above. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { effectiveAgent } from "../../packages/core/src/agent/EffectiveAgent.ts"
+import { effectiveAgent } from "../../packages/core/src/agent/Lineage.ts"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, type Rule, type Verdict, verdictOf } from "../../packages/core/src/domain/Rule.ts"
 import { cases } from "../support/Cases.ts"

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber, Layer, Queue } from "effect"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, literal, matches, type Rule, verdictOf } from "../../packages/core/src/domain/Rule.ts"
-import type { Authorization } from "../../packages/core/src/permission/Authorization.ts"
+import type { Authorization } from "../../packages/core/src/permission/Judgement.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
 import {
   Answer,
@@ -13,7 +13,7 @@ import {
   type PermissionRequest
 } from "../../packages/core/src/permission/PermissionAsker.ts"
 import * as PermissionStore from "../../packages/core/src/permission/PermissionStore.ts"
-import { CurrentLocation } from "../../packages/log/src/domain/CurrentLocation.ts"
+import { CurrentLocation } from "../../packages/log/src/domain/Values.ts"
 import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { approvals, patterns, source } from "../support/Approvals.ts"
 

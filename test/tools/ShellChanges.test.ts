@@ -7,7 +7,7 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as grammar from "unbash"
 import { readCommandLine } from "../../packages/core/src/permission/CommandLine.ts"
-import { changesShell, verdictAfter } from "../../packages/core/src/permission/ShellChanges.ts"
+import { changesShell, verdictAfter } from "../../packages/core/src/permission/CommandRules.ts"
 import { cases } from "../support/Cases.ts"
 import { careful, judge, rulesOf, type Written } from "./CommandTable.ts"
 

@@ -3,7 +3,7 @@ import { it } from "@effect/vitest"
 import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import * as Deltas from "../../packages/transcript/src/Deltas.ts"
+import * as RunStream from "../../packages/transcript/src/RunStream.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]
 let seq = 0
@@ -13,34 +13,34 @@ const started = (message: string, text: string) =>
     seq: ++seq,
     sessionID,
     data: { assistantMessageID: message, textID: text }
-  }) as unknown as Deltas.TextEvent
+  }) as unknown as RunStream.TextEvent
 const ended = (message: string, id: string, text: string) =>
   ({
     type: "session.next.text.ended",
     seq: ++seq,
     sessionID,
     data: { assistantMessageID: message, textID: id, text }
-  }) as unknown as Deltas.TextEvent
+  }) as unknown as RunStream.TextEvent
 const delta = (message: string, id: string, text: string) =>
   ({
     type: "session.next.text.delta",
     sessionID,
     data: { assistantMessageID: message, textID: id, delta: text }
-  }) as unknown as Deltas.TextEvent
+  }) as unknown as RunStream.TextEvent
 
 /** What is told, event by event. */
-const tell = (state: Deltas.State, events: ReadonlyArray<Deltas.TextEvent>): ReadonlyArray<string> => {
+const tell = (state: RunStream.DeltaState, events: ReadonlyArray<RunStream.TextEvent>): ReadonlyArray<string> => {
   const told: Array<string> = []
   let now = state
   for (const event of events) {
-    const [next, text] = Deltas.step(now, event)
+    const [next, text] = RunStream.deltaStep(now, event)
     now = next
     told.push(text)
   }
   return told
 }
 
-const open = () => Deltas.begin(Deltas.initial)
+const open = () => RunStream.begin(RunStream.initial)
 
 describe("Deltas", () => {
   it("SO-24: deltas are told as they come, and the end of their text adds what is missing", () => {
@@ -69,8 +69,8 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? Deltas.step(open(), start)[0] : open()
-      const [state, first] = Deltas.hearing(before, [])
+      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
+      const [state, first] = RunStream.deltasHeard(before, [])
       const told = tell(state, [...(known ? [] : [start]), delta("m", "t", "He"), ended("m", "t", "Hello")])
       assert.strictEqual([first, ...told].join("|"), known ? "|He|llo" : "||He|llo")
     }
@@ -80,8 +80,8 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? Deltas.step(open(), start)[0] : open()
-      const [state, first] = Deltas.hearing(before, [{ id: "t", said: "He" }])
+      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
+      const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: "He" }])
       const told = tell(state, [
         ...(known ? [] : [start]),
         delta("m", "t", "l"),
@@ -96,8 +96,8 @@ describe("Deltas", () => {
     for (const known of [true, false]) {
       seq = 0
       const start = started("m", "t")
-      const before = known ? Deltas.step(open(), start)[0] : open()
-      const [state, first] = Deltas.hearing(before, [{ id: "t", said: undefined }])
+      const before = known ? RunStream.deltaStep(open(), start)[0] : open()
+      const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: undefined }])
       const told = tell(state, [...(known ? [] : [start]), delta("m", "t", "lo"), ended("m", "t", "Hello")])
       assert.strictEqual([first, ...told].join("|"), known ? "||Hello" : "|||Hello")
     }
@@ -105,8 +105,8 @@ describe("Deltas", () => {
 
   it("SO-24: half a character at the end of what was said waits for its other half", () => {
     seq = 0
-    const [before] = Deltas.step(open(), started("m", "t"))
-    const [state, first] = Deltas.hearing(before, [{ id: "t", said: "a\ud83d" }])
+    const [before] = RunStream.deltaStep(open(), started("m", "t"))
+    const [state, first] = RunStream.deltasHeard(before, [{ id: "t", said: "a\ud83d" }])
     const told = tell(state, [delta("m", "t", "\ude00"), ended("m", "t", "a😀")])
     assert.deepStrictEqual([first, ...told], ["a", "😀", ""])
   })
@@ -119,10 +119,10 @@ describe("Deltas", () => {
     ]
     const begun = [started("m", "a"), started("m", "b")]
     const rest = [delta("m", "b", "w"), delta("m", "a", "n"), ended("m", "b", "two"), ended("m", "a", "one")]
-    const [early, none] = Deltas.hearing(open(), texts)
+    const [early, none] = RunStream.deltasHeard(open(), texts)
     assert.strictEqual([none, ...tell(early, [...begun, ...rest])].join(""), "onetwo")
-    const known = begun.reduce((state, event) => Deltas.step(state, event)[0], open())
-    const [state, first] = Deltas.hearing(known, texts)
+    const known = begun.reduce((state, event) => RunStream.deltaStep(state, event)[0], open())
+    const [state, first] = RunStream.deltasHeard(known, texts)
     assert.strictEqual(first, "o")
     assert.strictEqual([first, ...tell(state, rest)].join(""), "onetwo")
   })
@@ -182,8 +182,8 @@ describe("Deltas", () => {
 
   it("SO-24: nothing is told of what is outside of the run", () => {
     seq = 0
-    const before = tell(Deltas.initial, [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
-    const after = tell(Deltas.end(open()), [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
+    const before = tell(RunStream.initial, [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
+    const after = tell(RunStream.end(open()), [started("m", "t"), delta("m", "t", "He"), ended("m", "t", "Hello")])
     assert.strictEqual([...before, ...after].join(""), "")
   })
 
@@ -198,9 +198,9 @@ describe("Deltas", () => {
         seq = 0
         const pick = (below: number) => (random.next().value ?? 0) % below
         const ordered = [...given].sort((a, b) => a.message - b.message)
-        const durable: Array<Deltas.TextEvent> = []
+        const durable: Array<RunStream.TextEvent> = []
         const underWay: Array<{ readonly id: string; readonly said: undefined }> = []
-        const live: Array<{ readonly event: Deltas.TextEvent; readonly after: number }> = []
+        const live: Array<{ readonly event: RunStream.TextEvent; readonly after: number }> = []
         for (const [at, { message, text }] of ordered.entries()) {
           const id = `t${at}`
           const cuts = Array.from({ length: text.length }, (_, i) => text[i] ?? "")
@@ -215,7 +215,7 @@ describe("Deltas", () => {
           durable.push(ended(`m${message}`, id, text))
         }
         // Two lanes, each in its own order; live ones may be a little ahead of the log, or any way behind it.
-        const merged: Array<Deltas.TextEvent> = []
+        const merged: Array<RunStream.TextEvent> = []
         let [d, l] = [0, 0]
         while (d < durable.length || l < live.length) {
           const next = live[l]
@@ -230,7 +230,7 @@ describe("Deltas", () => {
         )
         const whole = byMessage.filter((text) => text !== "").join("\n\n")
         let told = ""
-        for (const piece of tell(Deltas.hearing(open(), underWay)[0], merged)) {
+        for (const piece of tell(RunStream.deltasHeard(open(), underWay)[0], merged)) {
           told += piece
           assert.isTrue(whole.startsWith(told))
           const last = piece.charCodeAt(piece.length - 1)

@@ -6,7 +6,7 @@ import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers
 import type { Prompt, StoredError } from "../../packages/log/src/domain/Values.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import * as Fold from "../../packages/transcript/src/Fold.ts"
-import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
+import { runOf } from "../../packages/transcript/src/row/Rows.ts"
 import { folded, stored } from "../files/support/Logs.ts"
 
 const created = draft("session.created", { location: { directory: "/work" } })

@@ -13,11 +13,11 @@ import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import { EventLog } from "@daybook/log/log/EventLog"
-import * as Policy from "@daybook/log/retention/Policy"
+import * as Retention from "@daybook/log/retention/Retention"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
 import * as Database from "@daybook/log/storage/Database"
-import { deepestFamily } from "@daybook/log/store/Family"
+import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
@@ -37,7 +37,7 @@ import { ModelResolver, withPrices } from "./model/ModelResolver.ts"
 import * as Permission from "./permission/Permission.ts"
 import { layerHeadless } from "./permission/PermissionAsker.ts"
 import type { PermissionStore } from "./permission/PermissionStore.ts"
-import * as SessionApprovals from "./permission/SessionApprovals.ts"
+import * as Judgement from "./permission/Judgement.ts"
 import * as SqlPermissionStore from "./permission/SqlPermissionStore.ts"
 import * as PromptExpander from "./prompt/PromptExpander.ts"
 import * as Templates from "./prompt/Templates.ts"
@@ -54,7 +54,7 @@ import * as SessionsLayer from "./session/SessionsLayer.ts"
 import * as SessionTools from "./session/tools/SessionTools.ts"
 import * as HostTools from "./tool/HostTools.ts"
 import * as ToolRegistry from "./tool/ToolRegistry.ts"
-import * as PrunedTurns from "./snapshot/PrunedTurns.ts"
+import * as Upkeep from "./snapshot/Upkeep.ts"
 import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
 import * as References from "./workspace/References.ts"
@@ -144,10 +144,10 @@ const snapshots = (options: Options) => {
 }
 
 /** Prunes in the background, with the snapshots of pruned turns. */
-const retention = (policy: Policy.Policy) =>
+const retention = (policy: Retention.Policy) =>
   Layer.unwrapEffect(
     Effect.map(Snapshots.Snapshots, ({ forgetUntil }) =>
-      Policy.layer(policy, Effect.flatMap(PrunedTurns.times, forgetUntil))
+      Retention.layerPolicy(policy, Effect.flatMap(Upkeep.times, forgetUntil))
     )
   )
 
@@ -291,7 +291,7 @@ export const layer = <Extra = never>(
     HostRequests.layer,
     expander(options, extensions),
     Layer.provide(SqlPermissionStore.layer, store),
-    Layer.provide(SessionApprovals.layer, store),
+    Layer.provide(Judgement.layerSessionApprovals, store),
     options.retention === undefined ? Layer.empty : Layer.provide(retention(options.retention), [store, taken]),
     options.commands === undefined ? Layer.empty : Layer.provide(options.commands, [store, sandbox(options)]),
     options.search === true ? Layer.provide(SqlSearch.layerFollowing, store) : Layer.empty,

@@ -3,14 +3,14 @@ import type { Layer } from "effect"
 import type { Budget, Price } from "@daybook/log/domain/Values"
 import type { Projector } from "@daybook/log/log/Appends"
 import type { EventLog } from "@daybook/log/log/EventLog"
-import type * as Policy from "@daybook/log/retention/Policy"
+import type * as Retention from "@daybook/log/retention/Retention"
 import type { EnvironmentGrants } from "./child/ChildEnvironment.ts"
 import type { SandboxSettings } from "./child/Sandbox.ts"
 import type { CompactionSettings } from "./compaction/Limits.ts"
 import type { Agent } from "./domain/Agent.ts"
 import type { PermissionAsker } from "./permission/PermissionAsker.ts"
 import type * as Templates from "./prompt/Templates.ts"
-import type { NamingMode } from "./session/NamingMode.ts"
+import type { NamingMode } from "./session/SessionOptions.ts"
 import type * as HostTools from "./tool/HostTools.ts"
 import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
@@ -97,7 +97,7 @@ export interface Options<Extra = never> {
    * Which old events are removed in the background, and where they are archived. Default: none. Messages, contexts and
    * search stay as they are; readers that are further behind get `CursorExpired`.
    */
-  readonly retention?: Policy.Policy
+  readonly retention?: Retention.Policy
   /** Whether to keep the index of `Search` current in the background (SE-9). Default: false; a search then updates it. */
   readonly search?: boolean
   /** Read models of other packages, written in each append's transaction. */

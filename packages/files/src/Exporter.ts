@@ -1,20 +1,30 @@
 /**
  * Keeps the files under a root equal to the log, from a cursor of its own. It holds the root, runs one operation at a
  * time, and takes the root again if its record was removed. `Export.ts` decides what is written and in which order,
- * `SessionWriter.ts` writes a session's folder, `IndexWriter.ts` an index, `Ledger.ts` records what was written, and
- * `Following.ts` is the loop. `ExporterThread.ts` runs all of this in a thread of its own. Spec: FI-60..FI-89, FI-100 in specs/files.md.
+ * `SessionWriter.ts` writes a session's folder, `Work.ts` an index, `Ledger.ts` records what was written, and
+ * `Following.ts` is the loop. `ExporterThread.ts` runs all of this in a thread of its own. Spec: FI-60..FI-89, FI-100
+ * in specs/files.md, FI-124 in specs/files.md.
  */
-import { Context, Effect, Layer, PubSub, type Queue, type Scope, ScopedRef } from "effect"
-import { EventLog, type SessionNotFound } from "@daybook/log/log/EventLog"
+import { realpath } from "node:fs/promises"
+import { Context, Effect, Layer, PubSub, type Queue, Schedule, type Scope, ScopedRef } from "effect"
+import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
+import { EventLog, type LogUnavailable, type SessionNotFound } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { processUid } from "./disk/FileCalls.ts"
 import type { SafeFilesOptions } from "./disk/SafeFiles.ts"
 import * as Export from "./export/Export.ts"
 import * as Following from "./export/Following.ts"
 import * as Root from "./export/Root.ts"
-import type { ExportError, Finding, RootBusy, RootOfAnotherStore, RootUnusable } from "./layout/Errors.ts"
+import {
+  type ExportError,
+  type Finding,
+  type RootBusy,
+  type RootOfAnotherStore,
+  RootUnusable
+} from "./layout/Errors.ts"
 import type { SharedSpaces } from "./layout/Layout.ts"
 import * as FollowerStatus from "./record/FollowerStatus.ts"
+import { isGone, nameOf } from "./record/LedgerFile.ts"
 import type { Ledger } from "./record/Ledger.ts"
 import type { Exported } from "./thread/Requests.ts"
 
@@ -176,3 +186,48 @@ const make = Effect.fn("Exporter.make")(function* (
     findings: PubSub.subscribe(findings)
   }
 })
+
+// Keeps a prune from removing events that the files under a root do not have yet: a consumer in the database that
+// follows the exporter's position. It outlives the process, and ends with the root's record.
+
+/** How often the position is stored: each time is a commit. */
+const every = "30 seconds"
+
+/** Forgets the holds of removed roots. */
+const forgetGone = Effect.fnUntraced(function* ({ list, remove }: typeof ConsumerStore.Service) {
+  for (const { name } of yield* list) if (yield* isGone(name)) yield* remove(name)
+})
+
+const makeHold = Effect.fn("Hold.make")(function* (root: string) {
+  const [exporter, consumers] = [yield* Exporter, yield* ConsumerStore]
+  yield* forgetGone(consumers)
+  const real = yield* Effect.tryPromise({
+    try: () => realpath(root),
+    catch: (error) => new RootUnusable({ root, details: String(error) })
+  })
+  const claim = yield* Effect.catchTags(
+    consumers.claim({ name: nameOf(real), sessionID: undefined, start: "beginning" }),
+    // It follows the feed, and so does every hold.
+    { ConsumerMismatch: Effect.die, SessionNotFound: Effect.die }
+  )
+  let stored = claim.place.cursor
+  const store = Effect.gen(function* () {
+    const position = yield* exporter.position
+    // It goes back if the record was removed: the files are then compared with the whole log.
+    if (position === stored) return
+    yield* consumers.commit(claim, { ...claim.place, cursor: position }, Effect.void)
+    stored = position
+  }).pipe(
+    Effect.catchAll((error) =>
+      Effect.logWarning(
+        `what the files under ${root} still need of the log is not known to retention: ${error.message}`
+      )
+    )
+  )
+  yield* Effect.addFinalizer(() => store)
+  yield* Effect.forkScoped(Effect.repeat(store, Schedule.spaced(every)))
+})
+
+/** Holds events for the exporter of this root in the context, also while no exporter runs, until the root is removed. */
+export const layerHold = (root: string): Layer.Layer<never, RootUnusable | LogUnavailable, Exporter | ConsumerStore> =>
+  Layer.scopedDiscard(makeHold(root))

@@ -3,13 +3,92 @@
  * thread reads the database itself; only requests, positions and findings cross between the threads. If it ends, the
  * next request starts another one, which continues from the record. Spec: FI-117..FI-119 in specs/files.md.
  */
-import { Worker } from "node:worker_threads"
-import { Effect, Layer, LogLevel, PubSub, Queue, Schedule, type Scope, ScopedRef, Stream } from "effect"
+import { Worker, type Worker as NodeThread } from "node:worker_threads"
+import * as NodeWorker from "@effect/platform-node/NodeWorker"
+import * as PlatformWorker from "@effect/platform/Worker"
+import type { WorkerError } from "@effect/platform/WorkerError"
+import {
+  Deferred,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  LogLevel,
+  type ParseResult,
+  PubSub,
+  Queue,
+  Schedule,
+  Scope,
+  ScopedRef,
+  Stream
+} from "effect"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Exporter, type ExporterOptions } from "./Exporter.ts"
-import type { Finding } from "./layout/Errors.ts"
+import { ExportThreadEnded, type Finding } from "./layout/Errors.ts"
 import * as Requests from "./thread/Requests.ts"
-import * as Thread from "./thread/Thread.ts"
+import { Listen, type Request, type Said } from "./thread/Requests.ts"
+
+// Runs one export thread from its start to its end, and sends it requests. `ExporterThread.ts` starts a new thread when
+// one has ended.
+
+type Asked = PlatformWorker.SerializedWorker<Request>
+type Broken = WorkerError | ParseResult.ParseError
+
+/** Sends one request. */
+export type Send<A, E> = (worker: Asked) => Effect.Effect<A, E | Broken>
+
+export interface Thread {
+  /** Sends a request and waits for its answer; an interruption ends the work. */
+  readonly ask: <A, E>(send: Send<A, E>) => Effect.Effect<A, E | ExportThreadEnded>
+  /** What the thread says, until it ends. */
+  readonly said: Stream.Stream<Said, ExportThreadEnded>
+  /** Fails when the thread has ended. */
+  readonly ended: Effect.Effect<never, ExportThreadEnded>
+  readonly hasEnded: Effect.Effect<boolean>
+}
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const isBroken = (error: unknown): error is Broken =>
+  error instanceof Error && "_tag" in error && (error._tag === "WorkerError" || error._tag === "ParseError")
+
+const brokenOff = (error: unknown) => new ExportThreadEnded({ details: reasonOf(error) })
+
+/** Starts the thread; closing the scope ends it. */
+export const start = Effect.fnUntraced(function* (
+  spawn: () => NodeThread
+): Effect.fn.Return<Thread, ExportThreadEnded, Scope.Scope> {
+  const end = yield* Deferred.make<never, ExportThreadEnded>()
+  const watched = () => {
+    const thread = spawn()
+    let details: string | undefined
+    thread.once("error", (cause) => (details = reasonOf(cause)))
+    // Only now its locks are free.
+    thread.once("exit", (code) => {
+      Deferred.unsafeDone(end, Exit.fail(new ExportThreadEnded({ details: details ?? `it exited with ${code}` })))
+    })
+    return thread
+  }
+  const ended = Deferred.await(end)
+  /** Ends with the thread, also where the caller cannot be interrupted. */
+  const whileAlive = <A, E>(use: Effect.Effect<A, E>): Effect.Effect<A, E | ExportThreadEnded> =>
+    Effect.raceFirst(Effect.interruptible(use), Effect.interruptible(ended))
+  const scope = yield* Effect.scope
+  const worker = yield* PlatformWorker.makeSerialized<Request>({}).pipe(
+    Effect.provide(NodeWorker.layer(watched)),
+    // The platform would log the end of the thread; its caller does.
+    Logger.withMinimumLogLevel(LogLevel.None),
+    Effect.mapError(brokenOff),
+    Scope.extend(scope),
+    whileAlive
+  )
+  return {
+    ask: (send) => whileAlive(Effect.mapError(send(worker), (error) => (isBroken(error) ? brokenOff(error) : error))),
+    said: Stream.mapError(worker.execute(new Listen()), brokenOff),
+    ended,
+    hasEnded: Deferred.isDone(end)
+  }
+})
 
 /** The exporter's options, and the database that the thread reads. */
 export interface ExporterThreadOptions extends Omit<ExporterOptions, "before"> {
@@ -43,14 +122,14 @@ const levels = {
   Error: LogLevel.Error
 } satisfies Record<string, LogLevel.LogLevel>
 
-type Ask = <A, E>(send: Thread.Send<A, E>) => Effect.Effect<A, E | Requests.OpenError>
+type Ask = <A, E>(send: Send<A, E>) => Effect.Effect<A, E | Requests.OpenError>
 
 /** Starts a thread that has the root. */
 const take = Effect.fnUntraced(function* (
   { filename, root, shared, spawn = spawnCompiled, uid }: ExporterThreadOptions,
   findings: PubSub.PubSub<Finding>
-): Effect.fn.Return<Thread.Thread, Requests.OpenError, Scope.Scope> {
-  const thread = yield* Thread.start(spawn)
+): Effect.fn.Return<Thread, Requests.OpenError, Scope.Scope> {
+  const thread = yield* start(spawn)
   yield* Stream.runForEach(thread.said, (said) =>
     said._tag === "Found"
       ? PubSub.publish(findings, said.finding)
@@ -67,12 +146,12 @@ const take = Effect.fnUntraced(function* (
 })
 
 /** Follows in the thread, and in the next one after its end. `ring` wakes it after commits of this process. */
-const makeFollow = Effect.fnUntraced(function* (current: Effect.Effect<Thread.Thread, Requests.OpenError>) {
+const makeFollow = Effect.fnUntraced(function* (current: Effect.Effect<Thread, Requests.OpenError>) {
   const log = yield* EventLog
   const bell = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
   yield* log.listen(() => Effect.asVoid(bell.offer(undefined)))
   /** The answer comes when the thread has seen the ring, so that commits in between ring once. */
-  const ringing = ({ ask, ended }: Thread.Thread) =>
+  const ringing = ({ ask, ended }: Thread) =>
     Effect.zipRight(
       bell.take,
       ask((worker) => worker.executeEffect(new Requests.Ring()))

@@ -6,7 +6,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { randomUUID } from "node:crypto"
 import { Effect, Either, Schema } from "effect"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { type McpServer, serverFingerprint } from "./McpServer.ts"
 import type { Listing } from "./ToolListing.ts"
 

@@ -6,9 +6,8 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
-import { bounded } from "@daybook/core/child/ControlGroup"
 import { Sandbox } from "@daybook/core/child/Sandbox"
-import { watch } from "@daybook/core/child/SandboxWatch"
+import { bounded, watch } from "@daybook/core/child/SandboxWatch"
 import { maxBodyBytes } from "@daybook/core/support/Limits"
 import { boundedFetch } from "./BoundedFetch.ts"
 import {

@@ -8,7 +8,7 @@ import { diffOf, type FileChange as PermissionFileChange } from "@daybook/core/p
 import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { spellings } from "@daybook/core/workspace/Target"
+import { spellings } from "@daybook/core/workspace/FileFailure"
 import { type FileOperations, nodeFileOperations } from "./patch/FileOperations.ts"
 import { type Hunk, parsePatch } from "./patch/Patch.ts"
 import { commit } from "./patch/PatchCommit.ts"

@@ -7,9 +7,8 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, type Scope } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { tryFile } from "@daybook/core/workspace/FileFailure"
+import { tryFile, type WritableTarget } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import type { WritableTarget } from "@daybook/core/workspace/Target"
 
 /** Resolves the target again after the question; fails if its path now leads elsewhere. */
 export const confirm = Effect.fnUntraced(function* (files: LocationFiles["Type"], allowed: WritableTarget) {

@@ -1,8 +1,7 @@
 /** Runs each command in a process of its own, in the host's sandbox if there is one. Spec: TO-61, TO-62, SB-1. */
 import { Duration, Effect, Fiber } from "effect"
-import { bounded } from "@daybook/core/child/ControlGroup"
 import { start as startConfined } from "@daybook/core/child/Sandbox"
-import { watch } from "@daybook/core/child/SandboxWatch"
+import { bounded, watch } from "@daybook/core/child/SandboxWatch"
 import { runShell } from "@daybook/core/child/ShellProcess"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import type { CommandPlace, CommandRequest, Ended } from "./CommandRunner.ts"

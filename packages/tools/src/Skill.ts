@@ -1,8 +1,7 @@
 /** The tool `skill`: loads a skill's body and lists its files. Spec: specs/context.md CX-47. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
-import { Skills } from "@daybook/core/context/Skills"
-import { skillPermission } from "@daybook/core/context/sources/SkillGuidance"
+import { skillPermission, Skills } from "@daybook/core/context/Skills"
 import { literal, verdictOf } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { Permission } from "@daybook/core/permission/Permission"

@@ -1,9 +1,8 @@
 /** Reads the complete text of a file before a change, and encodes it after. Bounded. Spec: TO-55, TO-540. */
 import { Effect, Option } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { tryFile } from "@daybook/core/workspace/FileFailure"
+import { type Target, tryFile } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import type { Target } from "@daybook/core/workspace/Target"
 import { maximumTextBytes } from "@daybook/core/workspace/TextPage"
 import {
   decodeText,

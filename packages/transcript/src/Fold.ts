@@ -1,24 +1,22 @@
 /**
  * Folds a session's events into rows: those that each event adds to the messages and to the events of the session, and
  * the state after it. Pure, total over the event types, and independent of batching. Spec: FI-20..FI-39 in
- * specs/files.md (FL-4..FL-8).
+ * specs/files.md (FL-4..FL-8), FI-98 in specs/files.md.
  */
 import type { DurableType, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { Blob } from "./fold/Blocks.ts"
-import { type FoldedRow, type Out, set } from "./fold/Out.ts"
-import * as Prompts from "./fold/Prompts.ts"
+import { type Blob, type FoldedRow, type Out, set } from "./fold/Out.ts"
 import * as Runs from "./fold/Runs.ts"
 import * as Session from "./fold/Session.ts"
 import { initial, type State } from "./fold/State.ts"
 import * as Steps from "./fold/Steps.ts"
 import type { EventRow } from "./row/Rows.ts"
 
-export type { Blob } from "./fold/Blocks.ts"
-export { codeOf } from "./fold/ErrorCode.ts"
+export type { Blob } from "./fold/Out.ts"
+export { codeOf } from "./fold/Out.ts"
 export { rowsPerEvent, type FoldedRow } from "./fold/Out.ts"
-export { clip, textLimit } from "./fold/Clip.ts"
+export { clip, textLimit } from "./fold/Out.ts"
 export { Checkpoint, fromCheckpoint, initial, isQuiet, ofSession, toCheckpoint, type State } from "./fold/State.ts"
-export { isStored, longestHeld, type StoredText, type Text } from "./fold/Texts.ts"
+export { isStored, longestHeld, type StoredText, type Text } from "./fold/State.ts"
 
 /** The result of one event. */
 export interface Evolved {
@@ -50,7 +48,7 @@ const handlers: Handlers = {
   "session.next.leaf.moved": Session.leafMoved,
   "session.next.branch.summarized": (out, event) => {
     Session.spend(out, event.data)
-    Prompts.systemText(out, event)
+    Session.systemText(out, event)
   },
   "session.next.labeled": Session.labeled,
   "session.next.forked": Session.forked,
@@ -61,17 +59,17 @@ const handlers: Handlers = {
   "session.next.compaction.started": ignore,
   "session.next.compaction.ended": Session.compacted,
   "session.next.compaction.failed": Session.compactionFailed,
-  "session.next.prompt.admitted": Prompts.admitted,
-  "session.next.prompt.promoted": Prompts.promoted,
-  "session.next.prompted": Prompts.promoted,
+  "session.next.prompt.admitted": Session.admitted,
+  "session.next.prompt.promoted": Session.promoted,
+  "session.next.prompted": Session.promoted,
   "session.next.prompt.withdrawn": (out, { data }) => {
-    Prompts.forget(out, data.messageID)
+    Session.forget(out, data.messageID)
     Runs.withdrawn(out, data.messageID)
   },
-  "session.next.context.updated": Prompts.systemText,
-  "session.next.synthetic": Prompts.systemText,
-  "session.next.shell.started": Prompts.shellStarted,
-  "session.next.shell.ended": Prompts.shellEnded,
+  "session.next.context.updated": Session.systemText,
+  "session.next.synthetic": Session.systemText,
+  "session.next.shell.started": Session.shellStarted,
+  "session.next.shell.ended": Session.shellEnded,
   "session.next.activity.started": Runs.activityStarted,
   "session.next.activity.settled": Runs.activitySettled,
   "session.next.interrupt.requested": ignore,
@@ -149,3 +147,29 @@ export const isFraming = (event: SessionEvent): boolean => framing.some((type) =
 /** The state from which to render event rows at an activity's start, from the last framing events before it. */
 export const startAt = (before: ReadonlyArray<SessionEvent>): State =>
   before.reduce((state, event) => evolve(state, event).state, initial)
+
+// Renders a row as a line of pieces: short texts, and references to long ones. Pure.
+
+/** Text of a line, or a reference to a long text, which is a JSON string in the line. */
+export type Piece = Text
+
+/** The row as a line with its newline, equal to `JSON.stringify` of the row with its texts. */
+export const lineOf = (row: FoldedRow): ReadonlyArray<Piece> => {
+  const content: ReadonlyArray<(typeof row.content)[number]> = row.content
+  const isLong = content.some((block) => block.type === "text" && isStored(block.text))
+  if (!isLong) return [`${JSON.stringify(row)}\n`]
+  const empty = JSON.stringify({ ...row, content: [] })
+  // A text before it cannot contain this: its quotes would be escaped.
+  const at = empty.indexOf('"content":[]') + '"content":['.length
+  const pieces: Array<Piece> = []
+  for (const block of content) {
+    const before = pieces.length === 0 ? empty.slice(0, at) : ","
+    if (block.type === "text" && isStored(block.text)) pieces.push(`${before}{"type":"text","text":`, block.text, "}")
+    else pieces.push(before + JSON.stringify(block))
+  }
+  return [...pieces, `${empty.slice(at)}\n`]
+}
+
+/** The size of the pieces in bytes, within a line. */
+export const sizeOf = (pieces: ReadonlyArray<Piece>): number =>
+  pieces.reduce((sum, piece) => sum + (isStored(piece) ? piece.bytes : Buffer.byteLength(piece)), 0)

@@ -1,20 +1,196 @@
 /**
  * Turns a session's durable events and live deltas into the rows and the text of one run, or of all. Rows are those of
- * the fold; the text between them arrives as deltas (`Deltas.ts`). Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7,
- * FR-9, FL-5).
+ * the fold; the text between them arrives as deltas (`RunStream.ts`). Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7,
+ * FR-9, FL-5), SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
 import { MessageID } from "@daybook/log/domain/Identifiers"
-import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { OpenText } from "@daybook/log/log/EventLog"
-import * as Deltas from "./Deltas.ts"
 import * as Fold from "./Fold.ts"
+import { separator } from "./fold/State.ts"
 import type { EventRow, RunID } from "./row/Rows.ts"
+
+// The text of one run as deltas: live deltas that are heard from a text's start, or continue its given beginning,
+// completed by the durable text. At every moment the emitted text is a beginning of the run's text, and at the end all
+// of it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of
+// its durable event. Pure.
+
+interface Text {
+  readonly message: string
+  /** Whether all of its deltas so far were emitted. */
+  readonly heard: boolean
+  /** Emitted code units. */
+  readonly told: number
+  /** Half a surrogate pair, held until its other half comes. */
+  readonly half: string
+  /** The whole text, once it has ended. */
+  readonly whole: string | undefined
+}
+
+/** Deltas received before their text's durable start. */
+interface Early {
+  readonly id: string
+  readonly text: string
+  /** Code units of the beginning that was given when listening began; the text then has no gap. */
+  readonly given?: number
+}
+
+export interface DeltaState {
+  /** Texts that were open when listening began and whose beginning was not given. */
+  readonly unheard: ReadonlySet<string>
+  /** Whether the run has started and not ended. */
+  readonly open: boolean
+  /** Started texts that are not yet emitted whole, in order. */
+  readonly texts: ReadonlyMap<string, Text>
+  readonly early: Early | undefined
+  /** Texts of the current step with dropped deltas. */
+  readonly missed: ReadonlySet<string>
+  /** The message of the last emitted text. */
+  readonly last: string | undefined
+}
+
+/** An event that the text of a run depends on. */
+export type TextEvent =
+  | EventOfType<"session.next.text.started" | "session.next.text.ended" | "session.next.step.started">
+  | Extract<LiveEvent, { readonly type: "session.next.text.delta" }>
+
+/** The state before anything was emitted. */
+export const initial: DeltaState = {
+  unheard: new Set(),
+  open: false,
+  texts: new Map(),
+  early: undefined,
+  missed: new Set(),
+  last: undefined
+}
+
+/** Code units of early deltas that are kept; they precede their durable start, or belong to another run. */
+const earlyLimit = 256 * 1024
+
+export type DeltaStep = readonly [DeltaState, string]
+
+/**
+ * Hears deltas from now on. `soFar` holds all texts with earlier deltas; of any other text, the first delta is still to
+ * come, even if the log already holds its start.
+ */
+export const deltasHeard = (state: DeltaState, soFar: ReadonlyArray<Omit<OpenText, "type">>): DeltaStep =>
+  soFar.reduce<DeltaStep>(
+    ([before, told], { id, said }) => {
+      const text = before.texts.get(id)
+      const first = text === undefined ? before.early === undefined : frontOf(before) === id
+      // Of several open texts, the first is emitted as it comes, the others at their ends.
+      if (said === undefined || !first) return [unhear(before, id), told]
+      if (text === undefined) return [{ ...before, early: { id, text: said, given: said.length } }, told]
+      const [next, more] = tell(before, id, { ...text, heard: true }, said, false)
+      return [next, told + more]
+    },
+    [state, ""]
+  )
+
+const unhear = (state: DeltaState, id: string): DeltaState => {
+  const unheard = { ...state, unheard: new Set([...state.unheard, id]) }
+  const text = state.texts.get(id)
+  return text === undefined ? unheard : withText(unheard, id, { ...text, heard: false })
+}
+
+/** Starts the run. Early deltas are kept; they count if their text belongs to the run. */
+export const begin = (state: DeltaState): DeltaState => ({ ...state, open: true, texts: new Map(), last: undefined })
+
+/** Ends the run; later deltas are ignored. */
+export const end = (state: DeltaState): DeltaState => ({ ...state, open: false, texts: new Map(), missed: new Set() })
+
+/** Takes one event and returns the output. */
+export const deltaStep = (state: DeltaState, event: TextEvent): DeltaStep => {
+  switch (event.type) {
+    case "session.next.text.delta":
+      return onDelta(state, event.data.textID, event.data.delta)
+    case "session.next.text.started":
+      return state.open ? onStarted(state, event.data.textID, event.data.assistantMessageID) : [state, ""]
+    case "session.next.text.ended":
+      return state.open
+        ? onEnded(state, event.data.textID, event.data.assistantMessageID, event.data.text)
+        : [state, ""]
+    case "session.next.step.started":
+      return [{ ...state, missed: new Set() }, ""]
+    default:
+      return event satisfies never
+  }
+}
+
+const withText = (state: DeltaState, id: string, text: Text): DeltaState => ({
+  ...state,
+  texts: new Map(state.texts).set(id, text)
+})
+
+const frontOf = (state: DeltaState): string | undefined => state.texts.keys().next().value
+
+const onDelta = (state: DeltaState, id: string, delta: string): DeltaStep => {
+  const text = state.texts.get(id)
+  if (text === undefined) return [early(state, id, delta), ""]
+  if (!text.heard || text.whole !== undefined) return [state, ""]
+  // Of two concurrent texts, the later one is emitted whole after the first.
+  if (frontOf(state) !== id) return [withText(state, id, { ...text, heard: false }), ""]
+  return tell(state, id, text, text.half + delta, false)
+}
+
+const early = (state: DeltaState, id: string, delta: string): DeltaState => {
+  if (state.missed.has(id)) return state
+  const before = state.early
+  if (before !== undefined && before.id === id) {
+    const length = before.text.length + delta.length - (before.given ?? 0)
+    if (length <= earlyLimit) return { ...state, early: { ...before, text: before.text + delta } }
+  }
+  const dropped = before === undefined ? undefined : before.id
+  const tooLong = dropped === id || delta.length > earlyLimit
+  return {
+    ...state,
+    early: tooLong ? undefined : { id, text: delta },
+    missed: new Set([...state.missed, ...(dropped === undefined ? [] : [dropped]), ...(tooLong ? [id] : [])])
+  }
+}
+
+const onStarted = (state: DeltaState, id: string, message: string): DeltaStep => {
+  const given = state.early?.id === id && state.early.given !== undefined
+  const heard = given || !(state.missed.has(id) || state.unheard.has(id))
+  const text: Text = { message, heard, told: 0, half: "", whole: undefined }
+  const started = withText(state, id, text)
+  if (state.early?.id !== id) return [started, ""]
+  const rest = { ...started, early: undefined }
+  return heard ? onDelta(rest, id, state.early.text) : [rest, ""]
+}
+
+const onEnded = (state: DeltaState, id: string, message: string, whole: string): DeltaStep => {
+  const before = state.texts.get(id) ?? { message, heard: false, told: 0, half: "", whole: undefined }
+  return flush([withText(state, id, { ...before, whole }), ""])
+}
+
+/** Emits ended texts, up to the first that has not ended. */
+const flush = ([state, told]: DeltaStep): DeltaStep => {
+  const id = frontOf(state)
+  const text = id === undefined ? undefined : state.texts.get(id)
+  if (id === undefined || text?.whole === undefined) return [state, told]
+  const [next, more] = tell(state, id, text, text.whole.slice(text.told), true)
+  const texts = new Map(next.texts)
+  texts.delete(id)
+  return flush([{ ...next, texts }, told + more])
+}
+
+const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
+
+const tell = (state: DeltaState, id: string, text: Text, ready: string, whole: boolean): DeltaStep => {
+  const cut = !whole && isHigh(ready.charCodeAt(ready.length - 1)) ? ready.length - 1 : ready.length
+  const now = ready.slice(0, cut)
+  const told = withText(state, id, { ...text, told: text.told + now.length, half: ready.slice(cut) })
+  if (now === "") return [told, ""]
+  const gap = state.last === undefined || state.last === text.message ? "" : separator
+  return [{ ...told, last: text.message }, gap + now]
+}
 
 export interface State {
   readonly fold: Fold.State
-  readonly deltas: Deltas.State
+  readonly deltas: DeltaState
   /** The reasoning of the run, by the same rules as its text. */
-  readonly reasoning: Deltas.State
+  readonly reasoning: DeltaState
   /** The run that is followed; if undefined, the rows of all are emitted, each as in the file. */
   readonly followed: Followed | undefined
   /** The run whose text is emitted now. */
@@ -51,8 +227,8 @@ export type Step = readonly [State, ReadonlyArray<Item>]
 /** Starts at a sequence number at which no run is open, from the session's state there. */
 export const make = (fold: Fold.State, followed?: Followed): State => ({
   fold,
-  deltas: Deltas.initial,
-  reasoning: Deltas.initial,
+  deltas: initial,
+  reasoning: initial,
   followed,
   current: undefined,
   said: nothing
@@ -61,8 +237,8 @@ export const make = (fold: Fold.State, followed?: Followed): State => ({
 /** Hears deltas from now on, and emits the given beginnings of open texts (`Deltas.hearing`). */
 export const hearing = (state: State, soFar: ReadonlyArray<OpenText>): readonly [State, ReadonlyArray<TextItem>] => {
   const of = (type: OpenText["type"]) => soFar.filter((text) => text.type === type)
-  const [deltas, text] = Deltas.hearing(state.deltas, of("text"))
-  const [reasoning, thought] = Deltas.hearing(state.reasoning, of("reasoning"))
+  const [deltas, text] = deltasHeard(state.deltas, of("text"))
+  const [reasoning, thought] = deltasHeard(state.reasoning, of("reasoning"))
   return telling({ ...state, deltas, reasoning }, text, thought)
 }
 
@@ -82,9 +258,9 @@ const telling = (state: State, text: string, thought: string): readonly [State, 
 /** Takes one event and returns the output. */
 export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
   const { text: textEvent, thought: thoughtEvent } = textsOf(event)
-  const [deltas, text] = textEvent === undefined ? [state.deltas, ""] : Deltas.step(state.deltas, textEvent)
+  const [deltas, text] = textEvent === undefined ? [state.deltas, ""] : deltaStep(state.deltas, textEvent)
   const [reasoning, thought] =
-    thoughtEvent === undefined ? [state.reasoning, ""] : Deltas.step(state.reasoning, thoughtEvent)
+    thoughtEvent === undefined ? [state.reasoning, ""] : deltaStep(state.reasoning, thoughtEvent)
   const [heard, pieces] = telling({ ...state, deltas, reasoning }, text, thought)
   if (!("seq" in event)) return [heard, pieces]
   const items: Array<Item> = [...pieces]
@@ -101,9 +277,9 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
 
 interface Texts {
   /** The event as one of the run's text. */
-  readonly text?: Deltas.TextEvent
+  readonly text?: TextEvent
   /** The event as one of its reasoning. */
-  readonly thought?: Deltas.TextEvent
+  readonly thought?: TextEvent
 }
 
 /** Reads an event as one of text, of reasoning, or of both. */
@@ -119,64 +295,13 @@ const textsOf = (event: SessionEvent | LiveEvent): Texts => {
     case "session.next.reasoning.delta":
     case "session.next.reasoning.ended":
       return { thought: asText(event) }
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.budget.set":
-    case "session.next.context.updated":
-    case "session.next.context.pruned":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.synthetic":
-    case "session.next.prompt.admitted":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.prompted":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.interrupt.requested":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.delta":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.called":
-    case "session.next.tool.progress":
-    case "session.next.tool.success":
-    case "session.next.tool.failed":
-    case "session.next.retried":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.started":
-    case "session.next.compaction.delta":
-    case "session.next.compaction.ended":
-    case "session.next.compaction.failed":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return {}
     default:
-      return event satisfies never
+      event satisfies
+        | EventIn<
+            "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+          >
+        | LiveEvent
+      return {}
   }
 }
 
@@ -185,7 +310,7 @@ type ReasoningEvent =
   | Extract<LiveEvent, { readonly type: "session.next.reasoning.delta" }>
 
 /** Converts reasoning to text. Each part is its own message, so that an empty line separates them. */
-const asText = (event: ReasoningEvent): Deltas.TextEvent => {
+const asText = (event: ReasoningEvent): TextEvent => {
   const { reasoningID: textID } = event.data
   const ids = { textID, assistantMessageID: MessageID.make(textID, { disableValidation: true }) }
   switch (event.type) {
@@ -222,13 +347,13 @@ const onRow = (state: State, row: EventRow): State => {
   if (row.type === "start") {
     return {
       ...state,
-      deltas: Deltas.begin(state.deltas),
-      reasoning: Deltas.begin(state.reasoning),
+      deltas: begin(state.deltas),
+      reasoning: begin(state.reasoning),
       current: { run: row.run, id: row.client_id },
       said: nothing
     }
   }
   if (row.type !== "done") return state
-  const [deltas, reasoning] = [Deltas.end(state.deltas), Deltas.end(state.reasoning)]
+  const [deltas, reasoning] = [end(state.deltas), end(state.reasoning)]
   return { ...state, deltas, reasoning, current: undefined, said: nothing }
 }

@@ -15,7 +15,7 @@ import {
   reconcile
 } from "../../../packages/core/src/context/SystemContext.ts"
 import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
-import { CurrentLocation } from "../../../packages/log/src/domain/CurrentLocation.ts"
+import { CurrentLocation } from "../../../packages/log/src/domain/Values.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { Snapshot } from "../../../packages/log/src/domain/Snapshot.ts"
 import * as SqlSessionStore from "../../../packages/log/src/store/SqlSessionStore.ts"

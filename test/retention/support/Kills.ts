@@ -9,7 +9,7 @@ import { Chunk, Effect, Random, Stream } from "effect"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import * as Doctor from "../../../packages/log/src/maintenance/Doctor.ts"
-import * as ArchiveFile from "../../../packages/log/src/retention/ArchiveFile.ts"
+import * as Archive from "../../../packages/log/src/retention/Archive.ts"
 import { atOnce } from "../../../packages/log/src/retention/Pace.ts"
 import { restore } from "../../../packages/log/src/retention/Restore.ts"
 import * as Retention from "../../../packages/log/src/retention/Retention.ts"
@@ -75,7 +75,7 @@ const nothingHalf = Effect.fnUntraced(function* (before: Recorded, archives: str
     assert.strictEqual(yield* log.latest(id), events.length - 1)
   }
   for (const path of archivesIn(archives)) {
-    const { header, events } = yield* ArchiveFile.read(path)
+    const { header, events } = yield* Archive.read(path)
     const ids = (yield* Stream.runCollect(events))
       .pipe(Chunk.toReadonlyArray)
       .flat()

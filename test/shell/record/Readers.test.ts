@@ -1,7 +1,7 @@
 /** What the readers of a session's events make of those of live shells: nothing. */
 import { assert, it } from "@effect/vitest"
 import { Option } from "effect"
-import { repeated } from "../../../packages/core/src/session/ForkedEvents.ts"
+import { repeated } from "../../../packages/core/src/session/Forking.ts"
 import { Grouping } from "../../../packages/formats/src/export/Grouping.ts"
 import { shellDefinitions } from "../../../packages/log/src/events/LiveShellEvents.ts"
 import { documentOf } from "../../../packages/log/src/search/Document.ts"

@@ -4,9 +4,8 @@ import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Duration, Effect } from "effect"
-import { defaultLimits } from "../../../packages/core/src/snapshot/Candidates.ts"
+import { defaultLimits, type WorkTree, workTreeOf } from "../../../packages/core/src/snapshot/Candidates.ts"
 import type { StoreOptions } from "../../../packages/core/src/snapshot/StoreFolder.ts"
-import { type WorkTree, workTreeOf } from "../../../packages/core/src/snapshot/WorkTree.ts"
 import { temporaryFolder } from "../../support/Harness.ts"
 
 /** Runs the person's git. */

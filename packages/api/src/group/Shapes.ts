@@ -1,7 +1,7 @@
 /** Endpoints of the same shape: reading a session, changing it, and taking back its work. */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import { Schema, Struct } from "effect"
-import { Undone, UndoOptions } from "@daybook/core/session/UndoOptions"
+import { Undone, UndoOptions } from "@daybook/core/session/SessionOptions"
 import { SnapshotUnavailable } from "@daybook/core/snapshot/SnapshotError"
 import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { EventUnreadable } from "@daybook/log/log/EventLog"

@@ -7,13 +7,16 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema, Struct } from "effect"
 import { AgentNotFound } from "@daybook/core/domain/Agent"
-import { ModelResolutionError } from "@daybook/core/domain/ModelError"
-import { BudgetExceeded, PriceUnknown } from "@daybook/core/domain/RunFailure"
-import { BranchNotSummarized } from "@daybook/core/domain/SummaryError"
+import {
+  BranchNotSummarized,
+  BudgetExceeded,
+  ModelResolutionError,
+  PriceUnknown
+} from "@daybook/core/domain/RunFailure"
 import { RunError } from "@daybook/core/runner/RunError"
-import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
+import { Answer, PromptUnanswered } from "@daybook/core/session/Ask"
 import * as Options from "@daybook/core/session/SessionOptions"
-import { NothingToRedo, NothingToUndo, RedoRefused } from "@daybook/core/session/UndoOptions"
+import { NothingToRedo, NothingToUndo, RedoRefused } from "@daybook/core/session/SessionOptions"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"

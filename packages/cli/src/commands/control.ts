@@ -1,7 +1,7 @@
 /** `daybook interrupt`, `switch`, `rename`: the facade's verbs. Spec: CL-17, CL-18. */
 import { Effect } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"

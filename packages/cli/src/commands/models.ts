@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { Agent } from "@daybook/core/domain/Agent"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"

@@ -1,7 +1,7 @@
 /** `daybook undo`: takes back the last prompt of a session, files included. Spec: CL-275 to CL-280. */
 import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { Undone, type UndoneFile } from "@daybook/core/session/UndoOptions"
+import { Undone, type UndoneFile } from "@daybook/core/session/SessionOptions"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"

@@ -33,7 +33,7 @@ import {
 } from "@daybook/core/definition/Yaml"
 import type { Agent } from "@daybook/core/domain/Agent"
 import type { Template } from "@daybook/core/prompt/Templates"
-import { NamingMode } from "@daybook/core/session/NamingMode"
+import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { readText } from "@daybook/core/support/TextFile"
 import { isName, nameRule as addressRule } from "@daybook/log/domain/Address"
 import type { Price } from "@daybook/log/domain/Values"

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import { Effect } from "effect"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { DatabaseProblem, NotFound } from "../support/Errors.ts"
 import { databasePath } from "../support/Paths.ts"
 

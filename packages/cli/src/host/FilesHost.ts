@@ -7,9 +7,8 @@ import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { Worker } from "node:worker_threads"
 import { Effect, Layer, Record } from "effect"
-import { Exporter } from "@daybook/files/Exporter"
+import { Exporter, layerHold } from "@daybook/files/Exporter"
 import * as ExporterThread from "@daybook/files/ExporterThread"
-import * as Hold from "@daybook/files/Hold"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
 import * as Store from "@daybook/log/Store"
 import * as Configuration from "../config/Configuration.ts"
@@ -62,7 +61,7 @@ export const beside = (filename: string, root: string) =>
   Layer.unwrapEffect(
     Effect.map(shared, (shared) =>
       Layer.provideMerge(
-        Hold.layer(root),
+        layerHold(root),
         filename === ":memory:"
           ? Exporter.layer({ root, shared })
           : ExporterThread.layer({ filename, root, shared, spawn })
@@ -74,7 +73,7 @@ export const beside = (filename: string, root: string) =>
 export const layer = (filename: string, root: string) =>
   Layer.provideMerge(
     Layer.unwrapEffect(
-      Effect.map(shared, (shared) => Layer.provideMerge(Hold.layer(root), Exporter.layer({ root, shared })))
+      Effect.map(shared, (shared) => Layer.provideMerge(layerHold(root), Exporter.layer({ root, shared })))
     ),
     Store.layer({ filename })
   )

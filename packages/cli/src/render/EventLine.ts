@@ -1,6 +1,6 @@
 /** Renders a durable event as a line: JSON for programs, columns for people. Pure. Spec: CL-12, CL-13 in specs/cli.md. */
-import { withheldText } from "@daybook/log/domain/Withheld"
-import { type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { withheldText } from "@daybook/log/domain/Message"
+import { type EventIn, type EventOfType, inOrder, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import { elapsed } from "./CallText.ts"
 import { dateTime, jsonLine, oneLine } from "./Plain.ts"
@@ -119,21 +119,9 @@ const summary = (event: SessionEvent): string => {
       return `${event.data.activityID} (${event.data.trigger})`
     case "session.next.activity.settled":
       return [event.data.activityID, event.data.outcome, event.data.error?.message].filter(Boolean).join(" ")
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.text.started":
-    case "session.next.reasoning.started":
-    case "session.next.tool.progress":
-      return JSON.stringify(event.data)
     default:
-      return event satisfies never
+      event satisfies EventIn<"about" | "prompts" | "texts" | "calls">
+      return JSON.stringify(event.data)
   }
 }
 

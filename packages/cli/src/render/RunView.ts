@@ -6,8 +6,8 @@
 import type { MessageID } from "@daybook/log/domain/Identifiers"
 import { goesOn } from "@daybook/log/domain/LongText"
 import type { JsonRecord } from "@daybook/log/domain/Values"
-import { withheldText } from "@daybook/log/domain/Withheld"
-import type { EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { withheldText } from "@daybook/log/domain/Message"
+import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, changes, commandFailure, elapsed } from "./CallText.ts"
 import { compacted, retryLine } from "./EventLine.ts"
 import { type Phase, phaseAfter, type Piece, type RunningCall } from "./LiveLines.ts"
@@ -158,53 +158,22 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
       return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
     case "session.next.activity.settled":
       return onSettled({ ...view, running: new Map() }, event.data)
-    case "session.next.context.edited":
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompt.admitted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.text.started":
-    case "session.next.reasoning.started":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.ended":
-    case "session.next.compaction.requested":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-    case "session.next.tool.input.delta":
-    case "session.next.compaction.delta":
-      return [view, []]
     default:
-      return event satisfies never
+      event satisfies
+        | EventIn<
+            | "about"
+            | "prompts"
+            | "steps"
+            | "requests"
+            | "texts"
+            | "calls"
+            | "compactions"
+            | "tree"
+            | "decisions"
+            | "shells"
+          >
+        | LiveEvent
+      return [view, []]
   }
 }
 

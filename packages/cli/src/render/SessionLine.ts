@@ -2,9 +2,7 @@
 import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { SessionMetrics } from "@daybook/log/domain/Usage"
-import type { Budget } from "@daybook/log/domain/Values"
+import { type Budget, modelText, type SessionMetrics } from "@daybook/log/domain/Values"
 import { many, timeText } from "../support/Amounts.ts"
 import { columns, dateTime, jsonLine, oneLine } from "./Plain.ts"
 

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { isatty } from "node:tty"
 import { Effect, Either, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { terminalID } from "@daybook/log/support/TerminalID"
 import { dataFolder } from "../support/Paths.ts"
 

@@ -2,8 +2,7 @@
 import type * as HttpApiError from "@effect/platform/HttpApiError"
 import * as HttpClientError from "@effect/platform/HttpClientError"
 import { Effect, ParseResult, Predicate } from "effect"
-import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { invalidAt } from "@daybook/log/domain/Validate"
+import { invalidAt, type InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"
 
 /** What a derived client fails with besides the errors of its endpoint. */

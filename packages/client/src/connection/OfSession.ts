@@ -1,8 +1,7 @@
 /** Requests about one session. No session has an id of another form: then nothing is sent. Spec: HT-60, HT-500 in specs/http.md. */
 import { Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { validate } from "@daybook/log/domain/Validate"
+import { type InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
 import { answered, type Failure } from "./Answered.ts"
 import type { ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"

@@ -1,12 +1,165 @@
-/** Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12, CF-14. */
-import { Either, Schema } from "effect"
-import { amount, counting, expects, name, optional, shaped, someText, text, texts } from "../definition/Fields.ts"
-import type { Frontmatter } from "../definition/Frontmatter.ts"
-import { decodeParsed, type Issue } from "../definition/Yaml.ts"
+/**
+ * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12, CF-14, CF-13,
+ * CF-46.
+ */
+import { Either, ParseResult, Schema } from "effect"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import {
+  amount,
+  counting,
+  expects,
+  made,
+  name,
+  optional,
+  selected,
+  shaped,
+  someText,
+  text,
+  texts
+} from "../definition/Fields.ts"
+import { decodeParsed, type Frontmatter, type Issue } from "../definition/Yaml.ts"
 import { type Agent, BashMode, type RequestSettings } from "../domain/Agent.ts"
+import { compile, covers as patternCovers } from "../domain/Pattern.ts"
+import type { Rule, Verdict } from "../domain/Rule.ts"
 import { build, builtins } from "./BuiltinAgents.ts"
-import { WrittenModel } from "./ModelName.ts"
-import { WrittenRules } from "./PermissionRules.ts"
+
+// Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
+// the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure.
+
+const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
+
+/** Limits: ordering a map compares all pairs of rules, in time linear in their characters. */
+const maximumRules = 200
+const maximumCharacters = 20_000
+
+/** The limit that the rules exceed, if any. */
+const tooMuch = (rules: ReadonlyArray<Pick<Rule, "permission" | "resource">>): string | undefined =>
+  rules.length > maximumRules
+    ? `expected at most ${maximumRules} rules`
+    : rules.reduce((sum, rule) => sum + rule.permission.length + rule.resource.length, 0) > maximumCharacters
+      ? `expected at most ${maximumCharacters} characters in all patterns together`
+      : undefined
+
+const Listed = Schema.Array(
+  Schema.Struct({
+    permission: someText,
+    resource: Schema.optionalWith(someText, { default: () => "*" }),
+    verdict: WrittenVerdict
+  }).pipe(shaped("a map with permission, resource and verdict"))
+).pipe(shaped("a list of rules"), Schema.filter(tooMuch))
+
+const ByResource = Schema.Record({ key: Schema.String, value: WrittenVerdict })
+const Mapped = Schema.Record({
+  key: Schema.String,
+  value: selected<Verdict | typeof ByResource.Type>((value) =>
+    typeof value === "object" && value !== null
+      ? ParseResult.decodeUnknown(ByResource)
+      : ParseResult.decodeUnknown(WrittenVerdict)
+  )
+})
+
+/** Whether `outer` matches everything that `inner` matches. Returns false if undecidable. */
+export const covers = (outer: string, inner: string): boolean => patternCovers(compile(outer), compile(inner))
+
+const ruleCovers = (outer: Rule, inner: Rule) =>
+  covers(outer.permission, inner.permission) && covers(outer.resource, inner.resource)
+
+const strictness: Readonly<Record<Verdict, number>> = { allow: 0, ask: 1, deny: 2 }
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** Orders rules by their patterns, independent of input order. */
+const orderRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
+  const waiting = rules.toSorted(
+    (a, b) =>
+      strictness[a.verdict] - strictness[b.verdict] ||
+      compare(a.permission, b.permission) ||
+      compare(a.resource, b.resource)
+  )
+  const above = new Map(
+    waiting.map((rule) => [
+      rule,
+      new Set(waiting.filter((other) => other !== rule && ruleCovers(other, rule) && !ruleCovers(rule, other)))
+    ])
+  )
+  const ordered: Array<Rule> = []
+  while (waiting.length > 0) {
+    const next = Math.max(
+      waiting.findIndex((rule) => above.get(rule)?.size === 0),
+      0
+    )
+    const [rule] = waiting.splice(next, 1)
+    if (rule === undefined) break
+    ordered.push(rule)
+    for (const others of above.values()) others.delete(rule)
+  }
+  return ordered
+}
+
+const flat = (map: typeof Mapped.Type): ReadonlyArray<Rule> =>
+  Object.entries(map).flatMap(([permission, value]): ReadonlyArray<Rule> =>
+    typeof value === "string"
+      ? [{ permission, resource: "*", verdict: value }]
+      : Object.entries(value).map(([resource, verdict]) => ({ permission, resource, verdict }))
+  )
+
+const Ordered = Schema.transformOrFail(Mapped, made<ReadonlyArray<Rule>>(), {
+  strict: true,
+  decode: (map, _, ast) => {
+    const rules = flat(map)
+    const wrong =
+      Object.hasOwn(map, "") || rules.some(({ resource }) => resource === "")
+        ? "expected patterns that are not empty"
+        : tooMuch(rules)
+    return wrong === undefined
+      ? ParseResult.succeed(orderRules(rules))
+      : ParseResult.fail(new ParseResult.Type(ast, map, wrong))
+  },
+  encode: (_, __, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, _, "rules are not written back"))
+})
+
+/** Rules as a list or a map. */
+export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
+  Array.isArray(value) ? ParseResult.decodeUnknown(Listed) : ParseResult.decodeUnknown(Ordered)
+)
+
+// Parses model names in files. Pure.
+
+/** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
+const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
+
+const pattern = /^([A-Za-z0-9][A-Za-z0-9._-]*)\/([^\s\p{Cc}]{1,300})$/u
+
+/** Parses `provider/id[:variant]`; undefined if the text is not a model name. */
+export const parseModelName = (text: string): ModelRef | undefined => {
+  const [, providerID, rest] = pattern.exec(text) ?? []
+  if (providerID === undefined || rest === undefined) return undefined
+  const colon = withVariants.has(providerID) && !rest.startsWith("ft:") ? rest.lastIndexOf(":") : -1
+  if (colon < 0) return { providerID, id: rest }
+  const [id, variant] = [rest.slice(0, colon), rest.slice(colon + 1)]
+  return id === "" || variant === "" ? undefined : { providerID, id, variant }
+}
+
+const Named = Schema.Struct({
+  providerID: someText,
+  id: someText,
+  variant: Schema.optionalWith(someText, { exact: true })
+})
+
+const Text = Schema.String.pipe(
+  Schema.filter((text) => parseModelName(text) !== undefined),
+  expects("a model as provider/id, for example anthropic/claude-opus-5-5:high")
+)
+
+/** A model as a text, or as a map with `providerID`, `id` and `variant`. */
+const WrittenModel = selected<ModelRef>((value) =>
+  typeof value === "object" && value !== null
+    ? ParseResult.decodeUnknown(Named)
+    : (input, options) =>
+        ParseResult.flatMap(ParseResult.decodeUnknown(Text)(input, options), (text) =>
+          ParseResult.succeed(parseModelName(text) ?? { providerID: "", id: text })
+        )
+)
 
 const Settings = Schema.Struct({
   max_output_tokens: optional(counting),

@@ -1,13 +1,126 @@
 /**
  * Defines agents: how a session behaves and what it may do. Resolves names: the host's agents, the user's folder, the
- * built-in ones, then the project's. `AgentFiles.ts` reads files. A session without an agent uses `build` (CR-6).
- * Spec: CF-10..CF-19.
+ * built-in ones, then the project's. `Agents.ts` reads files. A session without an agent uses `build` (CR-6). Spec:
+ * CF-10..CF-19, CF-14..CF-17.
  */
-import { Context, Effect, Layer } from "effect"
+import * as path from "node:path"
+import { Context, Effect, Either, Layer, Schema } from "effect"
 import { defaultAgent, type Location } from "@daybook/log/domain/Values"
+import { type Definition, makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
 import { type Agent, AgentNotFound } from "../domain/Agent.ts"
-import { ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
-import { type AgentFilesOptions, type AgentProblem, makeAgentFiles } from "./AgentFiles.ts"
+import { warnOnce } from "../support/WarnOnce.ts"
+import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
+import { type NamedDefinition, parseAgentFile, projectAgent, userAgent } from "./AgentDefinition.ts"
+import { builtins } from "./BuiltinAgents.ts"
+
+// Loads agents from `*.md` files in the user's folder and the project's `.daybook/agents`. Owns which files are read
+// and how bad files are reported; `AgentDefinition.ts` parses them.
+
+/** An agent file that is unusable or only partly usable. */
+export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })
+export type AgentProblem = typeof AgentProblem.Type
+
+/** Where agents come from. */
+export interface AgentFilesOptions {
+  /** Agents of the host and the configuration, unchanged. */
+  readonly agents?: ReadonlyArray<Agent> | undefined
+  /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
+  readonly userFolder?: string | undefined
+  /** Whether projects may add agents; default: true. */
+  readonly projectConfig?: boolean | undefined
+}
+
+/** The options, plus the trust that decides whether a project's agents are used. */
+type Options = AgentFilesOptions & { readonly trust: Trust }
+
+/** The agents at one Location, and the problems of their files. */
+export interface FoundAgents {
+  readonly byName: ReadonlyMap<string, Agent>
+  /** Maps names with an unusable file to the reason. */
+  readonly broken: ReadonlyMap<string, string>
+  readonly problems: ReadonlyArray<AgentProblem>
+}
+
+/** Default turns per activity (TU-4). */
+const defaultTurns = 25
+
+type File = Definition<NamedDefinition>
+
+/** Merges the user's files into the host's agents, then adds the built-in agents that are not replaced. */
+const withUserFiles = (hosts: ReadonlyArray<Agent>, files: ReadonlyArray<File>) => {
+  const byName = new Map(hosts.map((agent) => [agent.name, agent]))
+  const broken = new Map<string, string>()
+  const problems: Array<AgentProblem> = []
+  for (const { path: file, result, stem } of files) {
+    if (Either.isLeft(result)) {
+      problems.push({ path: file, details: result.left })
+      // The name fails instead of falling back: the file's rules may have been stricter than the fallback's.
+      if (!byName.has(stem)) broken.set(stem, `${file}: ${result.left}`)
+    } else if (byName.has(result.right.name)) {
+      const details = `agent "${result.right.name}" already exists, from the configuration or another file; this file is ignored`
+      problems.push({ path: file, details })
+    } else {
+      byName.set(result.right.name, userAgent(result.right))
+    }
+  }
+  for (const name of byName.keys()) broken.delete(name)
+  const standing = builtins.flatMap((agent) => byName.get(agent.name) ?? (broken.has(agent.name) ? [] : agent))
+  return { byName: new Map([...standing.map((agent) => [agent.name, agent] as const), ...byName]), broken, problems }
+}
+
+/** Merges the project's files, with the lowest precedence: they add agents and replace none. */
+const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): FoundAgents => {
+  const byName = new Map(above.byName)
+  const broken = new Map(above.broken)
+  const problems = [...above.problems]
+  const from = byName.get(defaultAgent)
+  for (const { path: file, result, stem } of files) {
+    if (Either.isLeft(result)) {
+      problems.push({ path: file, details: result.left })
+      if (!byName.has(stem) && !broken.has(stem)) broken.set(stem, `${file}: ${result.left}`)
+      continue
+    }
+    const { name } = result.right
+    if (byName.has(name) || above.broken.has(name)) {
+      problems.push({
+        path: file,
+        details: `agent "${name}" already exists, and a project cannot change it; choose another name`
+      })
+    } else if (from === undefined) {
+      const details = `agent "${defaultAgent}", whose rules it starts from, cannot be used`
+      problems.push({ path: file, details })
+      broken.set(name, `${file}: ${details}`)
+    } else {
+      const { agent, ignored } = projectAgent(from, result.right, defaultTurns)
+      byName.set(name, agent)
+      broken.delete(name)
+      problems.push(...ignored.map((details) => ({ path: file, details })))
+    }
+  }
+  return { byName, broken, problems }
+}
+
+/** Loads the agents for a Location; without one, only the agents that exist everywhere. */
+export const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
+  const folders = makeDefinitionFolders(parseAgentFile)
+  const warn = warnOnce()
+  const ofProject = Effect.fnUntraced(function* (location: Location) {
+    const project = yield* projectFolder(trust, location, "agents")
+    const why = notCounting(project)
+    return yield* why === undefined
+      ? folders.read(project.folder, project.root)
+      : folders.refused(project.folder, project.root, why)
+  })
+  return Effect.fnUntraced(function* (location: Location | undefined) {
+    const own = userFolder === undefined ? [] : yield* folders.read(path.join(userFolder, "agents"))
+    const above = withUserFiles(agents, own)
+    const found = location === undefined || !projectConfig ? above : withProjectFiles(above, yield* ofProject(location))
+    yield* Effect.forEach(found.problems, ({ details, path: file }) => warn(`agent file ${file}: ${details}`), {
+      discard: true
+    })
+    return found
+  })
+}
 
 /** The agents of this host, its user, and the project at a Location. */
 export class Agents extends Context.Tag("@daybook/core/Agents")<

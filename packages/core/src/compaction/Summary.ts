@@ -1,11 +1,156 @@
 /**
  * Builds the summary prompt, validates summaries, and attaches the file lists of a checkpoint. Pure;
- * `SummaryRequest.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6).
+ * `SummaryRequest.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6), HP-26 (CP-16), CP-19 to CP-22.
  */
+import { Predicate } from "effect"
+import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
+import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 import type { Limits } from "./Limits.ts"
-import { withoutOwnTags } from "./Serialize.ts"
-import { type FileSet, maxFiles, type TouchedFiles } from "./TouchedFiles.ts"
+import { serializeMessage, withoutOwnTags } from "./Serialize.ts"
+
+// Collects the files that a session read and modified from its settled tool calls, across all compactions. Pure.
+
+/** Maximum paths per list in a checkpoint. */
+export const maxFiles = 500
+const maxPathChars = 1_000
+
+interface FileSet {
+  /** Sorted by code unit. */
+  readonly paths: ReadonlyArray<string>
+  /** Number of earlier paths dropped by the limit so far; a path dropped twice counts twice. */
+  readonly leftOut: number
+}
+
+/** A modified file is not listed as read. */
+export interface TouchedFiles {
+  readonly read: FileSet
+  readonly modified: FileSet
+}
+
+const nothing: FileSet = { paths: [], leftOut: 0 }
+export const noFiles: TouchedFiles = { read: nothing, modified: nothing }
+
+/** Paths are listed one per line: multi-line, tag-like and overlong values are rejected. */
+const isListable = (path: unknown): path is string =>
+  Predicate.isString(path) && path !== "" && path.length <= maxPathChars && !/[\n\r<>]/.test(path)
+
+/** The path in the first of these fields that holds one. */
+const pathIn = (record: Readonly<Record<string, unknown>> | undefined, ...fields: ReadonlyArray<string>) =>
+  record === undefined ? undefined : fields.map((field) => record[field]).find(isListable)
+
+/** The path in the result, else in the call: imported sessions have no structured results. */
+const targetOf = ({ input, structured }: ToolPart): string | undefined =>
+  pathIn(structured, "path") ?? pathIn(input, "path", "file_path", "filePath")
+
+const patched = ({ structured }: ToolPart): ReadonlyArray<string> => {
+  const files = structured?.["files"]
+  if (!Array.isArray(files)) return []
+  return files.filter(Predicate.isRecord).flatMap((file) => [file["path"], file["movedTo"]].filter(isListable))
+}
+
+/** A folder's listing and a stored tool output are not project files. */
+const readsFile = ({ input, structured }: ToolPart): boolean =>
+  structured?.["type"] !== "directory" &&
+  [pathIn(structured, "path"), pathIn(input, "path")].every((path) => path?.startsWith(referencePrefix) !== true)
+
+type Touched = { readonly read: ReadonlyArray<string>; readonly modified: ReadonlyArray<string> }
+const untouched: Touched = { read: [], modified: [] }
+
+const touchedBy = (part: ToolPart): Touched => {
+  if (part.state !== "completed") return untouched
+  const target = targetOf(part)
+  const one = target === undefined ? [] : [target]
+  switch (part.name) {
+    case "read":
+    case "read_file":
+      return readsFile(part) ? { read: one, modified: [] } : untouched
+    case "write":
+    case "write_file":
+    case "edit":
+      return { read: [], modified: one }
+    case "apply_patch":
+      return { read: [], modified: patched(part) }
+    default:
+      // For example `list_directory`: listing a folder does not read a file.
+      return untouched
+  }
+}
+
+/** Distinct paths, ordered by last use. */
+const latest = (paths: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(paths.toReversed())].toReversed()
+
+/** Keeps the newest paths within the limit. */
+const bounded = (paths: ReadonlyArray<string>, leftOut: number): FileSet => {
+  const kept = paths.slice(-maxFiles)
+  return { paths: kept.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)), leftOut: leftOut + paths.length - kept.length }
+}
+
+/** The files that these messages touched, added to those of earlier checkpoints. */
+export const fileOperations = (messages: ReadonlyArray<Message>, previous: TouchedFiles): TouchedFiles => {
+  const touched = messages.flatMap((message) =>
+    message.type === "assistant" ? message.content.filter((part) => part.type === "tool").map(touchedBy) : []
+  )
+  const modified = latest([...previous.modified.paths, ...touched.flatMap((one) => one.modified)])
+  const isModified = new Set(modified)
+  const read = latest([...previous.read.paths, ...touched.flatMap((one) => one.read)])
+  return {
+    read: bounded(
+      read.filter((path) => !isModified.has(path)),
+      previous.read.leftOut
+    ),
+    modified: bounded(modified, previous.modified.leftOut)
+  }
+}
+
+// Selects what a summary of a branch that was left covers: the newest messages that fit, without tool results, back to
+// the last checkpoint of the branch. Pure.
+
+/** Maximum tokens of the summary. */
+export const summaryTokens = 2_048
+/** Tokens of the window that the conversation leaves free. */
+export const reserveTokens = 16_384
+/** The summary of a branch without a word. */
+export const nothingSaid = "Nothing had been said in the branch that was left."
+
+/** The share of the budget up to which a summary may exceed it. */
+const nearlyFull = 0.9
+
+/** The message without the results of its calls. */
+const withoutResults = (message: Message): Message =>
+  message.type !== "assistant"
+    ? message
+    : {
+        ...message,
+        content: message.content.map((part) =>
+          part.type === "tool" && part.state === "completed"
+            ? { ...part, content: [{ type: "text" as const, text: "(left out)" }] }
+            : part
+        )
+      }
+
+const textOf = (message: Message): string =>
+  message.type === "compaction"
+    ? `[Summary of what came before]: ${message.summary}`
+    : serializeMessage(withoutResults(message))
+
+const isSummary = ({ type }: Message): boolean => type === "compaction" || type === "branch-summary"
+
+/** The conversation as text, oldest first; `messages` are those of the branch, newest first. */
+export const conversationOf = (messages: ReadonlyArray<Message>, budget: number, count?: CountTokens): string => {
+  const texts: Array<string> = []
+  let tokens = 0
+  for (const message of messages) {
+    const text = textOf(message)
+    const size = tokensOf(text, count)
+    // A summary says much in few words, so it may exceed the budget a little.
+    if (tokens + size > budget && !(isSummary(message) && tokens < budget * nearlyFull)) break
+    tokens += size
+    if (text !== "") texts.unshift(text)
+    if (message.type === "compaction") break
+  }
+  return texts.join("\n\n")
+}
 
 interface Section {
   readonly level: 2 | 3

@@ -16,7 +16,7 @@ import {
   type LogUnavailable,
   type OwnerToken
 } from "@daybook/log/log/EventLog"
-import type { ContextMarks } from "@daybook/log/store/ContextMarks"
+import type { ContextMarks } from "@daybook/log/store/ContextRows"
 import { EpochStore, type StoredEpoch } from "@daybook/log/store/EpochStore"
 import type { LocationLeft } from "@daybook/log/store/SessionChecks"
 import * as Metrics from "@daybook/log/support/Metrics"

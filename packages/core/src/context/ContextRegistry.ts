@@ -1,27 +1,92 @@
 /**
  * Holds the context sources of one Location: built-in ones, the host's, and those registered here. Reads all sources
- * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13.
+ * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13,
+ * specs/context.md CX-20, specs/context.md CX-21, specs/context.md CX-22 (EP-6).
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
+import { quotedPath } from "../support/QuotedPath.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import * as Discovery from "./InstructionDiscovery.ts"
-import { makeReader } from "./InstructionFile.ts"
-import * as Skills from "./Skills.ts"
-import * as Environment from "./sources/Environment.ts"
-import { hostDate } from "./sources/HostDate.ts"
 import {
   configuredInstructions,
   nestedInstructions,
   projectInstructions,
   userInstructions
-} from "./sources/InstructionFiles.ts"
-import { modelIdentity } from "./sources/ModelIdentity.ts"
-import { isAddress, remoteInstructions } from "./sources/RemoteInstructions.ts"
-import { skillGuidance } from "./sources/SkillGuidance.ts"
-import { type ContextSource, type ContextTurn, type Look, type Observed, SourceKey } from "./SystemContext.ts"
+} from "./InstructionDiscovery.ts"
+import { makeReader } from "./InstructionFile.ts"
+import * as Skills from "./Skills.ts"
+import { skillGuidance } from "./Skills.ts"
+import {
+  available,
+  type ContextSource,
+  type ContextTurn,
+  type Look,
+  type Observed,
+  source,
+  SourceKey,
+  unavailable
+} from "./SystemContext.ts"
+import { isAddress, remoteInstructions } from "./Instructions.ts"
+
+// Tells which model answers, read for every turn: a switch is told as a change and keeps the baseline. The first
+// baseline does not wait for it, since an unresolved model fails the turn anyway.
+
+const Identity = Schema.Struct({ ref: ModelRef, name: Schema.String })
+type Identity = typeof Identity.Type
+
+const nameOf = ({ name, ref: { id, providerID, variant } }: Identity) => {
+  const reference = variant === undefined ? `${providerID}/${id}` : `${providerID}/${id}, ${variant}`
+  return name === "" || name === `${providerID}/${id}` ? reference : `${name} (${reference})`
+}
+
+export const modelIdentity: ContextSource = source({
+  key: "daybook/model",
+  schema: Identity,
+  optional: true,
+  load: ({ model }) =>
+    Effect.succeed(model === undefined ? unavailable : available({ ref: model.ref, name: model.name })),
+  baseline: (model) => `You answer as the model ${nameOf(model)}.`,
+  update: (_, model) => `From here on you answer as the model ${nameOf(model)}; earlier answers were another model's.`
+})
+
+// The host's date, in the host's time zone.
+
+const twoDigits = (part: number): string => String(part).padStart(2, "0")
+
+/** `Date` has the host's time zone; the zone of Effect's `DateTime` takes 25 ms to create. */
+const today = Effect.map(Clock.currentTimeMillis, (now) => {
+  const date = new Date(now)
+  return [String(date.getFullYear()), twoDigits(date.getMonth() + 1), twoDigits(date.getDate())].join("-")
+})
+
+export const hostDate: ContextSource = source({
+  key: "daybook/date",
+  schema: Schema.String,
+  load: () => Effect.map(today, available),
+  baseline: (date) => `Today's date is ${date}.`,
+  update: (_, date) => `Today's date is ${date} now.`
+})
+
+// The session's folder and platform.
+
+const Environment = Schema.Struct({ directory: Schema.String, platform: Schema.String })
+type Environment = typeof Environment.Type
+
+const place = ({ directory, platform }: Environment) => `in the folder ${quotedPath(directory)} on ${platform}`
+const paths = "Paths you give to tools are relative to it."
+
+/** A source for the Location's folder and the platform. */
+export const makeEnvironment = (directory: string): ContextSource =>
+  source({
+    key: "daybook/environment",
+    schema: Environment,
+    load: () => Effect.succeed(available({ directory, platform: process.platform })),
+    baseline: (here) => `You work ${place(here)}. ${paths}`,
+    update: (_, here) => `You work ${place(here)} now. ${paths}`
+  })
 
 /** Sources of the host, for every Location. They are removed when their scope closes. */
 export class HostContext extends Context.Tag("@daybook/core/HostContext")<
@@ -111,7 +176,7 @@ const builtins = Effect.gen(function* () {
   const [addresses, patterns] = Arr.partition(settings.instructions, (each) => !isAddress(each))
   return [
     hostDate,
-    Environment.make(directory),
+    makeEnvironment(directory),
     modelIdentity,
     userInstructions(reader, settings.userFolder),
     configuredInstructions(reader, directory, patterns, trust),

@@ -2,24 +2,24 @@
  * Loads skills: folders with a `SKILL.md`, whose front matter says when to use it and whose body is read on demand.
  * They come from the user's folder, the folders that the host configured, and the project's `.daybook/skills`. For
  * duplicate names, the later of the first two wins; a project adds skills and replaces none. Location-scoped. Spec:
- * specs/context.md CX-44..CX-47.
+ * specs/context.md CX-44..CX-47, specs/context.md CX-29.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import { describeIssues } from "@daybook/log/support/Issues"
-import { expects, namePattern, shaped, name as skillName } from "../definition/Fields.ts"
-import { parseFrontmatter } from "../definition/Frontmatter.ts"
-import { showIssues } from "../definition/Yaml.ts"
+import { expects, name as skillName, namePattern, shaped } from "../definition/Fields.ts"
+import { parseFrontmatter, showIssues } from "../definition/Yaml.ts"
+import { verdictOf } from "../domain/Rule.ts"
 import { quotedPath } from "../support/QuotedPath.ts"
+import { realpath } from "../support/RealPath.ts"
 import { isWithin } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
-import { realpath } from "../support/RealPath.ts"
-import { notCounting, type Project, projectAt } from "../trust/Project.ts"
-import { ProjectTrust } from "../trust/ProjectTrust.ts"
+import { notCounting, type Project, projectAt, ProjectTrust } from "../trust/ProjectTrust.ts"
 import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
+import { absent, available, type ContextSource, source } from "./SystemContext.ts"
 
 export interface Skill {
   readonly name: string
@@ -167,3 +167,30 @@ const make = Effect.gen(function* () {
 
 /** The skills of the current Location. */
 export const layer = Layer.effect(Skills, make)
+
+// Tells which skills the turn's agent may load, and when to use them.
+
+const Guidance = Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.String }))
+type Guidance = typeof Guidance.Type
+
+const list = (skills: Guidance) => skills.map(({ description, name }) => `- ${name}: ${description}`).join("\n")
+
+/** The permission to load a skill; the resource is the skill's name. */
+export const skillPermission = "skill"
+
+export const skillGuidance = (skills: Context.Tag.Service<typeof Skills>): ContextSource =>
+  source({
+    key: "agent/skills",
+    schema: Guidance,
+    load: ({ agent }) =>
+      Effect.map(skills.list, (all) => {
+        const usable = all.filter(({ name }) => verdictOf(agent.permissions, skillPermission, name) !== "deny")
+        return usable.length === 0 ? absent : available(usable.map(({ description, name }) => ({ name, description })))
+      }),
+    baseline: (skills) =>
+      `Skills hold instructions for work of a certain kind. Before such work, load the one that fits with the tool "skill" ` +
+      `and follow it:\n${list(skills)}`,
+    update: (_, skills) =>
+      `The skills that can be loaded are these now, in place of those named before:\n${list(skills)}`,
+    removed: () => "There are no skills to load any more; those named before are gone."
+  })

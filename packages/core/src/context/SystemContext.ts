@@ -11,7 +11,7 @@
 import { Effect, Either, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Snapshot } from "@daybook/log/domain/Snapshot"
-import type { ContextMarks } from "@daybook/log/store/ContextMarks"
+import type { ContextMarks } from "@daybook/log/store/ContextRows"
 import type { Agent } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 

@@ -15,7 +15,7 @@
  * one synchronous step, so no interruption and no other fiber can come between.
  */
 import { Cause, Deferred, Effect, Exit, type Fiber, FiberId, Runtime, type Scheduler, type Scope } from "effect"
-import * as FairScheduler from "@daybook/log/support/FairScheduler"
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import { RunInterrupted } from "../domain/RunFailure.ts"
 
 export { RunInterrupted } from "../domain/RunFailure.ts"
@@ -270,7 +270,7 @@ export const make = <Key, A, E>(
 ): Effect.Effect<RunCoordinator<Key, A, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = Runtime.runFork(yield* Effect.runtime<never>())
-    const scheduler = yield* FairScheduler.current
+    const scheduler = yield* EventLoop.current
     const state: State<Key, A, E> = { options, fork, scheduler, entries: new Map(), closed: false }
     yield* Effect.addFinalizer(() => close(state))
     return operations(state)

@@ -1,14 +1,35 @@
 /**
  * Reads a folder of `*.md` files, each one definition with YAML front matter. Caches unchanged files, so that a read
- * per turn costs a listing and one `stat` per file. Spec: CF-1, CF-4, CF-5.
+ * per turn costs a listing and one `stat` per file. Spec: CF-1, CF-4, CF-5, CF-6, TR-20.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Either } from "effect"
+import type { Location } from "@daybook/log/domain/Values"
 import { realpath } from "../support/RealPath.ts"
 import { isWithin, readText, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
-import { type Frontmatter, parseFrontmatter } from "./Frontmatter.ts"
-import { type Issue, showIssues } from "./Yaml.ts"
+import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
+import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
+
+// Locates the `.daybook` folder of a project. The project's author controls it, so it is used only if the project is
+// trusted.
+
+/**
+ * The folder of one kind of file in the Location's project, and the project's trust; nothing may lead out of its root.
+ */
+export const projectFolder = Effect.fnUntraced(function* (
+  trust: Trust,
+  { directory }: Location,
+  kind: "agents" | "templates"
+) {
+  // A removed folder has no files either.
+  const real = yield* Effect.orElseSucceed(
+    Effect.tryPromise(() => realpath(directory)),
+    () => path.resolve(directory)
+  )
+  const { root, standing } = yield* projectAt(trust, real)
+  return { root, standing, folder: path.join(root, ".daybook", kind) }
+})
 
 /** One file: its definition, or why it is invalid. */
 export interface Definition<A> {

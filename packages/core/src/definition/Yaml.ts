@@ -1,6 +1,6 @@
 /**
  * Parses YAML to plain data, and reports errors with their place and the expected form. Accepts only what JSON can
- * represent: no tags, anchors, aliases, merge keys or duplicate keys. Pure. Spec: CF-2, CF-3.
+ * represent: no tags, anchors, aliases, merge keys or duplicate keys. Pure. Spec: CF-2, CF-3, CF-4.
  */
 import { Either, ParseResult, Schema } from "effect"
 import { type Document, isAlias, isNode, Lexer, LineCounter, parseDocument, Parser, visit } from "yaml"
@@ -181,3 +181,28 @@ export const decodeParsed = <A, I>(
         })
         .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
   )
+
+// Splits Markdown with YAML front matter between two lines of three hyphens. Pure.
+
+export interface Frontmatter {
+  readonly data: Parsed
+  /** The text after the front matter, trimmed. */
+  readonly body: string
+}
+
+const fence = /^---[ \t]*$/
+
+/** Splits a file. Without a first line of three hyphens, the whole file is the body. */
+export const parseFrontmatter = (text: string): Either.Either<Frontmatter, ReadonlyArray<Issue>> => {
+  const lines = text.replaceAll("\r\n", "\n").split("\n")
+  if (!fence.test(lines[0] ?? "")) return Either.map(parseYaml(""), (data) => ({ data, body: text.trim() }))
+  const end = lines.findIndex((line, index) => index > 0 && fence.test(line))
+  if (end < 0) {
+    return Either.left([{ path: "", line: 1, details: "the front matter is not closed with a line of three hyphens" }])
+  }
+  const body = lines
+    .slice(end + 1)
+    .join("\n")
+    .trim()
+  return Either.map(parseYaml(lines.slice(1, end).join("\n"), 2), (data) => ({ data, body }))
+}

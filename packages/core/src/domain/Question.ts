@@ -1,8 +1,8 @@
 /** Defines the questions that a model asks a person, and open questions. Spec: TO-81..TO-86. */
 import { Schema } from "effect"
-import { QuestionRef } from "@daybook/log/domain/QuestionRef"
+import { QuestionRef } from "@daybook/log/domain/Identifiers"
 
-export { QuestionClosed, QuestionRef } from "@daybook/log/domain/QuestionRef"
+export { QuestionClosed, QuestionRef } from "@daybook/log/domain/Identifiers"
 
 const text = (most: number) => Schema.NonEmptyString.pipe(Schema.maxLength(most))
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })

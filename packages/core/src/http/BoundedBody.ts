@@ -2,7 +2,7 @@
  * Bounds a response's body: it fails when it exceeds its limits. In an event stream each event is bounded too, so that
  * an endless event is not buffered. Spec: LM-10.
  */
-import { HttpRefused } from "./HttpRefused.ts"
+import { HttpRefused } from "./SameOrigin.ts"
 
 /** Limits of a response's body. */
 export interface BodyLimits {

@@ -7,7 +7,7 @@ import * as LanguageModel from "@effect/ai/LanguageModel"
 import { Context, type Duration, Effect, Layer } from "effect"
 import { type ModelRef, type Price, sameModel } from "@daybook/log/domain/Values"
 import { RequestSettings } from "../domain/Agent.ts"
-import { ModelNotFound, ModelResolutionError, ProviderNotFound } from "../domain/ModelError.ts"
+import { ModelNotFound, ModelResolutionError, ProviderNotFound } from "../domain/RunFailure.ts"
 
 export {
   ModelNotFound,
@@ -16,7 +16,7 @@ export {
   ProviderNotFound,
   UnsupportedApi,
   VariantUnavailable
-} from "../domain/ModelError.ts"
+} from "../domain/RunFailure.ts"
 
 /** A price. Requests of more input tokens than a tier's `above` cost that tier's price as a whole. */
 export interface Pricing extends Price {

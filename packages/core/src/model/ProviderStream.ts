@@ -1,19 +1,60 @@
 /**
  * Runs one provider attempt: its stream of parts within the model policy's limits, the classification of its faults,
- * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-680, EX-681 (TU-12, TO-7, TO-8).
+ * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-680, EX-681 (TU-12, TO-7, TO-8), EX-110.
  */
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { Chunk, Clock, Duration, Effect, Option, Random, type Scope } from "effect"
+import { Chunk, Clock, Duration, Effect, Exit, Fiber, Option, Random, type Scope } from "effect"
 import { draft } from "@daybook/log/events/SessionEvents"
-import { joined, type Pull } from "../support/Joined.ts"
+import * as EventLoop from "@daybook/log/support/EventLoop"
 import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from "../support/Limits.ts"
 import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "./ProviderError.ts"
 import * as ProviderModel from "./ProviderModel.ts"
 import type { StreamPart } from "./StreamPart.ts"
 import type { Used } from "./Usage.ts"
+
+// Joins chunks that arrive together.
+
+/** The next chunk; fails with nothing at the end. */
+type Pull<A, E> = Effect.Effect<Chunk.Chunk<A>, Option.Option<E>>
+
+/**
+ * Appends to a chunk whose last element `awaits` more the chunks that arrive within one turn of the event loop. Other
+ * chunks are passed on immediately. Reads at most one chunk ahead.
+ */
+export const joined = <A, E>(
+  pull: Pull<A, E>,
+  awaits: (last: A) => boolean
+): Effect.Effect<Pull<A, E>, never, Scope.Scope> =>
+  Effect.map(Effect.scope, (scope) => {
+    let ahead: Fiber.RuntimeFiber<Chunk.Chunk<A>, Option.Option<E>> | undefined
+
+    const next = Effect.suspend(() => {
+      const started = ahead
+      ahead = undefined
+      return started === undefined ? pull : Fiber.join(started)
+    })
+
+    const grow = (chunk: Chunk.Chunk<A>): Effect.Effect<Chunk.Chunk<A>> => {
+      if (Chunk.isNonEmpty(chunk) && !awaits(Chunk.lastNonEmpty(chunk))) return Effect.succeed(chunk)
+      return Effect.flatMap(Effect.forkIn(pull, scope), (fiber) =>
+        Effect.zipRight(
+          EventLoop.turn,
+          Effect.suspend(() => {
+            const exit = fiber.unsafePoll()
+            if (exit !== null && Exit.isSuccess(exit)) return grow(Chunk.appendAll(chunk, exit.value))
+            // It has not arrived, or the stream ended or failed: the next pull returns that.
+            ahead = fiber
+            return Effect.succeed(chunk)
+          })
+        )
+      )
+    }
+
+    return Effect.flatMap(next, grow)
+  })
 
 export type ModelPrompt = LanguageModel.GenerateTextOptions<Record<string, Tool.Any>>["prompt"]
 

@@ -1,15 +1,115 @@
 /**
- * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3, PM-40..PM-47,
- * PP-1..PP-6.
+ * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3,
+ * PM-40..PM-47, PP-1..PP-6, PM-21 in specs/tools.md.
  */
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
-import { applies, type Approval, decidingRule, type Verdict } from "../domain/Rule.ts"
-import type { ToolFailure } from "../domain/ToolError.ts"
-import { type Authorization, denied, guardsIn, named } from "./Authorization.ts"
+import { EventLog } from "@daybook/log/log/EventLog"
+import type { Agent } from "../domain/Agent.ts"
+import { applies, type Approval, decidingRule, type Rule, type Verdict } from "../domain/Rule.ts"
+import { ToolFailure } from "../domain/ToolError.ts"
 import type { PermissionStore, PermissionStoreError, SavedApproval } from "./PermissionStore.ts"
-import { namesGuards } from "./ProtectedPaths.ts"
-import type { SessionApprovals } from "./SessionApprovals.ts"
+import type { PermissionSubject } from "./PermissionSubject.ts"
+import { guardsOf, namesGuards } from "./ProtectedPaths.ts"
+
+// Keeps approvals for one session in memory, while the process and the session live. Bounded: forgetting an approval
+// costs a question.
+
+const most = { sessions: 1_000, approvals: 200 }
+
+/** Approvals by session. */
+export class SessionApprovals extends Context.Tag("@daybook/core/SessionApprovals")<
+  SessionApprovals,
+  {
+    readonly list: (sessionID: SessionID) => ReadonlyArray<Approval>
+    readonly add: (sessionID: SessionID, approvals: ReadonlyArray<Approval>) => void
+    readonly forget: (sessionID: SessionID) => void
+  }
+>() {}
+
+/** Creates an empty set of approvals. */
+export const makeSessionApprovals = (): SessionApprovals["Type"] => {
+  const sessions = new Map<SessionID, ReadonlyArray<Approval>>()
+  return {
+    list: (sessionID) => sessions.get(sessionID) ?? [],
+    add: (sessionID, approvals) => {
+      const known = sessions.get(sessionID) ?? []
+      sessions.delete(sessionID)
+      sessions.set(sessionID, [...known, ...approvals].slice(-most.approvals))
+      for (const oldest of sessions.keys()) {
+        if (sessions.size <= most.sessions) break
+        sessions.delete(oldest)
+      }
+    },
+    forget: (sessionID) => void sessions.delete(sessionID)
+  }
+}
+
+/** Forgets a session's approvals when its id is created again. */
+export const layerSessionApprovals: Layer.Layer<SessionApprovals, never, EventLog> = Layer.scoped(
+  SessionApprovals,
+  Effect.gen(function* () {
+    const approvals = makeSessionApprovals()
+    const log = yield* EventLog
+    yield* log.listen((events) => {
+      for (const { sessionID, type } of events) if (type === "session.created") approvals.forget(sessionID)
+      return Effect.void
+    })
+    return approvals
+  })
+)
+
+// A call's request for permission, and how its resources are named and guarded. Pure.
+
+/** A call's request for permission. */
+export interface Authorization {
+  readonly sessionID: SessionID
+  readonly messageID: MessageID
+  readonly callID: string
+  readonly agent: Agent
+  /** The action's name: `read`, `edit`, `bash`, `external_directory` and so on. */
+  readonly permission: string
+  /** The resources of the call; each must be allowed. */
+  readonly resources: NonEmptyReadonlyArray<string>
+  /** The call runs in a sandbox and the host allows sandboxed calls: no question is asked. */
+  readonly confined?: boolean
+  /** The call's spelling of a resource that it reached through links; a protected name in the spelling counts too. */
+  readonly spelled?: ReadonlyMap<string, string>
+  /** One line for the question. */
+  readonly title: string
+  /** The tool's name; the permission's name by default. */
+  readonly tool?: string
+  /** The complete action; computed only when a person is asked. */
+  readonly subject?: Effect.Effect<PermissionSubject>
+  /** Resource patterns that the answer "always" saves for the project; by default exactly the resources. */
+  readonly always?: ReadonlyArray<string>
+  /** Computes the verdict on the call, instead of matching each resource. */
+  readonly verdict?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => Verdict
+  /** Why the call is asked about, if the call alone does not show it. */
+  readonly because?: (rules: ReadonlyArray<Rule>, approvals: ReadonlyArray<Approval>) => ReadonlyArray<string>
+  /** The fingerprint of what would run: an approval saved under another fingerprint does not count (PM-40). */
+  readonly definition?: string
+}
+
+/** Refuses a call; the model reads the message, and the run continues. */
+export const denied = (message: string) => new ToolFailure({ type: "permission.denied", message })
+
+/** A resource as a sentence shows it. */
+export const quoted = (resource: string) =>
+  JSON.stringify(resource.length <= 500 ? resource : `${resource.slice(0, 500)}...`)
+
+/** A call's action and resources as a sentence shows them. */
+export const named = (request: Pick<Authorization, "permission" | "resources">) =>
+  `"${request.permission}" on ${request.resources.slice(0, 5).map(quoted).join(", ")}` +
+  (request.resources.length > 5 ? ` and ${request.resources.length - 5} more` : "")
+
+/** The guards of a call's resource, under its canonical name and the call's spelling. */
+export const guardsIn = ({ permission, spelled }: Authorization, resource: string) => {
+  const other = spelled?.get(resource)
+  return [...guardsOf(permission, resource), ...(other === undefined ? [] : guardsOf(permission, other))]
+}
 
 /** An approval for the session, or a saved one with its number. */
 export type Given = Approval & Partial<Pick<SavedApproval, "number">>

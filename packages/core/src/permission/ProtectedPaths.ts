@@ -3,7 +3,7 @@
  * edit, files that hold secrets ask before they are read or edited. A rule allows one only if it names it. Pure. Spec:
  * PP-1..PP-7.
  */
-import { instructionNames } from "../context/sources/InstructionFiles.ts"
+import { instructionNames } from "../context/InstructionDiscovery.ts"
 import { literal } from "../domain/Rule.ts"
 
 /** Why one segment of a path is protected. */

@@ -4,9 +4,16 @@
  * Spec: RQ-644..RQ-648.
  */
 import type { MessageID } from "@daybook/log/domain/Identifiers"
-import type { AssistantMessage, Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
+import {
+  type AssistantMessage,
+  type Message,
+  samePart,
+  type ToolPart,
+  type UserMessage,
+  type Withheld,
+  type WithheldKind
+} from "@daybook/log/domain/Message"
 import { type ModelRef, sameModel } from "@daybook/log/domain/Values"
-import { samePart, type Withheld, type WithheldKind } from "@daybook/log/domain/Withheld"
 import type { RejectedContent } from "../model/ContentRejection.ts"
 import { mediaKind } from "../prompt/FilePart.ts"
 import { isBlank } from "@daybook/log/support/Text"

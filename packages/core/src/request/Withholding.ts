@@ -5,9 +5,8 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Struct } from "effect"
-import type { Message, UserMessage } from "@daybook/log/domain/Message"
+import type { Message, UserMessage, Withheld } from "@daybook/log/domain/Message"
 import type { ModelRef } from "@daybook/log/domain/Values"
-import type { Withheld } from "@daybook/log/domain/Withheld"
 import { mediaKind, type Instead, type MediaKind, nothingInstead, textPart } from "../prompt/FilePart.ts"
 
 const nouns = { image: "picture", pdf: "PDF document" } as const

@@ -4,14 +4,15 @@
  *   session -> fence -> requested compaction -> agent -> epoch -> promote -> reconcile -> model -> history -> tools
  *           -> request -> budget -> compaction
  *
- * Returns the request that is ready to be sent. Spec: EX-T1 (TU-5, TU-11, CM-9..CM-12).
+ * Returns the request that is ready to be sent. Spec: EX-T1 (TU-5, TU-11, CM-9..CM-12), EX-D3, EX-D4, EX-113 (TU-3,
+ * PR-2..PR-6), RQ-24, IB-41, CP-41, CP-55 (specs/compaction.md), EX-B1..EX-B9, EX-D6, EX-D10 (TU-11).
  */
-import { type Array as Arr, type Cause, Effect, Either, Ref } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
-import type { Message, Session } from "@daybook/log/domain/Message"
-import { locationKey } from "@daybook/log/domain/Values"
-import type { Draft } from "@daybook/log/events/SessionEvents"
-import type { AppendError } from "@daybook/log/log/EventLog"
+import { Array as Arr, type Cause, Effect, Either, Ref } from "effect"
+import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
+import type { Input, Message, Session } from "@daybook/log/domain/Message"
+import { type Budget, CurrentLocation, locationKey } from "@daybook/log/domain/Values"
+import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { LocationLeft } from "@daybook/log/store/SessionChecks"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
@@ -21,15 +22,203 @@ import type { CompactionRequest } from "../compaction/Plan.ts"
 import { ContextEpoch, type Epoch, isTold } from "../context/ContextEpoch.ts"
 import { ContextRegistry } from "../context/ContextRegistry.ts"
 import type { Agent } from "../domain/Agent.ts"
+import { BudgetExceeded, PriceUnknown } from "../domain/RunFailure.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
+import { lastTurn, steered } from "../request/Reminders.ts"
+import { noOutput } from "../request/StructuredOutput.ts"
 import * as Activity from "./Activity.ts"
-import type { CheckBudget } from "./BudgetCheck.ts"
-import type { FencedAppend } from "./FencedAppend.ts"
+import type { Owned, Trigger } from "./Activity.ts"
 import * as History from "./History.ts"
-import type { Trigger } from "./Eligibility.ts"
-import type { CompactOnRequest } from "./ManualCompaction.ts"
 import { modelOf, type Preparation, type Prepared } from "./Preparation.ts"
-import type { Select, Selection } from "./Promotion.ts"
+
+// Appends the events that open a turn, unless the session has left this Location.
+
+export const makeFencedAppend = Effect.gen(function* () {
+  const log = yield* EventLog
+  const fence = (yield* SessionStore).isAt(yield* CurrentLocation)
+
+  const append = ({ owner, sessionID }: Owned, drafts: Arr.NonEmptyReadonlyArray<Draft>) =>
+    log.append(sessionID, drafts, { owner, commit: fence })
+
+  return { fence, append }
+})
+
+type FencedAppend = Effect.Effect.Success<typeof makeFencedAppend>
+
+// Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
+
+const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
+
+/** Builds the check. `fallback` is the host's limit for root sessions without a budget. */
+export const makeBudgetCheck = (store: SessionStore["Type"], fallback: Budget) =>
+  Effect.fn("BudgetCheck.check")(function* (
+    session: Session,
+    { price, ref }: ModelInfo
+  ): Effect.fn.Return<void, BudgetExceeded | PriceUnknown | StoreError | LogUnavailable> {
+    const above = session.parentID === undefined ? [] : yield* store.ancestors(session.id)
+    for (const { budget, id, parentID } of [session, ...above]) {
+      const allowed = budget ?? (parentID === undefined ? fallback : {})
+      if (isUnlimited(allowed)) continue
+      if (allowed.cost !== undefined && price === undefined)
+        return yield* new PriceUnknown({ sessionID: id, model: ref })
+      const spent = yield* store.treeUsage(id)
+      const tokens = spent.tokens.input + spent.tokens.output
+      if (allowed.cost !== undefined && spent.cost >= allowed.cost) {
+        return yield* new BudgetExceeded({ sessionID: id, limit: "cost", spent: spent.cost, allowed: allowed.cost })
+      }
+      if (allowed.tokens !== undefined && tokens >= allowed.tokens) {
+        return yield* new BudgetExceeded({ sessionID: id, limit: "tokens", spent: tokens, allowed: allowed.tokens })
+      }
+    }
+  })
+
+export type CheckBudget = ReturnType<typeof makeBudgetCheck>
+
+// Runs a requested compaction at a safe boundary, before any promotion.
+
+interface ManualCompactionParts {
+  readonly history: History.History
+  readonly preparation: Preparation
+  readonly budget: CheckBudget
+}
+
+export const makeManualCompaction = Effect.fnUntraced(function* ({
+  budget,
+  history,
+  preparation
+}: ManualCompactionParts) {
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const epochs = yield* ContextEpoch
+  const compaction = yield* Compaction
+
+  /** The request that is compacted: the one a resume would send, without new context. */
+  const requested = Effect.fnUntraced(function* (owner: Owned["owner"], session: Session) {
+    const agent = yield* lineage.agentOf(session)
+    const { info } = yield* preparation.resolve(modelOf(session, agent), agent.settings ?? {})
+    const epoch = yield* epochs.get(session.id)
+    const messages = yield* History.loadOwned(history, session.id, epoch?.baselineSeq ?? -1)
+    const work = yield* store.continued(session.id, { trigger: "resume", admittedSeq: undefined })
+    const prepared = yield* preparation.prepare({
+      session,
+      agent,
+      info,
+      baseline: epoch?.baseline ?? "",
+      baselineSeq: epoch?.baselineSeq ?? -1,
+      messages,
+      wishes: work.wishes,
+      output: noOutput()
+    })
+    yield* budget(session, info)
+    const { state = "completed" } = session.activity ?? {}
+    const opening = state === "completed" ? [] : work.opening
+    return preparation.compactable({ owner, session, agent, prepared, messages, opening })
+  })
+
+  return Effect.fnUntraced(function* (owned: Owned, session: Session) {
+    if (session.compaction?.state !== "requested") return
+    const { id: messageID } = session.compaction
+    const request = yield* Effect.either(requested(owned.owner, session))
+    // Any failure closes the request: an open request would be tried again on every wake.
+    if (Either.isRight(request)) return yield* compaction.compactManually(request.right, messageID)
+    const { _tag, message } = request.left
+    return yield* compaction.refuse(owned, messageID, { type: _tag, message })
+  })
+})
+
+type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompaction>>
+
+// Promotes waiting inputs into an activity: one append holds the activity's start, the promotions and the reminders for
+// the model. The append may wait for the start of the turn's step, and is one with it then.
+
+/** A reminder for the model. */
+export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>
+  Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
+
+/** The texts of the reminders that a turn with these inputs adds. */
+const remindersFor = (activity: Activity.Activity, inputs: ReadonlyArray<Input>): ReadonlyArray<string> => [
+  ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
+  ...(Activity.isLastTurn(activity) ? [lastTurn] : [])
+]
+
+/** Whether the activity may continue the session's last one: then the log is asked where that began (RQ-45). */
+const mayContinue = ({ activity }: Session, trigger: Activity.Trigger): boolean =>
+  trigger === "resume" || (trigger === "steer" && activity !== undefined && activity.state !== "completed")
+
+/** The event that opens the activity, unless it is in the log. */
+const opening = ({ id, started, trigger }: Activity.Activity): ReadonlyArray<Draft> =>
+  started ? [] : [draft("session.next.activity.started", { activityID: id, trigger })]
+
+/** Inputs that were selected for an activity. Their promotions are not in the log yet. */
+interface Selection {
+  /** The activity as it is once they are. */
+  readonly activity: Activity.Activity
+  /** Whether their append may wait for the start of the step. Reminders are read from the log. */
+  readonly mayWait: boolean
+  /** The messages that the inputs become, after the last one of the history. */
+  readonly messagesAfter: (last: number) => ReadonlyArray<Message>
+  /** Gives these messages the sequence numbers that `store` gave them. */
+  readonly placed: (messages: ReadonlyArray<Message>) => ReadonlyArray<Message>
+  /** Stores the promotions, then these events, in one append. False, and nothing is stored: an input was withdrawn. */
+  readonly store: (rest: ReadonlyArray<Draft>) => Effect.Effect<boolean, AppendError | LocationLeft | StoreError>
+}
+
+/** The messages that the inputs become, with sequence numbers that follow `last`. */
+export const messagesOf = (inputs: ReadonlyArray<Input>, last: number): ReadonlyArray<Message> =>
+  inputs.map(({ createdAt, id, prompt }, index) => ({ type: "user", id, seq: last + 1 + index, createdAt, ...prompt }))
+
+export const makePromotion = Effect.fnUntraced(function* (eligibility: Activity.Eligibility, fenced: FencedAppend) {
+  const store = yield* SessionStore
+  const identifiers = yield* Identifiers
+
+  /** Returns undefined when no input is left to open the activity, because it was withdrawn. */
+  return Effect.fnUntraced(function* (
+    owned: Activity.Owned,
+    session: Session,
+    state: Ref.Ref<Activity.Activity>,
+    mode: Activity.Trigger
+  ) {
+    const activity = yield* Ref.get(state)
+    const { started, trigger } = activity
+    const inputs = yield* eligibility.eligible(owned.sessionID, mode)
+    if (!started && trigger !== "resume" && inputs.length === 0) return undefined
+    const [{ admittedSeq } = { admittedSeq: undefined }] = inputs
+    const before =
+      started || !mayContinue(session, trigger)
+        ? activity
+        : yield* store.continued(owned.sessionID, { trigger, admittedSeq })
+    const reminders = yield* Effect.forEach(remindersFor(activity, inputs), (text) => reminder(identifiers, text))
+    const drafts = [...opening(activity), ...inputs.map(Activity.promotion), ...reminders]
+    const after = drafts.length === 0 ? activity : Activity.withInputs(activity, before, inputs)
+    const seqs = new Map<MessageID, number>()
+    const selection: Selection = {
+      activity: after,
+      mayWait: reminders.length === 0,
+      messagesAfter: (last) => messagesOf(inputs, last),
+      placed: (messages) => messages.map((message) => ({ ...message, seq: seqs.get(message.id) ?? message.seq })),
+      store: (rest) => {
+        const all = [...drafts, ...rest]
+        if (!Arr.isNonEmptyReadonlyArray(all)) return Effect.succeed(true)
+        return fenced.append(owned, all).pipe(
+          Effect.flatMap((events) => {
+            for (const { data, seq, type } of events) {
+              if (type === "session.next.prompt.promoted") seqs.set(data.messageID, seq)
+            }
+            return Effect.as(Ref.set(state, after), true)
+          }),
+          // An input was withdrawn between the read and the append, and nothing was stored (IB-41).
+          Effect.catchTag("EventRefused", (refused) =>
+            Effect.flatMap(eligibility.withdrawn(inputs), (any) => (any ? Effect.succeed(false) : refused))
+          ),
+          Effect.uninterruptible
+        )
+      }
+    }
+    return selection
+  })
+})
+
+type Select = Effect.Effect.Success<ReturnType<typeof makePromotion>>
 
 export interface BoundaryParts {
   readonly history: History.History

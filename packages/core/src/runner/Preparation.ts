@@ -1,22 +1,51 @@
 /**
  * Builds the next request from a session and its observed context: tools and settings of the agent and the current
- * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing.
- * Spec: RQ-1..RQ-7 in specs/context.md.
+ * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing. Spec: RQ-1..RQ-7 in
+ * specs/context.md, RQ-30..RQ-33.
  */
 import { Effect, Struct } from "effect"
-import type { MessageID } from "@daybook/log/domain/Identifiers"
+import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message, Session } from "@daybook/log/domain/Message"
-import type { ModelRef } from "@daybook/log/domain/Values"
-import type { Wishes } from "@daybook/log/domain/Wishes"
+import type { ModelRef, Wishes } from "@daybook/log/domain/Values"
+import type { Draft } from "@daybook/log/events/SessionEvents"
 import type { LogUnavailable, OwnerToken } from "@daybook/log/log/EventLog"
 import type { CompactionRequest } from "../compaction/Plan.ts"
+import type { Epoch } from "../context/ContextEpoch.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import { type ModelInfo, type ModelResolutionError, ModelResolver, type ResolvedModel } from "../model/ModelResolver.ts"
 import { HostRequests } from "../request/HostRequests.ts"
 import { assemble, type AssembledRequest, systemTexts } from "../request/Request.ts"
+import { framed, hashOf, type RequestFrame } from "../request/RequestFrame.ts"
 import { definition, type OutputState } from "../request/StructuredOutput.ts"
 import { HostTools } from "../tool/HostTools.ts"
 import { type MaterializedTools, ToolRegistry } from "../tool/ToolRegistry.ts"
+
+// Decides when a request's frame is recorded, and how much of it. Recent frames are cached so that a change stores only
+// its difference. After a restart, or after another process framed a request, a changed frame is stored whole.
+
+/** Maximum number of sessions in the cache. */
+const keptFrames = 64
+
+export const makeRequestFrames = () => {
+  const kept = new Map<SessionID, { readonly hash: string; readonly frame: RequestFrame }>()
+  /** The event for this request's frame; empty when the previous request had the same frame and baseline. */
+  return (
+    { frame: stored, id }: Pick<Session, "frame" | "id">,
+    frame: RequestFrame,
+    epoch: Epoch
+  ): ReadonlyArray<Draft> => {
+    const hash = hashOf(frame)
+    const before = kept.get(id)
+    kept.delete(id)
+    kept.set(id, { hash, frame })
+    const oldest = kept.size > keptFrames ? kept.keys().next().value : undefined
+    if (oldest !== undefined) kept.delete(oldest)
+    const baseline = epoch.state === "new" ? epoch : undefined
+    return hash === stored && baseline === undefined
+      ? []
+      : [framed(frame, hash, before !== undefined && before.hash === stored ? before.frame : undefined, baseline)]
+  }
+}
 
 export interface PreparationInput {
   readonly session: Session

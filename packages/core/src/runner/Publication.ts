@@ -1,19 +1,226 @@
 /**
  * Publishes one turn: stores its events in the log, publishes its live events, and keeps its state. One permit orders
- * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12.
+ * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12, EX-T1..EX-T12 (TU-8..TU-15), EX-T15.
  */
-import { Array as Arr, Effect, Metric, Ref } from "effect"
+import { Array as Arr, Effect, Either, Metric, Predicate, Ref } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { type Draft, draft } from "@daybook/log/events/SessionEvents"
+import type { Message, ToolPart } from "@daybook/log/domain/Message"
+import type { StoredError, ToolContent } from "@daybook/log/domain/Values"
+import { type Draft, draft, type LiveEvent } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
+import { estimateOf, type Used } from "../model/Usage.ts"
+import { repeated } from "../request/Reminders.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
-import type { Repeats } from "./Repeats.ts"
+import { referenceOf } from "../workspace/ToolOutputStore.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
-import * as TurnState from "./TurnState.ts"
+
+// Detects repeated calls with the same result: from the third in a row on, the result carries a reminder for the model.
+// Counts over the answers since the last prompt, so that the log alone decides. Pure except for the counter.
+
+/** Repeats in a row, from which on the result carries a reminder. */
+const remindFrom = 3
+
+const mark = "\n<reminder>\nThis call gave the same result"
+
+/** JSON with sorted keys: models do not keep a stable key order. */
+const stable = (value: unknown): string =>
+  JSON.stringify(value, (_, inner: unknown) =>
+    Predicate.isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner
+  )
+
+/** The result text without the reminder. */
+const plain = (text: string): string => {
+  const at = text.indexOf(mark)
+  return at < 0 ? text : text.slice(0, at)
+}
+
+const keyOf = (name: string, input: unknown, failed: boolean, result: string): string =>
+  stable([name, Predicate.isRecord(input) ? input : { input }, failed, plain(result)])
+
+/** The text of a result, without the names of spill files: each call has its own. */
+const contentText = ({ content, outputPaths = [], structured }: ToolOutput): string => {
+  if (content.length === 0) return JSON.stringify(structured)
+  const names = outputPaths.flatMap((path) => [path, referenceOf(path)])
+  return content
+    .map((part) =>
+      part.type === "text" ? names.reduce((text, name) => text.replaceAll(name, ""), part.text) : part.uri
+    )
+    .join("\n")
+}
+
+const keyOfPart = ({ content = [], error, input, name, outputPaths = [], state, structured = {} }: ToolPart): string =>
+  keyOf(name, input, state === "error", error?.message ?? contentText({ content, outputPaths, structured }))
+
+const keyOfSettled = (name: string, input: unknown, settled: Settled): string =>
+  settled._tag === "Failure"
+    ? keyOf(name, input, true, settled.error.message)
+    : keyOf(name, input, false, contentText(settled.output))
+
+/** Settled local calls since the last prompt, newest first. */
+function* newestFirst(messages: ReadonlyArray<Message>): Generator<ToolPart> {
+  for (const message of messages.toReversed()) {
+    if (message.type === "user") return
+    if (message.type !== "assistant") continue
+    for (const part of message.content.toReversed()) {
+      if (part.type === "tool" && part.provider?.executed !== true && part.completedAt !== undefined) yield part
+    }
+  }
+}
+
+const withReminder = (settled: Settled, count: number): Settled => {
+  const words = `\n${repeated(count)}`
+  if (settled._tag === "Failure") {
+    return { ...settled, error: { ...settled.error, message: `${settled.error.message}${words}` } }
+  }
+  const { content, structured } = settled.output
+  const shown: ReadonlyArray<ToolContent> =
+    content.length === 0 ? [{ type: "text", text: JSON.stringify(structured) }] : content
+  const last = shown.at(-1)
+  return {
+    ...settled,
+    output: {
+      ...settled.output,
+      content:
+        last?.type === "text"
+          ? [...shown.slice(0, -1), { type: "text", text: `${last.text}${words}` }]
+          : [...shown, { type: "text", text: repeated(count) }]
+    }
+  }
+}
+
+export interface Repeats {
+  /** Returns the result to record: with a reminder when it repeated often enough. */
+  readonly note: (name: string, input: unknown, settled: Settled) => Settled
+}
+
+/** Starts the count from the shown messages. */
+export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
+  let key: string | undefined
+  let count = 0
+  for (const part of newestFirst(messages)) {
+    const own = keyOfPart(part)
+    if (key !== undefined && own !== key) break
+    key = own
+    count += 1
+  }
+  return {
+    note: (name, input, settled) => {
+      const own = keyOfSettled(name, input, settled)
+      count = own === key ? count + 1 : 1
+      key = own
+      return count < remindFrom ? settled : withReminder(settled, count)
+    }
+  }
+}
+
+// The state of one turn and its transitions. Pure: `Publication.ts` stores the events that a transition returns and
+// keeps the state.
+
+interface TurnState {
+  /** The recorded part of the answer. */
+  readonly answer: Recorder.State
+  /** Calls that wait for the end of the answer (EX-R14). */
+  readonly held: ReadonlyArray<Recorder.LocalCall>
+  /** A request is in flight, and the provider may charge its tokens. */
+  readonly charged: boolean
+  /** The turn is wrapped up: nothing of it is left to close. */
+  readonly wrappedUp: boolean
+}
+
+/** Events to store and to publish, and the answer after them. */
+type Step = Pick<Recorder.Step, "state" | "drafts" | "live">
+
+/** A turn whose request is not sent yet; also the state after a failed attempt that is retried. */
+const unsent = (answer: Recorder.State): TurnState => ({ answer, held: [], charged: false, wrappedUp: false })
+
+/** Estimated usage of the request in flight. */
+const usedSoFar = ({ answer, charged }: TurnState): Used | undefined =>
+  charged ? estimateOf(answer.inputEstimate, answer.received, answer.info.price) : undefined
+
+/** Parts of the stream, taken together. */
+interface Taken {
+  readonly step: Step
+  readonly held: ReadonlyArray<Recorder.LocalCall>
+  /** The calls that can start once the step is stored. */
+  readonly calls: ReadonlyArray<Recorder.LocalCall>
+  /** Why the stream ends with these parts; undefined if it continues or finished normally. */
+  readonly fault: Provider.StreamFault | undefined
+}
+
+/** Records parts that arrived together, up to the end of the answer or the first fault. */
+const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: ReadonlyArray<StreamPart>): Taken => {
+  let state = before.answer
+  const drafts: Array<Draft> = []
+  const live: Array<LiveEvent> = []
+  const calls: Array<Recorder.LocalCall> = []
+  const held: Array<Recorder.LocalCall> = [...before.held]
+  let fault: Provider.StreamFault | undefined
+  for (const part of parts) {
+    const step = Recorder.record(state, part)
+    if (Either.isLeft(step)) {
+      fault = Provider.broken(`the provider broke the order of its stream: ${step.left.details}`, false)
+      break
+    }
+    state = step.right.state
+    drafts.push(...step.right.drafts)
+    live.push(...step.right.live)
+    if (step.right.call !== undefined) (step.right.held === true ? held : calls).push(step.right.call)
+    if (state.ended === "failed") fault = Provider.reported(step.right.providerError)
+    if (state.ended !== "no") break
+  }
+  if (state.ended === "finished") calls.push(...held.filter(({ callID }) => Recorder.isRunning(state, callID)))
+  return {
+    step: { state, drafts, live },
+    held: state.ended === "no" ? held : [],
+    // After a reported error no tool starts (TO-7).
+    calls: fault?._tag === "Reported" ? [] : calls,
+    fault
+  }
+}
+
+/** Records the result of a local call. */
+const settlement = (answer: Recorder.State, callID: string, result: Settled): Step => {
+  const base = { assistantMessageID: answer.messageID, callID, provider: { executed: false } }
+  return {
+    state: Recorder.settled(answer, callID),
+    drafts: [
+      result._tag === "Failure"
+        ? draft("session.next.tool.failed", { ...base, error: result.error })
+        : draft("session.next.tool.success", { ...base, ...result.output })
+    ],
+    live: []
+  }
+}
+
+/** Errors for what is unfinished at the end of a turn: local calls, hosted calls, and the step if it failed. */
+export interface Reasons {
+  readonly local: StoredError
+  readonly hosted: StoredError
+  readonly step?: StoredError
+}
+
+/** Closes what is unfinished: fragments with their text so far, calls with the fitting error, then the step. */
+const closing = (state: TurnState, { hosted, local, step }: Reasons): Step => {
+  const { answer } = state
+  const closed = Recorder.close(answer)
+  const locals = Recorder.failUnsettled(closed.state, ({ executed }) => !executed, local)
+  const all = Recorder.failUnsettled(locals.state, () => true, hosted)
+  const failed =
+    step === undefined || answer.ended === "finished"
+      ? []
+      : [
+          draft("session.next.step.failed", {
+            assistantMessageID: answer.messageID,
+            error: step,
+            ...usedSoFar(state)
+          })
+        ]
+  return { ...all, drafts: [...closed.drafts, ...locals.drafts, ...all.drafts, ...failed] }
+}
 
 /** Events that end the activity together with the turn. `stored` notes that they are in the log. */
 export interface Ending {
@@ -34,7 +241,7 @@ export interface PublicationInput {
 /** A turn that is being published. Only the functions below change its state. */
 export interface Publication extends PublicationInput {
   readonly log: EventLog["Type"]
-  readonly state: Ref.Ref<TurnState.TurnState>
+  readonly state: Ref.Ref<TurnState>
   readonly inOrder: <A, E, R>(publish: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -43,7 +250,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Publication, never, EventLog> {
   const log = yield* EventLog
   const permit = yield* Effect.makeSemaphore(1)
-  const state = yield* Ref.make(TurnState.begin(input.begun))
+  const state = yield* Ref.make(unsent(input.begun))
   return { ...input, log, state, inOrder: permit.withPermits(1) }
 })
 
@@ -51,7 +258,7 @@ const append = ({ log, owner, sessionID }: Publication, drafts: ReadonlyArray<Dr
   Arr.isNonEmptyReadonlyArray(drafts) ? log.append(sessionID, drafts, { owner }) : Effect.void
 
 /** Stores a step's events, then advances the answer; uninterruptible in between. */
-const commit = (publication: Publication, step: TurnState.Step, ending?: Ending): Effect.Effect<void, AppendError> =>
+const commit = (publication: Publication, step: Step, ending?: Ending): Effect.Effect<void, AppendError> =>
   Effect.uninterruptible(
     Effect.gen(function* () {
       yield* append(publication, ending === undefined ? step.drafts : [...step.drafts, ...ending.drafts])
@@ -84,9 +291,9 @@ export const retried = Effect.fnUntraced(function* (
   fault: Provider.StreamFault,
   pause: Provider.Pause
 ) {
-  const used = TurnState.usedSoFar(yield* Ref.get(publication.state))
+  const used = usedSoFar(yield* Ref.get(publication.state))
   yield* append(publication, [Provider.retried(attempt, fault, pause, used)])
-  yield* Ref.set(publication.state, TurnState.begin(publication.begun))
+  yield* Ref.set(publication.state, unsent(publication.begun))
 })
 
 /** Stores parts that arrived together with one append, then starts their calls. Fails if they end with a fault. */
@@ -98,7 +305,7 @@ export const take = (
   publication.inOrder(
     Effect.gen(function* () {
       const before = yield* Ref.get(publication.state)
-      const { calls, fault, held, step } = TurnState.take(before, parts)
+      const { calls, fault, held, step } = recordParts(before, parts)
       const isLast = fault === undefined && Recorder.isComplete(step.state)
       yield* commit(publication, step, isLast ? yield* publication.ending(step.state) : undefined)
       if (held.length > 0 || before.held.length > 0) {
@@ -125,17 +332,17 @@ export const progress = (publication: Publication, callID: string, { content, st
 export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: Settled) =>
   publication.inOrder(
     Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
-      commit(publication, TurnState.settle(answer, callID, publication.repeats.note(name, input, returned)))
+      commit(publication, settlement(answer, callID, publication.repeats.note(name, input, returned)))
     )
   )
 
 /** Closes what is unfinished. */
-export const wrapUp = (publication: Publication, reasons: TurnState.Reasons): Effect.Effect<void, AppendError> =>
+export const wrapUp = (publication: Publication, reasons: Reasons): Effect.Effect<void, AppendError> =>
   publication.inOrder(
     Effect.uninterruptible(
       Effect.flatMap(
         Ref.getAndUpdate(publication.state, (state) => ({ ...state, wrappedUp: true })),
-        (state) => commit(publication, TurnState.wrapUp(state, reasons))
+        (state) => commit(publication, closing(state, reasons))
       )
     )
   )

@@ -15,11 +15,11 @@ import {
 } from "@daybook/log/log/EventLog"
 import { MessageUnreadable, SessionNotFound } from "@daybook/log/store/StoreError"
 import { AgentNotFound } from "../domain/Agent.ts"
-import { ModelResolutionError } from "../domain/ModelError.ts"
 import {
   BudgetExceeded,
   ContextSnapshotUnreadable,
   InitializationBlocked,
+  ModelResolutionError,
   PriceUnknown,
   ProviderFailed,
   RunInterrupted,

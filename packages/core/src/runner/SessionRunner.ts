@@ -6,32 +6,189 @@
  *   activity: `Activity.ts`, its state; `TurnLoop.ts`, its turns
  *   turn:     `Boundary.ts`, all before the request; `Turn.ts`, the request, its stream and its tools
  *
- * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6).
+ * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6), EX-D1, EX-D2 (TU-2, TU-13), RQ-37..RQ-39.
  */
 import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
-import { type ActivityID, Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
-import type { Budget } from "@daybook/log/domain/Values"
-import { draft } from "@daybook/log/events/SessionEvents"
+import { processEnded } from "@daybook/log/coordination/CutOff"
+import { type ActivityID, Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { AssistantMessage, Message, Session } from "@daybook/log/domain/Message"
+import { type Budget, join, type Wishes } from "@daybook/log/domain/Values"
+import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken, type ReadError } from "@daybook/log/log/EventLog"
-import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
+import { SessionStore, type Standing, type UnsettledTool } from "@daybook/log/store/SessionStore"
 import * as Metrics from "@daybook/log/support/Metrics"
+import { Lineage } from "../agent/Lineage.ts"
+import { ContextEpoch, type Epoch, InitializationBlocked } from "../context/ContextEpoch.ts"
+import { ContextRegistry } from "../context/ContextRegistry.ts"
+import { initialize, type Observed, reconcile, replace } from "../context/SystemContext.ts"
 import type { ToolDeclined } from "../domain/ToolError.ts"
+import { estimateOf, type Used } from "../model/Usage.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
+import { noOutput } from "../request/StructuredOutput.ts"
 import * as Activity from "./Activity.ts"
+import { type Eligibility, pick } from "./Activity.ts"
 import * as Boundary from "./Boundary.ts"
-import * as BudgetCheck from "./BudgetCheck.ts"
-import * as FencedAppend from "./FencedAppend.ts"
+import { messagesOf } from "./Boundary.ts"
 import * as History from "./History.ts"
-import * as Eligibility from "./Eligibility.ts"
-import * as ManualCompaction from "./ManualCompaction.ts"
-import { type ActivityResult, type DrainResult, outcomeOf } from "./Outcome.ts"
 import * as Preparation from "./Preparation.ts"
-import * as Preview from "./Preview.ts"
-import * as Promotion from "./Promotion.ts"
-import * as Recovery from "./Recovery.ts"
 import type { RunError } from "./RunError.ts"
 import * as TurnLoop from "./TurnLoop.ts"
+import { type ActivityResult, type DrainResult, outcomeOf } from "./TurnLoop.ts"
+
+// Builds the request that a turn would send now: the inputs it would promote, the context update it would tell the
+// model, and their frame. Writes nothing. Does not compact.
+
+interface PreviewParts {
+  readonly history: History.History
+  readonly preparation: Preparation.Preparation
+  readonly eligibility: Eligibility
+}
+
+type Planned = Pick<Epoch, "baseline" | "baselineSeq"> & { readonly told?: string }
+
+/** The result that `ContextEpoch.prepare` and `advance` would have. */
+const plan = (
+  sessionID: SessionID,
+  epoch: Epoch | undefined,
+  observed: Observed,
+  compactedSeq: number
+): Effect.Effect<Planned, InitializationBlocked> =>
+  Effect.gen(function* () {
+    if (epoch === undefined) {
+      const first = initialize(observed)
+      if (first._tag === "Blocked") return yield* new InitializationBlocked({ keys: first.keys })
+      return { baseline: first.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    }
+    const fresh = compactedSeq > epoch.baselineSeq ? replace(observed, epoch.snapshot) : undefined
+    if (fresh?._tag === "Ready") return { baseline: fresh.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    const change = reconcile(observed, epoch.snapshot)
+    switch (change._tag) {
+      case "Unchanged":
+        return epoch
+      case "Updated":
+        return { ...epoch, told: change.text }
+      case "Replaced":
+        return { baseline: change.baseline, baselineSeq: Number.MAX_SAFE_INTEGER }
+    }
+  })
+
+/** Builds the preview for sessions at the current Location. */
+const makePreview = Effect.fnUntraced(function* ({ eligibility, history, preparation }: PreviewParts) {
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const epochs = yield* ContextEpoch
+  const registry = yield* ContextRegistry
+
+  return Effect.fn("Preview.request")(function* (
+    sessionID: SessionID
+  ): Effect.fn.Return<ShownRequest, RunError | ReadError> {
+    const standing = yield* store.standing(sessionID)
+    const { session } = standing
+    const agent = yield* lineage.agentOf(session)
+    const { info } = yield* preparation.resolve(Preparation.modelOf(session, agent), agent.settings ?? {})
+    const observed = yield* registry.observe({ sessionID, agent, model: info })
+    const epoch = yield* epochs.get(sessionID)
+    const stored = yield* history.load(sessionID, epoch?.baselineSeq ?? -1)
+    const compacted = stored.findLast(({ type }) => type === "compaction")
+    const { baseline, baselineSeq, told } = yield* plan(sessionID, epoch, observed, compacted?.seq ?? -1)
+    const next = pick(standing) ?? "resume"
+    const inputs = yield* eligibility.eligible(sessionID, next)
+    const { wishes: held } = yield* store.continued(sessionID, { trigger: next, admittedSeq: inputs[0]?.admittedSeq })
+    const seq = stored.at(-1)?.seq ?? 0
+    const prompts = messagesOf(inputs, seq)
+    const update: ReadonlyArray<Message> =
+      told === undefined
+        ? []
+        : [
+            {
+              type: "system",
+              id: MessageID.make("msg_preview"),
+              seq: seq + 1 + inputs.length,
+              createdAt: 0,
+              text: told
+            }
+          ]
+    const messages: ReadonlyArray<Message> = [
+      ...stored.filter((message) => message.type !== "system" || message.seq > baselineSeq),
+      ...prompts,
+      ...update
+    ]
+    const prepared = yield* preparation.prepare({
+      session,
+      agent,
+      info,
+      baseline,
+      baselineSeq: epoch?.baselineSeq ?? -1,
+      messages,
+      wishes: inputs.reduce<Wishes>((held, { prompt }) => join(held, prompt), held),
+      output: noOutput()
+    })
+    const { request } = prepared
+    return {
+      sessionID,
+      agent: agent.name,
+      model: prepared.model.info.ref,
+      frame: request.frame,
+      messages: request.messages,
+      estimate: request.estimate
+    }
+  })
+})
+
+// Settles what a dead process left open in a session: calls without a result, a step without an end, an activity still
+// marked as running. All of it is settled as failed before the next provider request; nothing runs again.
+
+const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): Draft =>
+  draft("session.next.tool.failed", {
+    assistantMessageID: messageID,
+    callID,
+    error: { type: "tool.interrupted", message: "Tool execution interrupted" },
+    provider: { executed, ...(metadata === undefined ? {} : { metadata }) }
+  })
+
+/** Estimated usage of the step; empty when the log does not have the size of its request. */
+const usedBy = ({ content, inputEstimate, price }: AssistantMessage): Partial<Used> => {
+  if (inputEstimate === undefined) return {}
+  const sizes = content.map((part) =>
+    part.type === "tool" ? (part.raw ?? JSON.stringify(part.input ?? "")).length : (part.text ?? "").length
+  )
+  const sum = (kept: (index: number) => boolean) => sizes.reduce((all, size, at) => (kept(at) ? all + size : all), 0)
+  const received = { all: sum(() => true), reasoning: sum((at) => content[at]?.type === "reasoning") }
+  return estimateOf(inputEstimate, received, price)
+}
+
+/** Returns the events that settle leftover work. Call it only for a session without a running owner. */
+export const makeRecovery = Effect.gen(function* () {
+  const store = yield* SessionStore
+
+  return Effect.fn("Recovery.settle")(function* ({ activity, compaction, id }: Session) {
+    const calls = yield* store.unsettledTools(id)
+    const step = yield* store.openStep(id)
+    const drafts: Array<Draft> = [
+      ...calls.map(failedCall),
+      ...(step === undefined
+        ? []
+        : [draft("session.next.step.failed", { assistantMessageID: step.id, error: processEnded, ...usedBy(step) })])
+    ]
+    if (compaction?.state === "running") {
+      // The process that ran this compaction is gone, so its end is recorded here (CM-7).
+      drafts.push(draft("session.next.compaction.failed", { messageID: compaction.id, error: processEnded }))
+    }
+    if (activity?.state === "running") {
+      // A damaged event must not keep the session from going on.
+      const stoppedAt = yield* Effect.catchTag(store.lastWork(id), "EventUnreadable", () => Effect.succeed(undefined))
+      drafts.push(
+        draft("session.next.activity.settled", {
+          activityID: activity.id,
+          outcome: "interrupted",
+          error: processEnded,
+          ...(stoppedAt === undefined ? {} : { stoppedAt })
+        })
+      )
+    }
+    return drafts
+  })
+})
 
 export interface RunnerOptions {
   /** Maximum steers promoted at one safe boundary; the rest follow at the next (IN-12). */
@@ -74,14 +231,14 @@ interface Ended {
 const makeParts = Effect.fnUntraced(function* (options: RunnerOptions) {
   const history = yield* History.make
   const preparation = yield* Preparation.make
-  const eligibility = yield* Eligibility.make(options.steerBatchLimit)
-  const budget = BudgetCheck.make(yield* SessionStore, options.budget)
-  const fenced = yield* FencedAppend.make
-  const compactOnRequest = yield* ManualCompaction.make({ history, preparation, budget })
-  const select = yield* Promotion.make(eligibility, fenced)
+  const eligibility = yield* Activity.makeEligibility(options.steerBatchLimit)
+  const budget = Boundary.makeBudgetCheck(yield* SessionStore, options.budget)
+  const fenced = yield* Boundary.makeFencedAppend
+  const compactOnRequest = yield* Boundary.makeManualCompaction({ history, preparation, budget })
+  const select = yield* Boundary.makePromotion(eligibility, fenced)
   const approach = yield* Boundary.make({ history, preparation, budget, fenced, select, compactOnRequest })
   const turns = yield* TurnLoop.make({ approach, budget, eligibility })
-  const preview = yield* Preview.make({ history, preparation, eligibility })
+  const preview = yield* makePreview({ history, preparation, eligibility })
   return { compactOnRequest, preview, turns }
 })
 
@@ -89,7 +246,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const recovery = yield* Recovery.make
+  const recovery = yield* makeRecovery
   const { compactOnRequest, preview, turns } = yield* makeParts(options)
 
   /**
@@ -107,7 +264,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
   const runActivity = Effect.fn("SessionRunner.activity")(function* (
     input: RunInput,
     standing: Standing,
-    trigger: Eligibility.Trigger
+    trigger: Activity.Trigger
   ) {
     const { began, ended, owner, sessionID } = input
     const activityID = yield* identifiers.activity
@@ -139,7 +296,7 @@ const make = Effect.fnUntraced(function* (options: RunnerOptions) {
       standing = yield* store.standing(input.sessionID)
     }
     for (;;) {
-      const picked = Eligibility.pick(standing)
+      const picked = Activity.pick(standing)
       const trigger = continues && picked !== "steer" ? "resume" : (picked ?? (forced ? "resume" : undefined))
       if (trigger === undefined) {
         yield* compactOnRequest(input, standing.session)

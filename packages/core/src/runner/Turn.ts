@@ -1,34 +1,302 @@
 /**
  * Runs one provider turn: sends one request, publishes its stream, runs its local tools as they are called, and settles
- * everything before it returns. `Publication.ts` orders the events, `ToolFibers.ts` runs the tools.
- * Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10).
+ * everything before it returns. `Publication.ts` orders the events, `Turn.ts` runs the tools. Spec: EX-T1..EX-T12
+ * (TU-8..TU-15, TO-1..TO-10), EX-T12 (TO-P1), UN-10..UN-12, EX-T3, EX-T4, EX-T6..EX-T8, EX-T12.
  */
-import { Cause, Effect, Exit, Metric, Option, Ref } from "effect"
+import * as AiError from "@effect/ai/AiError"
+import * as Response from "@effect/ai/Response"
+import {
+  Cause,
+  Chunk,
+  Clock,
+  Deferred,
+  Effect,
+  Either,
+  Exit,
+  Fiber,
+  FiberSet,
+  Metric,
+  Option,
+  ParseResult,
+  Predicate,
+  Ref,
+  Schema,
+  type Scope
+} from "effect"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location, StoredError } from "@daybook/log/domain/Values"
+import { draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { Agent } from "../domain/Agent.ts"
-import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { ProviderFailed } from "../domain/RunFailure.ts"
+import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
 import * as Provider from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/StreamPart.ts"
 import type { ToolChoice } from "../request/Request.ts"
+import type { Snapshot } from "../snapshot/SnapshotStore.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
-import { firstOf } from "../support/Race.ts"
 import { described } from "../support/Defect.ts"
-import type { MaterializedTools } from "../tool/ToolRegistry.ts"
+import { firstOf } from "../support/Race.ts"
+import type { ToolCall } from "../tool/ToolDefinition.ts"
+import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
-import type { Repeats } from "./Repeats.ts"
-import * as ToolFibers from "./ToolFibers.ts"
-import * as TurnFiles from "./TurnFiles.ts"
+import type { Reasons, Repeats } from "./Publication.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
-import type { Reasons } from "./TurnState.ts"
-import { unknownToolParts } from "./UnknownTool.ts"
+import type { LocalCall } from "./recorder/TurnRecorder.ts"
 
-export { ProviderFailed } from "../domain/RunFailure.ts"
+// Recovers calls of tools that were not offered. `@effect/ai` rejects such a part and ends the stream. Its error holds
+// the rejected parts, so that the call can be settled with an error for the model to read (TO-3).
+
+type EncodedPart = Response.AllPartsEncoded
+
+/** The rejected parts. The provider's adapter encoded them, so they are well-formed; only a tool's name is unknown. */
+const refusedParts = (error: unknown): ReadonlyArray<EncodedPart> => {
+  if (!(error instanceof AiError.MalformedOutput) || !ParseResult.isParseError(error.cause)) return []
+  const { actual } = error.cause.issue
+  if (!Chunk.isChunk(actual)) return []
+  return Chunk.toReadonlyArray(actual).filter(
+    (part): part is EncodedPart => Predicate.hasProperty(part, "type") && typeof part.type === "string"
+  )
+}
+
+/** Decodes a part as the library would: fills in absent metadata and keeps a result in its encoded form. */
+const decoded = (part: EncodedPart): StreamPart | undefined => {
+  switch (part.type) {
+    case "finish":
+      return Option.getOrUndefined(Schema.decodeUnknownOption(Response.FinishPart)(part))
+    case "response-metadata":
+      return undefined
+    case "tool-result":
+      // The library ties a result's type to the toolkit, which does not know this tool.
+      return { ...part, encodedResult: part.result, metadata: part.metadata ?? {} } as unknown as StreamPart
+    default:
+      return { ...part, metadata: part.metadata ?? {} } as StreamPart
+  }
+}
+
+/** The parts that ended a stream because of a call to an unknown tool; empty for any other failure. */
+const unknownToolParts = (error: unknown, offered: ReadonlySet<string>): ReadonlyArray<StreamPart> => {
+  const parts = refusedParts(error)
+  const unknown = parts.some(
+    (part) => part.type === "tool-call" && part.providerExecuted !== true && !offered.has(part.name)
+  )
+  return unknown ? parts.map(decoded).filter(Predicate.isNotUndefined) : []
+}
+
+// Runs the local tools of one turn, each in a fiber of the turn's scope, and publishes their progress and results. What
+// must end the turn (a declined call, a failure to store) is kept in `abort`.
+
+/** Why a tool ends the turn. */
+type Abort = ToolDeclined | ToolStorageError | AppendError
+
+interface ToolFibersInput {
+  readonly publication: Publication.Publication
+  readonly tools: MaterializedTools
+  readonly files: TurnFiles
+  /** What every call of the turn is given. */
+  readonly call: Omit<ToolCall, "callID" | "progress">
+}
+
+/** The running tools of one turn. */
+interface ToolFibers extends ToolFibersInput {
+  readonly running: FiberSet.FiberSet<void>
+  readonly abort: Deferred.Deferred<never, Abort>
+}
+
+const makeToolFibers = Effect.fnUntraced(function* (
+  input: ToolFibersInput
+): Effect.fn.Return<ToolFibers, never, Scope.Scope> {
+  return { ...input, abort: yield* Deferred.make<never, Abort>(), running: yield* FiberSet.make<void>() }
+})
+
+/** A tool failed outside its contract: the model reads the error and continues (TO-2). */
+const brokenTool = (name: string, defect: unknown): Settled => {
+  const details = defect instanceof Error ? defect.message : String(defect)
+  return { _tag: "Failure", error: { type: "tool.execution", message: `tool "${name}" broke: ${details}` } }
+}
+
+const progressOf = ({ abort, publication }: ToolFibers, callID: string) =>
+  boundedProgress((update) =>
+    Publication.progress(publication, callID, update).pipe(
+      Effect.catchAll((error) => Deferred.fail(abort, error)),
+      Effect.asVoid
+    )
+  )
+
+/** Runs a call to its outcome; a defect becomes a failure that the model reads. */
+const toolOutcome = (fibers: ToolFibers, { callID, input, name }: LocalCall, restore: Restore) =>
+  Effect.flatMap(progressOf(fibers, callID), (progress) =>
+    restore(fibers.tools.settle({ name, input, call: { ...fibers.call, callID, progress } }))
+  ).pipe(
+    Effect.scoped,
+    Effect.catchAllDefect((defect) =>
+      Effect.as(Effect.logError(`tool "${name}" broke while it served ${callID}`, defect), brokenTool(name, defect))
+    )
+  )
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Runs one call. It is interruptible until the tool returns; then its result is stored. */
+const settleTool = Effect.fn("SessionRunner.tool")((fibers: ToolFibers, call: LocalCall) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      if (!fibers.tools.isReadOnly(call.name)) yield* restore(fibers.files.before)
+      const started = yield* Clock.currentTimeMillis
+      const settled = yield* toolOutcome(fibers, call, restore)
+      const time = (yield* Clock.currentTimeMillis) - started
+      yield* Metric.update(Metric.tagged(Metrics.toolTime, "tool", call.name), time)
+      yield* Publication.result(fibers.publication, call, settled)
+    })
+  )
+)
+
+/** Starts a call that is on disk. A failure to settle it ends the turn, not the fiber set. */
+const startTool = (fibers: ToolFibers, call: LocalCall) =>
+  FiberSet.run(
+    fibers.running,
+    Effect.catchAllCause(settleTool(fibers, call), (cause) =>
+      Cause.isInterruptedOnly(cause) ? Effect.void : Effect.asVoid(Deferred.failCause(fibers.abort, cause))
+    )
+  )
+
+/** Interrupts all tools concurrently: no cleanup waits for another. */
+const stopTools = ({ running }: ToolFibers) => Effect.suspend(() => Fiber.interruptAll(Array.from(running)))
+
+/** Fails when a tool ends the turn; never succeeds. */
+const aborted = ({ abort }: ToolFibers) => Deferred.await(abort)
+
+/** Waits for all tools. Checks `abort` again: a tool that aborts as the last one must not count as a success. */
+const awaitTools = (fibers: ToolFibers) =>
+  Effect.zipRight(
+    Effect.raceFirst(FiberSet.awaitEmpty(fibers.running), aborted(fibers)),
+    Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
+  )
+
+// The snapshots around one turn: one before its first tool that may change files, one after its last tool. What differs
+// is stored as an event. A turn without such a tool takes none.
+
+interface TurnFiles {
+  /** Takes the first snapshot, once; every tool that may change files waits for it. */
+  readonly before: Effect.Effect<void>
+  /** Takes the last snapshot, if there was a first one, and stores what changed. All tools have ended. */
+  readonly after: Effect.Effect<void>
+}
+
+/** Paths in an event; the store has all of them. */
+const listed = 100
+
+interface Input {
+  readonly publication: Publication.Publication
+  readonly snapshots: Snapshots["Type"]
+  readonly sessionID: SessionID
+  readonly directory: string
+}
+
+type Taken = Either.Either<Snapshot | undefined, string>
+
+const makeTurnFiles = Effect.fnUntraced(function* ({ directory, publication, sessionID, snapshots }: Input) {
+  const first = yield* Ref.make<Taken | undefined>(undefined)
+  const take: Effect.Effect<Taken> = Effect.either(
+    Effect.mapError(snapshots.take(sessionID, directory), ({ message }) => message)
+  )
+
+  const store = (found: {
+    readonly before?: string
+    readonly after?: string
+    readonly paths?: ReadonlyArray<string>
+    readonly omitted?: ReadonlyArray<string>
+    readonly problem?: string
+  }) => {
+    const { omitted = [], paths = [], ...rest } = found
+    return Effect.flatMap(Publication.messageID(publication), (assistantMessageID) =>
+      Publication.note(publication, [
+        draft("session.next.files.changed", {
+          assistantMessageID,
+          ...rest,
+          files: paths.slice(0, listed),
+          count: paths.length,
+          ...(omitted.length === 0 ? {} : { omitted: omitted.slice(0, listed) })
+        })
+      ])
+    )
+  }
+
+  /** What the turn changed since the first snapshot. */
+  const compare = Effect.fnUntraced(function* ({ tree: before }: Snapshot) {
+    const last = yield* take
+    if (Either.isLeft(last)) return yield* store({ problem: last.left })
+    if (last.right === undefined || last.right.tree === before) return
+    const { omitted, tree: after } = last.right
+    const changes = yield* Effect.either(snapshots.changes(directory, { before, after }))
+    if (Either.isLeft(changes)) return yield* store({ problem: changes.left.message })
+    yield* store({ before, after, paths: changes.right.map(({ path }) => path), omitted })
+  })
+
+  const after = Effect.flatMap(Ref.get(first), (taken) => {
+    if (taken === undefined) return Effect.void
+    if (Either.isLeft(taken)) return store({ problem: taken.left })
+    return taken.right === undefined ? Effect.void : compare(taken.right)
+  })
+
+  return {
+    before: yield* Effect.cached(Effect.flatMap(take, (taken) => Ref.set(first, taken))),
+    // The turn has ended; its account must not fail it.
+    after: Effect.ignoreLogged(after)
+  } satisfies TurnFiles
+})
+
+// Limits stored tool progress: at most one event per second and call, at most a few KiB.
+
+const intervalMs = 1_000
+const limitBytes = 4 * 1024
+
+/** Keeps the end of a text, which is its newest part, and notes how many bytes were cut. */
+const tail = (text: string): string => {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= limitBytes) return text
+  let start = bytes.length - limitBytes
+  // Do not cut inside a character: UTF-8 continuation bytes start with the bits 10.
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++
+  return `[${start} bytes before]\n${bytes.toString("utf8", start)}`
+}
+
+const bounded = ({ content, structured }: ToolOutput): ToolOutput => {
+  const last = content.findLast((part) => part.type === "text")
+  return {
+    structured: Buffer.byteLength(JSON.stringify(structured)) > limitBytes ? {} : structured,
+    content: last === undefined ? [] : [{ type: "text", text: tail(last.text) }]
+  }
+}
+
+/**
+ * Builds a progress reporter for one call; it ends with the scope. Updates within a second of the last stored one are
+ * coalesced: the newest is stored when that second ends. So the last update of a tool that then waits is shown too.
+ */
+const boundedProgress = Effect.fnUntraced(function* (store: (update: ToolOutput) => Effect.Effect<void>) {
+  const scope = yield* Effect.scope
+  let storedAt = Number.NEGATIVE_INFINITY
+  let waiting: ToolOutput | undefined
+  const storeNow = (update: ToolOutput) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      storedAt = now
+      waiting = undefined
+      return store(bounded(update))
+    })
+  const storeWaiting = Effect.suspend(() => (waiting === undefined ? Effect.void : storeNow(waiting)))
+  return (update: ToolOutput): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const isScheduled = waiting !== undefined
+      const wait = storedAt + intervalMs - now
+      if (!isScheduled && wait <= 0) return storeNow(update)
+      waiting = update
+      return isScheduled ? Effect.void : Effect.asVoid(Effect.forkIn(Effect.delay(storeWaiting, wait), scope))
+    })
+})
 
 export interface TurnInput<E> {
   readonly sessionID: SessionID
@@ -59,14 +327,14 @@ export interface TurnResult {
 /** A turn and the parts that run it. */
 interface Turn extends Pick<TurnInput<never>, "model" | "prompt" | "tools" | "toolChoice"> {
   readonly publication: Publication.Publication
-  readonly fibers: ToolFibers.ToolFibers
+  readonly fibers: ToolFibers
 }
 
 const interruptedTool: StoredError = { type: "tool.interrupted", message: "Tool execution interrupted" }
 const noResult: StoredError = { type: "tool.no-result", message: "no result from provider" }
 
 const take = ({ fibers, publication }: Turn, parts: ReadonlyArray<StreamPart>) =>
-  Publication.take(publication, parts, (call) => ToolFibers.start(fibers, call))
+  Publication.take(publication, parts, (call) => startTool(fibers, call))
 
 /** Runs `otherwise` if the answer has not ended. */
 const unlessEnded = <E>({ publication }: Turn, otherwise: Effect.Effect<void, E>) =>
@@ -127,15 +395,15 @@ const fail = Effect.fnUntraced(function* (
 /** Runs the request and its tools to their end. */
 const run = Effect.fnUntraced(function* (turn: Turn) {
   const { fibers, publication } = turn
-  const fault = yield* firstOf(attempt(turn, 1), ToolFibers.aborted(fibers)).pipe(
+  const fault = yield* firstOf(attempt(turn, 1), aborted(fibers)).pipe(
     Effect.as(undefined),
     Effect.catchIf(Provider.isFault, Effect.succeed)
   )
   if (fault?._tag === "Reported") {
-    yield* ToolFibers.stop(fibers)
+    yield* stopTools(fibers)
     return yield* fail(turn, fault.failure)
   }
-  yield* ToolFibers.awaitAll(fibers)
+  yield* awaitTools(fibers)
   if (fault !== undefined) return yield* fail(turn, fault.failure)
   // Computed before leftovers are failed: input that never became a call is not a reason to continue.
   const { answer } = yield* Ref.get(publication.state)
@@ -147,11 +415,11 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
 /** Stops the tools and settles the turn, for every exit: after its end is recorded, nothing of it runs or writes. */
 const end = Effect.fnUntraced(function* (
   { fibers, publication }: Turn,
-  exit: Exit.Exit<TurnResult, ProviderFailed | ToolFibers.Abort>
+  exit: Exit.Exit<TurnResult, ProviderFailed | Abort>
 ) {
   yield* Metric.increment(Metric.tagged(Metrics.turns, "outcome", Exit.isSuccess(exit) ? "ended" : "failed"))
   if (Exit.isSuccess(exit) || (yield* Ref.get(publication.state)).wrappedUp) return
-  yield* ToolFibers.stop(fibers)
+  yield* stopTools(fibers)
   const reasons: Reasons = { local: interruptedTool, hosted: interruptedTool, step: abortedStep(exit.cause) }
   yield* Effect.ignoreLogged(Publication.wrapUp(publication, reasons))
 })
@@ -163,8 +431,8 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
   const begun = Recorder.start(sessionID, messageID, model.info, inputEstimate)
   const publication = yield* Publication.make({ sessionID, owner, begun, repeats, ending })
   const { directory } = location
-  const files = yield* TurnFiles.make({ publication, snapshots, sessionID, directory })
-  const fibers = yield* ToolFibers.make({ publication, tools, files, call: { sessionID, messageID, agent, location } })
+  const files = yield* makeTurnFiles({ publication, snapshots, sessionID, directory })
+  const fibers = yield* makeToolFibers({ publication, tools, files, call: { sessionID, messageID, agent, location } })
   const turn: Turn = { ...input, publication, fibers }
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.zipRight(
@@ -175,7 +443,7 @@ export const runTurn = Effect.fn("SessionRunner.turn")(function* <E>(input: Turn
 }, Effect.scoped)
 
 /** The error of a step that was aborted. */
-const abortedStep = (cause: Cause.Cause<ProviderFailed | ToolFibers.Abort>): StoredError => {
+const abortedStep = (cause: Cause.Cause<ProviderFailed | Abort>): StoredError => {
   const failure = Option.getOrUndefined(Cause.failureOption(cause))
   if (failure === undefined) {
     return Cause.isInterruptedOnly(cause)

@@ -1,33 +1,133 @@
 /**
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
- * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44).
+ * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44), EX-D8, RQ-644..RQ-648.
  */
-import { Array as Arr, Data, Effect, Ref } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { Array as Arr, Cause, Data, Effect, Exit, Option, Ref } from "effect"
+import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
-import { draft } from "@daybook/log/events/SessionEvents"
+import { CurrentLocation, type StoredError } from "@daybook/log/domain/Values"
+import { draft, type Draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import { Compaction } from "../compaction/Compaction.ts"
-import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
-import { TurnLimitExceeded } from "../domain/RunFailure.ts"
-import { answeredNothing } from "../request/Reminders.ts"
+import { ProviderFailed, TurnLimitExceeded } from "../domain/RunFailure.ts"
+import { ToolDeclined } from "../domain/ToolError.ts"
 import { priceAt } from "../model/Usage.ts"
-import { promptOf } from "../request/Request.ts"
+import { answeredNothing } from "../request/Reminders.ts"
+import { type Change, type PartRef, repair, type Trial } from "../request/Repair.ts"
+import { promptOf, shownFor } from "../request/Request.ts"
 import { correction, outputAttempts, type OutputState, StructuredOutputFailed } from "../request/StructuredOutput.ts"
 import { Snapshots } from "../snapshot/Snapshots.ts"
-import type { Trial } from "../request/Repair.ts"
+import { described } from "../support/Defect.ts"
 import * as Activity from "./Activity.ts"
-import type { Again, Approach, Ready } from "./Boundary.ts"
-import type { CheckBudget } from "./BudgetCheck.ts"
-import * as ContentRepair from "./ContentRepair.ts"
-import type { Eligibility, Trigger } from "./Eligibility.ts"
-import { completed } from "./Outcome.ts"
-import { reminder } from "./Promotion.ts"
+import type { Eligibility, Trigger } from "./Activity.ts"
+import { type Again, type Approach, type CheckBudget, type Ready, reminder } from "./Boundary.ts"
+import * as Preparation from "./Preparation.ts"
+import * as Publication from "./Publication.ts"
+import { runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
-import * as Repeats from "./Repeats.ts"
-import * as RequestFrames from "./RequestFrames.ts"
-import { ProviderFailed, runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
+
+// Repairs a session whose request was rejected because of its content: stores which parts the model is not shown from
+// now on, so that the turn can be assembled again. `request/Repair.ts` chooses the parts.
+
+/** The trial whose request is in flight; undefined after an accepted request. */
+type TrialRef = Ref.Ref<Trial | undefined>
+
+interface Rejection {
+  readonly owned: Activity.Owned
+  readonly activity: Ref.Ref<Activity.Activity>
+  readonly ready: Ready
+  readonly trial: TrialRef
+  readonly error: ProviderFailed
+}
+
+const maxReasonChars = 300
+
+const withheld = (reason: string | undefined) => (part: PartRef) =>
+  draft("session.next.part.withheld", { ...part, ...(reason === undefined ? {} : { reason }) })
+
+const draftsOf = ({ shown, withheld: parts }: Change, reason: string): ReadonlyArray<Draft> => [
+  ...shown.map(withheld(undefined)),
+  ...parts.map(withheld(reason.slice(0, maxReasonChars)))
+]
+
+/** The failure with what a person can do. */
+const withAdvice = ({ details, overflow, partial, providerID, retryable, sessionID }: ProviderFailed): ProviderFailed =>
+  new ProviderFailed({
+    sessionID,
+    providerID,
+    retryable,
+    overflow,
+    partial,
+    details: `${details}; take the prompt back with daybook undo, or choose another model with daybook switch`
+  })
+
+const makeContentRepair = Effect.gen(function* () {
+  const log = yield* EventLog
+
+  /** Succeeds when the turn can be assembled again without the rejected parts; else fails with the error. */
+  return Effect.fnUntraced(function* ({ activity, error, owned, ready, trial }: Rejection) {
+    const before = yield* Ref.get(trial)
+    const { rejected } = error
+    if (error.partial || (rejected === undefined && before === undefined)) return yield* error
+    const { info, messages, session } = ready
+    const { opening } = yield* Ref.get(activity)
+    const change: Change =
+      rejected === undefined
+        ? { shown: before?.trying ?? [], withheld: [], trial: undefined }
+        : repair({ messages, shown: shownFor(info, session.prunedSeq), opening, rejected, before })
+    const drafts = draftsOf(change, error.details)
+    if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(owned.sessionID, drafts, { owner: owned.owner })
+    yield* Ref.set(trial, change.trial)
+    if (change.trial !== undefined) return
+    // Without a reason and without anything to try, content is one guess of many.
+    const isAbout = rejected !== undefined && (rejected.kind !== "unknown" || before !== undefined)
+    return yield* isAbout ? withAdvice(error) : error
+  })
+})
+
+// Maps the end of an activity to its outcome in the log. Pure.
+
+/** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
+export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }
+
+/** `Nothing`: the input that would have opened the activity was withdrawn before the start. */
+export type ActivityResult = DrainResult | { readonly _tag: "Nothing" }
+
+type SettledOutcome = { readonly outcome: "completed" | "failed" | "interrupted"; readonly error?: StoredError }
+
+/** A tagged error, as the log stores it. */
+type Failure = { readonly _tag: string; readonly message: string }
+
+/** The outcome of an activity whose last answer lacks nothing, or this. */
+const completed = (problem: AnswerProblem | undefined): SettledOutcome => ({
+  outcome: "completed",
+  ...(problem === undefined ? {} : { error: problem })
+})
+
+/** The outcome of an activity that ended with this exit. */
+export const outcomeOf = (
+  exit: Exit.Exit<ActivityResult, Failure>,
+  problem: AnswerProblem | undefined
+): SettledOutcome => {
+  if (Exit.isSuccess(exit)) {
+    return exit.value._tag !== "Moved"
+      ? completed(problem)
+      : { outcome: "interrupted", error: { type: "session.moved", message: "the session moved to another Location" } }
+  }
+  const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  if (failure === undefined) {
+    return Cause.isInterruptedOnly(exit.cause)
+      ? { outcome: "interrupted" }
+      : {
+          outcome: "failed",
+          error: { type: "defect", message: described(exit.cause, "an internal error ended the activity") }
+        }
+  }
+  return failure instanceof ToolDeclined
+    ? { outcome: "interrupted", error: { type: "declined", message: failure.message } }
+    : { outcome: "failed", error: { type: failure._tag, message: failure.message } }
+}
 
 export { TurnLimitExceeded } from "../domain/RunFailure.ts"
 
@@ -65,7 +165,7 @@ const makeSend = Effect.gen(function* () {
   const identifiers = yield* Identifiers
   const location = yield* CurrentLocation
   const snapshots = yield* Snapshots
-  const frameChange = RequestFrames.make()
+  const frameChange = Preparation.makeRequestFrames()
 
   return Effect.fnUntraced(function* (owned: Activity.Owned, ready: Ready, ending: Ending) {
     const { agent, epoch, messages, prepared, session, wishes } = ready
@@ -88,7 +188,7 @@ const makeSend = Effect.gen(function* () {
       prompt: promptOf(request),
       tools,
       snapshots,
-      repeats: Repeats.make(messages),
+      repeats: Publication.makeRepeats(messages),
       ending,
       inputEstimate,
       toolChoice: wishes.output === undefined ? "auto" : "required",
@@ -158,7 +258,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
   const identifiers = yield* Identifiers
   const send = yield* makeSend
   const checkOutput = yield* makeCheckOutput
-  const repair = yield* ContentRepair.make
+  const repair = yield* makeContentRepair
 
   /** Compacts after a refused request; true: the turn can be assembled again (CM-10, CM-11). */
   const compactAfterOverflow = ({ compactable, info, session }: Ready) =>
@@ -171,7 +271,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     mode: Trigger,
     again: Again | undefined,
     standing: Standing | undefined,
-    trial: ContentRepair.TrialRef
+    trial: TrialRef
   ) {
     const ready = yield* approach({ owned, activity, mode, again, standing })
     if (typeof ready === "string") return ready
@@ -208,7 +308,7 @@ export const make = Effect.fnUntraced(function* ({ approach, budget, eligibility
     let standing: Standing | undefined = begun
     let mode = trigger
     let again: Again | undefined
-    const trial: ContentRepair.TrialRef = yield* Ref.make<Trial | undefined>(undefined)
+    const trial: TrialRef = yield* Ref.make<Trial | undefined>(undefined)
     for (;;) {
       const outcome: Outcome = yield* Effect.catchTags(turn(owned, activity, mode, again, standing, trial), {
         LocationLeft: () => Effect.succeed("moved" as const),

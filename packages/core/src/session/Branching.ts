@@ -1,20 +1,147 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28.
+ * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28, HP-26
+ * to HP-28 (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
-import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
-import { MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import { edited } from "@daybook/log/domain/EditedMessages"
+import * as HistoryPath from "@daybook/log/domain/HistoryPath"
+import { Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message } from "@daybook/log/domain/Message"
 import { MessageNotFound } from "@daybook/log/domain/Tree"
-import { validate } from "@daybook/log/domain/Validate"
+import { validate } from "@daybook/log/domain/InvalidInput"
 import { PromptInput } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
-import { type Place, SessionStore } from "@daybook/log/store/SessionStore"
-import * as BranchSummary from "./BranchSummary.ts"
+import { type Leaf, type Place, SessionStore } from "@daybook/log/store/SessionStore"
+import { Lineage } from "../agent/Lineage.ts"
+import { defaultSettings, limitsOf } from "../compaction/Limits.ts"
+import {
+  conversationOf,
+  fileOperations,
+  noFiles,
+  nothingSaid,
+  reserveTokens,
+  summaryPrompt,
+  summaryTokens,
+  withFiles
+} from "../compaction/Summary.ts"
+import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
+import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
+import { nothingSpent, spentFields } from "../request/TextRequest.ts"
+import { withoutRefused } from "../request/Withholding.ts"
+import * as Boundary from "../runner/Boundary.ts"
+import { BranchNotSummarized, type BudgetExceeded, type PriceUnknown } from "../domain/RunFailure.ts"
+import { modelOf } from "../runner/Preparation.ts"
 import type { Existing } from "./Existing.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
+
+// Summarizes a branch that is about to be left: from its leaf back to where the next history begins. A failed or
+// interrupted summary moves nothing; what it used is charged.
+
+export { BranchNotSummarized } from "../domain/RunFailure.ts"
+
+/** Why no summary was requested: no model or agent, or a spent budget. */
+export type SummaryRefused =
+  ModelResolutionError | BudgetExceeded | PriceUnknown | Effect.Effect.Error<ReturnType<Lineage["Type"]["agentOf"]>>
+
+/** Messages per read. */
+const pageSize = 50
+
+export const makeBranchSummary = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const lineage = yield* Lineage
+  const models = yield* ModelResolver
+  const identifiers = yield* Identifiers
+  const budget = Boundary.makeBudgetCheck(store, {})
+
+  /** The messages of the path that the next history does not have, newest first, back to a checkpoint. */
+  const left = Effect.fnUntraced(function* (sessionID: SessionID, next: HistoryPath.HistoryPath) {
+    const messages: Array<Message> = []
+    let cursor: number | undefined
+    do {
+      const page = yield* store.messages({ sessionID, order: "desc", limit: pageSize, cursor })
+      for (const message of page.items) {
+        if (HistoryPath.contains(next, message.seq)) return messages
+        messages.push(message)
+        if (message.type === "compaction") return messages
+      }
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return messages
+  })
+
+  /** The event that holds the summary. */
+  return Effect.fn("BranchSummary.of")(function* (
+    sessionID: SessionID,
+    owner: OwnerToken,
+    leaf: Leaf,
+    next: HistoryPath.HistoryPath
+  ) {
+    const messageID = yield* identifiers.message
+    const from: { readonly from?: MessageID } = leaf.messageID === undefined ? {} : { from: leaf.messageID }
+    const messages = edited(yield* left(sessionID, next))
+    const session = yield* store.get(sessionID)
+    const agent = yield* lineage.agentOf(session)
+    const settings = Struct.omit(agent.settings ?? {}, "stop")
+    const summarizer = (maxOutputTokens: number) =>
+      models.resolve(modelOf(session, agent), { ...settings, maxOutputTokens })
+    const model = yield* summarizer(summaryTokens)
+    const limits = limitsOf(model.info, { ...defaultSettings, reserveTokens })
+    const conversation = conversationOf(withoutRefused(messages, model.info.ref), limits.budget, model.countTokens)
+    if (conversation === "") return draft("session.next.branch.summarized", { messageID, text: nothingSaid, ...from })
+    yield* budget(session, model.info)
+    const spent = nothingSpent()
+    const charge = (details: string) =>
+      spent.tokens === undefined
+        ? Effect.void
+        : log.append(
+            sessionID,
+            [
+              draft("session.next.compaction.failed", {
+                messageID,
+                error: { type: "branch.summary", message: details },
+                ...spentFields(spent)
+              })
+            ],
+            { owner }
+          )
+    const text = yield* summarize({
+      log,
+      sessionID,
+      owner,
+      messageID,
+      model,
+      summarizer: (tokens) => Effect.orElseSucceed(summarizer(tokens), () => model),
+      limits: { ...limits, summary: Math.min(summaryTokens, limits.summary) },
+      prompt: summaryPrompt(conversation),
+      spent
+    }).pipe(
+      Effect.onInterrupt(() => Effect.ignoreLogged(charge("interrupted"))),
+      Effect.catchIf(
+        (error) => error instanceof SummaryFailed,
+        ({ error }) =>
+          Effect.zipRight(
+            charge(error.message),
+            Effect.fail(new BranchNotSummarized({ sessionID, details: error.message }))
+          )
+      )
+    )
+    const files = fileOperations(messages.toReversed(), noFiles)
+    return draft("session.next.branch.summarized", {
+      messageID,
+      text: withFiles(text, files),
+      ...from,
+      readFiles: files.read.paths,
+      modifiedFiles: files.modified.paths,
+      ...spentFields(spent)
+    })
+  })
+})
+
+export type BranchSummary = Effect.Effect.Success<typeof makeBranchSummary>
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
@@ -22,7 +149,7 @@ const attempts = 100
 /** Where history continues: after a message, or before the first one. */
 export interface Target {
   readonly messageID: MessageID | undefined
-  readonly path: HistoryPath
+  readonly path: HistoryPath.HistoryPath
 }
 
 const root: Target = { messageID: undefined, path: [] }
@@ -53,7 +180,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   const log = yield* EventLog
   const store = yield* SessionStore
   const execution = yield* SessionExecution
-  const summaryOf = yield* BranchSummary.make
+  const summaryOf = yield* makeBranchSummary
   const { placeOf, promptOf } = yield* makePlaces
 
   /** Appends the move to where `find` says, unless the leaf is there. An event that came between: look again. */

@@ -1,26 +1,58 @@
 /**
  * Changes a session by one event each: its address, Location, title, budget, what the model is shown, and answers to
- * the model. Spec: AD-4, EP-9, EX-B1, EX-B6, CP-35, IB-40, TO-84.
+ * the model. Spec: AD-4, EP-9, EX-B1, EX-B6, CP-35, IB-40, TO-84, CR-3, CR-4, IB-3, RQ-54.
  */
 import { Effect, Option, Schema } from "effect"
-import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import { Identifiers, MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { NotWaiting } from "@daybook/log/domain/InboxError"
-import { validate } from "@daybook/log/domain/Validate"
-import { Budget, type Location } from "@daybook/log/domain/Values"
+import { validate } from "@daybook/log/domain/InvalidInput"
+import { Budget, type Location, ModelRef, sameModel } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
+import { Agents } from "../agent/Agents.ts"
 import { Lineage } from "../agent/Lineage.ts"
 import type { QuestionRef } from "../domain/Question.ts"
+import { PriceUnknown } from "../domain/RunFailure.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
 import { nothingPruned } from "../request/Prune.ts"
-import { PriceUnknown } from "../runner/BudgetCheck.ts"
+import { switched } from "../request/Reminders.ts"
 import { modelOf } from "../runner/Preparation.ts"
+import { knownAgent, knownModel, switchReminders } from "./Creation.ts"
 import type { Existing } from "./Existing.ts"
-import type { Locations } from "./Locations.ts"
-import type { Placements } from "./Placement.ts"
+import type { Locations, Placements } from "./Placement.ts"
 import { Questions } from "./Questions.ts"
+
+// Switches a session's agent and model.
+
+export const makeSwitching = Effect.fnUntraced(function* ({ changes }: Existing) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const agents = yield* Agents
+  const models = yield* ModelResolver
+  const identifiers = yield* Identifiers
+
+  const switchAgent = Effect.fn("Sessions.switchAgent")(function* (sessionID: SessionID, agent: string) {
+    const { agent: current, location, parentID } = yield* store.get(sessionID)
+    const to = yield* knownAgent(agents, agent, location, parentID !== undefined)
+    const messageID = yield* identifiers.message
+    const reminders = yield* Effect.forEach(yield* switchReminders(agents, current, to, location), (text) =>
+      Effect.map(identifiers.message, (id) => draft("session.next.synthetic", { messageID: id, text: switched(text) }))
+    )
+    yield* log.append(sessionID, [draft("session.next.agent.switched", { messageID, agent }), ...reminders])
+  })
+
+  const switchModel = Effect.fn("Sessions.switchModel")(function* (sessionID: SessionID, to: ModelRef) {
+    const { model: current } = yield* store.get(sessionID)
+    if (current !== undefined && sameModel(current, yield* validate("model", ModelRef, to))) return
+    const model = yield* knownModel(models, to)
+    const messageID = yield* identifiers.message
+    yield* log.append(sessionID, [draft("session.next.model.switched", { messageID, model })])
+  })
+
+  return { switchAgent: changes(switchAgent), switchModel: changes(switchModel) }
+})
 
 /** Fails if the session's model has no known price. An unavailable model is not refused here: the run reports it. */
 const makeKnownPrice = Effect.gen(function* () {

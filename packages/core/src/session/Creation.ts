@@ -1,22 +1,106 @@
-/** Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-3, IB-13. */
-import { Effect, Option, Schema } from "effect"
+/**
+ * Creates sessions, or finds the ones that exist: by id, by address, by title. Spec: CR-1, CR-2, AD-1..AD-7, IB-3,
+ * IB-13, IB-44, CR-4, RQ-54.
+ */
+import { Effect, Option, Predicate, Schema } from "effect"
 import { Identifiers, SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
-import { validate } from "@daybook/log/domain/Validate"
-import { type Location, SessionOrigin } from "@daybook/log/domain/Values"
-import { draft } from "@daybook/log/events/SessionEvents"
-import { plain } from "@daybook/log/projection/Columns"
-import { deepestFamily } from "@daybook/log/store/Family"
+import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
+import { TitleAmbiguous } from "@daybook/log/domain/Title"
+import { type Location, ModelRef, SessionOrigin } from "@daybook/log/domain/Values"
+import { draft, type Draft } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { plain } from "@daybook/log/projection/Change"
+import { TitleTaken } from "@daybook/log/store/SessionChecks"
+import { deepestFamily } from "@daybook/log/store/SessionRows"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Agents } from "../agent/Agents.ts"
+import { type Agent, canLead } from "../domain/Agent.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
-import { knownAgent } from "./AgentChoice.ts"
-import type { Locations } from "./Locations.ts"
-import { knownModel } from "./ModelChoice.ts"
-import type { Placements } from "./Placement.ts"
+import type { Locations, Placements } from "./Placement.ts"
 import type { CreateOptions } from "./SessionOptions.ts"
 import type { Sessions } from "./Sessions.ts"
-import * as Titles from "./Titles.ts"
+
+// Checks which agent a session may use, and phrases a switch between agents.
+
+// Checks which model a session may be given: one that the host can use now.
+
+/** The model, if it resolves. */
+export const knownModel = Effect.fnUntraced(function* ({ resolve }: ModelResolver["Type"], asked: ModelRef) {
+  const model = yield* validate("model", ModelRef, asked)
+  yield* Effect.mapError(resolve(model), ({ message }) => new InvalidInput({ field: "model", details: message }))
+  return model
+})
+
+/** The agent, if it may work here: as a primary agent, or for the parent session of a `child`. */
+export const knownAgent = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  agent: string,
+  location: Location,
+  child: boolean
+) {
+  const refuse = (details: string) => new InvalidInput({ field: "agent", details })
+  const name = yield* validate("agent", Schema.String, agent)
+  const found = yield* Effect.mapError(agents.get(name, location), ({ message }) => refuse(message))
+  if (child || canLead(found)) return found
+  return yield* refuse(`agent "${name}" is a subagent, which only other agents can start; choose another one`)
+})
+
+/** The reminders that both agents have for a switch. A missing agent has none (RQ-54). */
+export const switchReminders = Effect.fnUntraced(function* (
+  agents: Agents["Type"],
+  current: string | undefined,
+  to: Agent,
+  location: Location
+) {
+  const from = Option.getOrUndefined(yield* Effect.option(agents.get(current, location)))
+  return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
+})
+
+// Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
+// creates the session, and the commit decides which.
+
+/** Retries after lost races; bounded, to end a livelock. */
+const attempts = 100
+
+/** Another caller created a session with the title first: look again. */
+const isTaken = (error: unknown): error is TitleTaken => error instanceof TitleTaken
+
+const makeTitles = Effect.gen(function* () {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+
+  /** The only session with the title in the folder, else the only one anywhere. */
+  const find = Effect.fnUntraced(function* (title: string, directory: string) {
+    const here = yield* store.titled(title, { directory })
+    const found = here.length > 0 ? here : yield* store.titled(title)
+    if (found.length > 1) return yield* new TitleAmbiguous({ title, sessionIDs: found.map(({ id }) => id) })
+    return found[0]
+  })
+
+  /** Creates the session unless another one has its title. */
+  const begin = (sessionID: SessionID, created: Draft, title: string) =>
+    log.append(sessionID, [created], { expectedSeq: -1, commit: store.isOnlyOne(title) }).pipe(
+      Effect.zipRight(store.get(sessionID)),
+      // Already removed again.
+      Effect.catchTag("SessionNotFound", () => new TitleTaken({ title })),
+      Effect.map((session) => ({ session, isNew: true }))
+    )
+
+  /** Runs `creation` only if there is no such session. */
+  const findOrBegin = <E, R>(
+    title: string,
+    directory: string,
+    creation: Effect.Effect<{ readonly sessionID: SessionID; readonly created: Draft }, E, R>
+  ) =>
+    Effect.gen(function* () {
+      const session = yield* find(title, directory)
+      if (session !== undefined) return { session, isNew: false }
+      const { created, sessionID } = yield* creation
+      return yield* begin(sessionID, created, title)
+    }).pipe(Effect.retry({ times: attempts, while: isTaken }), Effect.catchIf(isTaken, Effect.die))
+
+  return { findOrBegin }
+})
 
 /** A job's session has source `cron`. */
 const originOf = Effect.fnUntraced(function* ({ cronJobID, source }: CreateOptions) {
@@ -76,7 +160,7 @@ const makeCreated = Effect.gen(function* () {
 export const make = Effect.fnUntraced(function* ({ place }: Locations, placements: Placements) {
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const titles = yield* Titles.make
+  const titles = yield* makeTitles
   const created = yield* makeCreated
 
   const existing = (sessionID: SessionID) =>

@@ -1,21 +1,107 @@
 /**
  * Forks a session: a new session that begins with the history of another one, up to a message. Reads the source page by
- * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34.
+ * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34, HP-30 to
+ * HP-33.
  */
 import { Array as Arr, Effect, Option, Schema } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { Identifiers, type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
-import { validate } from "@daybook/log/domain/Validate"
-import { type Draft, draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { type Draft, draft, type EventIn, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import * as Recovery from "../runner/Recovery.ts"
+import * as SessionRunner from "../runner/SessionRunner.ts"
 import { makePlaces, targetOf } from "./Branching.ts"
 import type { Existing } from "./Existing.ts"
-import { messageOf, repeated } from "./ForkedEvents.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
+
+// Repeats the events of a session's history in a fork: with new message ids, and without what belongs to the session
+// alone (its place, its runs, its requests, decisions of a person). Pure. `Forking.ts` reads and appends.
+
+/** How ids and sequence numbers of the source read in the fork. */
+interface Renaming {
+  /** The new id of a message of the history; undefined for a message that the fork does not have. */
+  readonly message: (id: MessageID) => MessageID | undefined
+  /** The new sequence number of the first repeated event at or after this one. */
+  readonly seq: (seq: number) => number | undefined
+}
+
+/** The message that the event makes or belongs to; undefined for an event without one. */
+const messageOf = (event: SessionEvent, shells: ReadonlyMap<string, MessageID>): MessageID | undefined => {
+  const { data } = event
+  if ("assistantMessageID" in data) return data.assistantMessageID
+  if ("messageID" in data && event.type !== "session.next.leaf.moved" && event.type !== "session.next.forked") {
+    return data.messageID
+  }
+  return event.type === "session.next.shell.ended" ? shells.get(event.data.callID) : undefined
+}
+
+/** The event in the fork; undefined if the fork does not repeat it. */
+export const repeated = (event: SessionEvent, { message, seq }: Renaming): Draft | undefined => {
+  const inMessage = <Data extends { readonly messageID: MessageID }>({ messageID, ...data }: Data) => {
+    const id = message(messageID)
+    return id && { ...data, messageID: id }
+  }
+  const inStep = <Data extends { readonly assistantMessageID: MessageID }>({ assistantMessageID, ...data }: Data) => {
+    const id = message(assistantMessageID)
+    return id && { ...data, assistantMessageID: id }
+  }
+  switch (event.type) {
+    case "session.next.agent.switched":
+    case "session.next.model.switched":
+    case "session.next.prompted":
+    case "session.next.prompt.admitted":
+    case "session.next.prompt.promoted":
+    case "session.next.context.updated":
+    case "session.next.synthetic":
+    case "session.next.shell.started":
+    case "session.next.branch.summarized":
+    case "session.next.context.edited":
+    case "session.next.part.withheld": {
+      const data = inMessage(event.data)
+      // The spread keeps the payload of the event's own type.
+      return data && ({ type: event.type, data } as Draft)
+    }
+    case "session.next.step.started":
+    case "session.next.step.ended":
+    case "session.next.step.failed":
+    case "session.next.text.started":
+    case "session.next.text.ended":
+    case "session.next.reasoning.started":
+    case "session.next.reasoning.ended":
+    case "session.next.tool.input.started":
+    case "session.next.tool.input.ended":
+    case "session.next.tool.called":
+    case "session.next.tool.success":
+    case "session.next.tool.failed": {
+      const data = inStep(event.data)
+      return data && ({ type: event.type, data } as Draft)
+    }
+    case "session.next.compaction.ended": {
+      const { firstKeptSeq, keptSeq, ...rest } = event.data
+      const data = inMessage(rest)
+      const [first, kept] = [firstKeptSeq, keptSeq].map((each) => (each === undefined ? undefined : seq(each)))
+      return (
+        data &&
+        draft("session.next.compaction.ended", {
+          ...data,
+          ...(first === undefined ? {} : { firstKeptSeq: first }),
+          ...(kept === undefined ? {} : { keptSeq: kept })
+        })
+      )
+    }
+    case "session.next.shell.ended":
+      return draft("session.next.shell.ended", event.data)
+    case "session.next.instructions.discovered":
+      return draft("session.next.instructions.discovered", event.data)
+    default:
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
+      return undefined
+  }
+}
 
 /** The types that change what a model is shown of a message, on their branch only. */
 const edits: ReadonlySet<SessionEvent["type"]> = new Set(["session.next.context.edited", "session.next.part.withheld"])
@@ -44,7 +130,7 @@ export const make = Effect.fnUntraced(function* ({ imported, unlessRemoved }: Ex
   const log = yield* EventLog
   const store = yield* SessionStore
   const identifiers = yield* Identifiers
-  const recovery = yield* Recovery.make
+  const recovery = yield* SessionRunner.makeRecovery
   const { placeOf, promptOf } = yield* makePlaces
 
   /** The state of a copy: what the fork has so far. */

@@ -3,18 +3,56 @@
  * gets at most one address, and an address belongs to one session; between concurrent requests the commit decides.
  * Spec: AD-1..AD-6 in inbox.md.
  */
+import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import { Effect, Option, Schema } from "effect"
 import { Address, addressKey, idPrefix } from "@daybook/log/domain/Address"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { InvalidInput, validate } from "@daybook/log/domain/InvalidInput"
 import type { Session } from "@daybook/log/domain/Message"
-import { AddressTaken } from "@daybook/log/domain/NameError"
-import { validate } from "@daybook/log/domain/Validate"
+import { AddressTaken } from "@daybook/log/domain/Title"
+import { Location } from "@daybook/log/domain/Values"
 import { type Draft, draft, type EventOfType } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Placement } from "./SessionOptions.ts"
+
+// Normalizes Locations: two spellings of one path are one Location.
+
+/** The Location with its real path. The folder must exist. */
+const canonical = Effect.fn("Locations.canonical")(function* (location: Location) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const absolute = path.resolve(location.directory)
+  const refuse = (details: string) => new InvalidInput({ field: "directory", details })
+  const real = yield* Effect.mapError(fs.realPath(absolute), () => refuse(`there is no folder ${absolute}`))
+  const info = yield* Effect.mapError(fs.stat(real), () => refuse(`${absolute} cannot be read`))
+  if (info.type !== "Directory") return yield* refuse(`${absolute} is not a folder`)
+  return { ...location, directory: real }
+})
+
+export const makeLocations = Effect.gen(function* () {
+  const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const path = yield* Path.Path
+  return {
+    /** Validates and normalizes a caller's Location. */
+    place: (location: Location) =>
+      Effect.flatMap(validate("location", Location, location), (decoded) =>
+        Effect.provide(canonical(decoded), platform)
+      ),
+    /**
+     * The canonical path under which a folder's sessions are stored; if the folder is gone, the absolute form of the
+     * given path.
+     */
+    folder: (directory: string) =>
+      Effect.provide(canonical({ directory }), platform).pipe(
+        Effect.map((location) => location.directory),
+        Effect.catchTag("InvalidInput", () => Effect.succeed(path.resolve(directory)))
+      )
+  }
+})
+
+export type Locations = Effect.Effect.Success<typeof makeLocations>
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

@@ -4,10 +4,9 @@
  */
 import { Array as Arr, Cause, Context, Data, Effect, Layer, LayerMap, Option, type Scope } from "effect"
 import { type Ownership, type SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
 import type { ActivityID, SessionID } from "@daybook/log/domain/Identifiers"
 import { unfinished } from "@daybook/log/domain/Imported"
-import type { Location } from "@daybook/log/domain/Values"
+import { CurrentLocation, type Location } from "@daybook/log/domain/Values"
 import {
   type AppendError,
   EventLog,
@@ -21,9 +20,8 @@ import { SessionStore, type Standing } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as RunCoordinator from "../coordination/RunCoordinator.ts"
 import type { ShownRequest } from "../request/Recorded.ts"
-import * as Recovery from "../runner/Recovery.ts"
 import type { RunError } from "../runner/RunError.ts"
-import { SessionRunner } from "../runner/SessionRunner.ts"
+import { makeRecovery, SessionRunner } from "../runner/SessionRunner.ts"
 import { firstOf } from "../support/Race.ts"
 import { Naming } from "./Naming.ts"
 
@@ -201,7 +199,7 @@ const makeResting = Effect.gen(function* () {
   const store = yield* SessionStore
   const owners = yield* SessionOwner
   const log = yield* EventLog
-  const recovery = yield* Recovery.make
+  const recovery = yield* makeRecovery
 
   /** Settles what a dead process left; whether there was something. */
   const recover = Effect.fnUntraced(function* (sessionID: SessionID, owner: OwnerToken) {

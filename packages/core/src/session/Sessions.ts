@@ -11,11 +11,10 @@ import type { ImportUnfinished } from "@daybook/log/domain/Imported"
 import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/log/domain/InboxError"
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
-import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/NameError"
+import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/Title"
 import type { TodoItem } from "@daybook/log/domain/Todo"
 import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/Tree"
-import type { SessionMetrics } from "@daybook/log/domain/Usage"
-import type { Budget, Location, ModelRef } from "@daybook/log/domain/Values"
+import type { Budget, Location, ModelRef, SessionMetrics } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,
@@ -35,8 +34,8 @@ import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Que
 import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-import type { Answer, PromptUnanswered } from "./Answer.ts"
-import type { BranchNotSummarized, SummaryRefused } from "./BranchSummary.ts"
+import type { Answer, PromptUnanswered } from "./Ask.ts"
+import type { BranchNotSummarized, SummaryRefused } from "./Branching.ts"
 import type {
   AnswerOptions,
   AskOptions,
@@ -49,13 +48,16 @@ import type {
   LabelOptions,
   NamedOptions,
   NamedSession,
+  NothingToRedo,
+  NothingToUndo,
   Placement,
   PromptOptions,
+  RedoRefused,
   RequestOptions,
-  SessionUsage
+  SessionUsage,
+  Undone,
+  UndoOptions
 } from "./SessionOptions.ts"
-
-import type { NothingToRedo, NothingToUndo, RedoRefused, Undone, UndoOptions } from "./UndoOptions.ts"
 
 /** Why a session is not changed. `ImportUnfinished`: import its log again first (IM-23). */
 export type ChangeError = SessionNotFound | ImportUnfinished | StoreError | AppendError

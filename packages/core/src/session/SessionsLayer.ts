@@ -6,29 +6,26 @@ import * as Changing from "./Changing.ts"
 import * as Creation from "./Creation.ts"
 import * as Existing from "./Existing.ts"
 import * as Forking from "./Forking.ts"
-import * as Locations from "./Locations.ts"
 import * as Placement from "./Placement.ts"
 import * as Reading from "./Reading.ts"
-import * as Redoing from "./Redoing.ts"
 import * as Running from "./Running.ts"
 import { Sessions } from "./Sessions.ts"
-import * as Switching from "./Switching.ts"
 import * as Undoing from "./Undoing.ts"
 
 const make = Effect.gen(function* () {
   const existing = yield* Existing.make
-  const locations = yield* Locations.make
+  const locations = yield* Placement.makeLocations
   const placements = yield* Placement.make
   const verbs = Sessions.of({
     ...(yield* Creation.make(locations, placements)),
     ...(yield* Reading.make(existing, locations)),
     ...(yield* Running.make(existing)),
-    ...(yield* Switching.make(existing)),
+    ...(yield* Changing.makeSwitching(existing)),
     ...(yield* Changing.make(existing, locations, placements)),
     ...(yield* Branching.make(existing)),
     ...(yield* Forking.make(existing)),
     ...(yield* Undoing.make(existing)),
-    ...(yield* Redoing.make(existing)),
+    ...(yield* Undoing.makeRedoing(existing)),
     addressed: placements.addressed
   })
   return EventLoop.sharingAll(verbs)

@@ -1,20 +1,20 @@
 /**
- * The private git store of one work tree: takes snapshots of its files, compares and reads them. A snapshot is a git tree;
- * a reference per session keeps it. Unchanged files cost a look at their state, through an index for each Location. Every
- * change happens under a lock, on a copy of the index, so that a kill leaves nothing behind that a later run trips over.
- * `StoreFolder.ts` creates the store, `Upkeep.ts` bounds and erases. Spec: UN-2..UN-8.
+ * The private git store of one work tree: takes snapshots of its files, compares and reads them. A snapshot is a git
+ * tree; a reference per session keeps it. Unchanged files cost a look at their state, through an index for each
+ * Location. Every change happens under a lock, on a copy of the index, so that a kill leaves nothing behind that a
+ * later run trips over. `StoreFolder.ts` creates the store, `Upkeep.ts` bounds and erases. Spec: UN-2..UN-8, UN-20.
  */
 import { randomUUID } from "node:crypto"
 import { existsSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
-import { Duration, Effect } from "effect"
+import type { Readable } from "node:stream"
+import { Duration, Effect, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { isWithin } from "../support/TextFile.ts"
-import { type Candidates, candidates, pathsIn, taggedIn } from "./Candidates.ts"
+import { type Candidates, candidates, pathsIn, taggedIn, type WorkTree } from "./Candidates.ts"
 import { type Change, changesIn, type Pair } from "./Change.ts"
-import * as Contents from "./Contents.ts"
-import { runGit } from "./Git.ts"
+import { gitFailed, noGit, runGit, startGit } from "./Git.ts"
 import * as References from "./References.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 import {
@@ -24,12 +24,75 @@ import {
   gitOn,
   hash,
   locked,
-  type StoreOptions,
   storeOf,
+  type StoreOptions,
   tryFiles
 } from "./StoreFolder.ts"
-import * as StoredTree from "./StoredTree.ts"
-import type { WorkTree } from "./WorkTree.ts"
+
+// Reads the contents of stored files, one after another, through one git process.
+
+const args = ["cat-file", "--batch"]
+
+type Take = (count: number) => Promise<Buffer>
+
+/** Takes the next bytes of a stream: as many as asked for, fewer at its end. */
+const takerOf = (stream: Readable): Take => {
+  const parts: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  let rest: Buffer = Buffer.alloc(0)
+  return async (count) => {
+    const taken: Array<Buffer> = []
+    for (let missing = count; missing > 0;) {
+      if (rest.length === 0) {
+        const next = await parts.next()
+        if (next.done === true) break
+        rest = next.value
+      }
+      const part = rest.subarray(0, missing)
+      rest = rest.subarray(part.length)
+      missing -= part.length
+      taken.push(part)
+    }
+    return Buffer.concat(taken)
+  }
+}
+
+const lineOf = async (take: Take): Promise<string> => {
+  for (let line = ""; ;) {
+    const next = (await take(1)).toString("latin1")
+    if (next === "" || next === "\n") return line
+    line += next
+  }
+}
+
+/** A reader of contents by their ids, until the scope closes. It takes one id at a time. */
+const open = (
+  store: string
+): Effect.Effect<(id: string) => Effect.Effect<Buffer, SnapshotUnavailable>, SnapshotUnavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const child = yield* Effect.acquireRelease(
+      Effect.suspend(() => {
+        const started = startGit(store, { cwd: store, args, env: { GIT_DIR: store } })
+        return started === undefined ? noGit : Effect.succeed(started)
+      }),
+      (started) => Effect.sync(() => started.kill("SIGKILL"))
+    )
+    child.on("error", () => {})
+    child.stderr.resume()
+    const take = takerOf(child.stdout)
+    return (id: string) =>
+      Effect.tryPromise({
+        try: async () => {
+          child.stdin.write(`${id}\n`)
+          const [, type, size] = (await lineOf(take)).split(" ")
+          if (type !== "blob") throw new Error(`${id} is ${type ?? "unreadable"}`)
+          const content = await take(Number(size))
+          if (content.length !== Number(size)) throw new Error(`${id} is incomplete`)
+          await take(1)
+          return content
+        },
+        catch: (cause) => gitFailed(args, cause instanceof Error ? cause.message : String(cause))
+      })
+  })
 
 /** A stored state of a Location's files. */
 export interface Snapshot {
@@ -143,7 +206,7 @@ const store = Effect.fnUntraced(function* (at: string, tree: WorkTree, { removed
   const written = (yield* gitOn(at, tree, index, { args: ["write-tree"] })).toString("utf8").trim()
   if (existsSync(index)) {
     yield* tryFiles("keeping the index", () => fs.rename(index, indexOf(at, tree)))
-    yield* StoredTree.remember(indexOf(at, tree), written, working(at))
+    yield* References.remember(indexOf(at, tree), written, working(at))
   }
   return written
 }, Effect.scoped)
@@ -159,7 +222,7 @@ export const take = Effect.fn("SnapshotStore.take")(function* (
   const attempt = Effect.gen(function* () {
     const found = yield* differences(options, at, tree)
     const isSame = found.stored.length + found.removed.length === 0
-    const known = isSame ? yield* StoredTree.known(indexOf(at, tree)) : undefined
+    const known = isSame ? yield* References.known(indexOf(at, tree)) : undefined
     const written = known ?? (yield* store(at, tree, found))
     yield* References.keep({ store: at, key: References.keyOf(sessionID), tree: written }, working(at))
     return { tree: written, omitted: found.omitted, stored: found.bytes }
@@ -208,7 +271,7 @@ export const changes = Effect.fn("SnapshotStore.changes")(function* (
 })
 
 /** A reader of stored files, until the scope closes. */
-export const contents = (options: StoreOptions, tree: WorkTree) => Contents.open(storeOf(options, tree))
+export const contents = (options: StoreOptions, tree: WorkTree) => open(storeOf(options, tree))
 
 /** Whether a path is in the part of the work tree that the Location's snapshots hold. */
 export const covers = ({ directory, root }: WorkTree, name: string): boolean =>

@@ -6,7 +6,7 @@ import { realpathSync } from "node:fs"
 import * as path from "node:path"
 import { Clock, Context, Duration, Effect, Layer, Option, Queue } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { defaultLimits, type SnapshotLimits } from "./Candidates.ts"
+import { defaultLimits, type SnapshotLimits, type WorkTree, workTreeOf } from "./Candidates.ts"
 import { type Change, join, type Pair } from "./Change.ts"
 import * as References from "./References.ts"
 import * as Restore from "./Restore.ts"
@@ -14,7 +14,6 @@ import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, stores } from "./StoreFolder.ts"
 import * as Upkeep from "./Upkeep.ts"
-import { type WorkTree, workTreeOf } from "./WorkTree.ts"
 
 /** The snapshots around one turn. */
 export type Turn = Pair

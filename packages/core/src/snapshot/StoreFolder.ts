@@ -9,10 +9,9 @@ import * as path from "node:path"
 import { type Duration, Effect, Schedule, type Scope } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeKeyedLock } from "../support/KeyedLock.ts"
-import type { SnapshotLimits } from "./Candidates.ts"
+import type { SnapshotLimits, WorkTree } from "./Candidates.ts"
 import { type GitCommand, runGit } from "./Git.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
-import type { WorkTree } from "./WorkTree.ts"
 
 export interface StoreOptions {
   /** The folder of all stores. */

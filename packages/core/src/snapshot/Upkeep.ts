@@ -1,16 +1,29 @@
 /**
- * Keeps the stores small: forgets sessions, erases what nothing needs, packs what is left, and drops the oldest snapshots
- * when all stores together exceed their size. Spec: UN-9, UN-40..UN-43.
+ * Keeps the stores small: forgets sessions, erases what nothing needs, packs what is left, and drops the oldest
+ * snapshots when all stores together exceed their size. Spec: UN-9, UN-40..UN-43, UN-44, UN-45.
  */
 import { existsSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Array as Arr, Effect, Option, Order } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as References from "./References.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import { gitIn, locked, stores, tryFiles } from "./StoreFolder.ts"
-import * as StoredTree from "./StoredTree.ts"
+
+// Says up to which time the turns of sessions are pruned, so that their snapshots can go.
+
+/** The time of the last pruned event of each session that has one. */
+export const times = Effect.gen(function* () {
+  const store = yield* SessionStore
+  const found = new Map<SessionID, number>()
+  for (let page = yield* store.snapshots(); page.length > 0;) {
+    for (const { session, sessionID } of page) if (session !== undefined) found.set(sessionID, session.updatedAt)
+    page = yield* store.snapshots(page.at(-1)?.sessionID)
+  }
+  return found
+}).pipe(Effect.withSpan("Snapshots.prunedTurns"))
 
 /** Its presence says that references were dropped and that their content may still be stored. */
 const pendingIn = (store: string) => path.join(store, "erase-pending")
@@ -38,7 +51,7 @@ export const bytesOf = async (folder: string): Promise<number> => {
 const removeIndexes = Effect.fnUntraced(function* (store: string, kept: ReadonlySet<string>) {
   for (const { name } of yield* Effect.promise(() => namesIn(store))) {
     if (!/^(?:index-[0-9a-f]+|working-.*)$/.test(name)) continue
-    const tree = yield* StoredTree.known(path.join(store, name))
+    const tree = yield* References.known(path.join(store, name))
     if (tree !== undefined && kept.has(tree)) continue
     yield* tryFiles("erasing snapshots", async () => {
       for (const file of [name, `${name}.tree`]) await fs.rm(path.join(store, file), { force: true })

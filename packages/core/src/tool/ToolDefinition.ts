@@ -3,7 +3,7 @@
  * rendering of its result for the model. `ToolRegistry.ts` registers tools and settles calls. Spec: TO-1, TO-2, TO-3,
  * TO-16, TO-17.
  */
-import type * as Tool from "@effect/ai/Tool"
+import * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import {
   Cause,
@@ -26,7 +26,36 @@ import { ToolDeclined, ToolFailure, ToolStorageError } from "../domain/ToolError
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { PermissionSubject } from "../permission/PermissionSubject.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
-import { jsonSchemaTool } from "./WireTool.ts"
+
+// Builds the tool of a provider request: name, description and JSON schema, with a decoder that accepts anything. Input
+// is checked when the call is settled, so that bad input becomes a result for the model and does not break the
+// provider's stream (TO-107).
+
+/** A tool with parameters from a JSON schema; it decodes any input and any result. */
+export const jsonSchemaTool = (tool: {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly parameters: object
+  readonly annotations?: Context.Context<never>
+}): Tool.Any =>
+  Tool.make(tool.name, {
+    ...(tool.description === undefined ? {} : { description: tool.description }),
+    success: Schema.Unknown,
+    failure: Schema.Unknown
+  })
+    .setParameters(
+      // The library types parameters as a struct, but at run time only requires a schema.
+      Schema.Unknown.annotations({ jsonSchema: tool.parameters }) as unknown as Schema.Struct<Schema.Struct.Fields>
+    )
+    .annotateContext(tool.annotations ?? Context.empty())
+
+export const wireTool = (tool: Tool.Any, description = tool.description): Tool.Any =>
+  jsonSchemaTool({
+    name: tool.name,
+    description,
+    parameters: Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast),
+    annotations: tool.annotations
+  })
 
 /** The call that a handler serves. */
 export interface ToolCall {

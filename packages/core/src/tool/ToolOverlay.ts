@@ -5,8 +5,7 @@
 import type * as Tool from "@effect/ai/Tool"
 import { type Context, Effect, type Scope } from "effect"
 import type { Agent } from "../domain/Agent.ts"
-import { provide, type ToolDefinition } from "./ToolDefinition.ts"
-import { wireTool } from "./WireTool.ts"
+import { provide, type ToolDefinition, wireTool } from "./ToolDefinition.ts"
 
 /** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
 export interface ToolEntry {

@@ -5,8 +5,7 @@
  */
 import type * as Tool from "@effect/ai/Tool"
 import { Context, Data, Effect, Layer } from "effect"
-import type { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
-import type { StoredError } from "@daybook/log/domain/Values"
+import type { CurrentLocation, StoredError } from "@daybook/log/domain/Values"
 import type { Agent } from "../domain/Agent.ts"
 import { deniesAll, matches } from "../domain/Rule.ts"
 import { type ToolDeclined, ToolFailure, type ToolStorageError } from "../domain/ToolError.ts"
@@ -16,7 +15,7 @@ import { fitContent } from "../picture/PictureContent.ts"
 import { Pictures } from "../picture/Pictures.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
 import { HostTools } from "./HostTools.ts"
-import { refusalOf } from "./InputDepth.ts"
+import { refusalOf } from "./LenientInput.ts"
 import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
 import { entryOf, makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 

@@ -1,9 +1,11 @@
 /**
  * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
- * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: specs/trust.md TR-2, TR-30.
+ * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: specs/trust.md TR-2, TR-30, TR-1,
+ * TR-20.
  */
+import * as path from "node:path"
 import { Context, Effect } from "effect"
-import { holding } from "./FolderOwner.ts"
+import { holding, projectRoot } from "./ProjectRoot.ts"
 
 /** A project's trust. */
 export interface Standing {
@@ -44,3 +46,34 @@ export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/co
 
 /** Whether what the project brings counts. */
 export const isTrusted = ({ state }: Standing): boolean => state === "trusted"
+
+// Finds the project of a Location and whether what it brings counts.
+
+export interface Project {
+  /** Canonical. */
+  readonly root: string
+  readonly standing: Standing
+}
+
+/** The project of a canonical folder. */
+export const projectAt = (trust: Trust, directory: string): Effect.Effect<Project> =>
+  Effect.flatMap(projectRoot(directory), (root) => Effect.map(trust.of(root), (standing) => ({ root, standing })))
+
+const named = (root: string) => `the project in ${JSON.stringify(root)}`
+
+/** Why nothing that the project brings counts, as a clause; undefined if it is trusted. */
+export const notCounting = ({ root, standing }: Project): string | undefined =>
+  isTrusted(standing) ? undefined : `${named(root)} is not trusted: ${standing.why}`
+
+/**
+ * Why one of its instruction files does not count. In a trusted project, only files that existed when it was trusted
+ * count.
+ */
+export const notApproved = (project: Project, file: string): string | undefined => {
+  const { root, standing } = project
+  const why = notCounting(project)
+  if (why !== undefined || standing.approved === undefined) return why
+  return standing.approved.has(path.relative(root, file).replaceAll(path.sep, "/"))
+    ? undefined
+    : `it is not among the files that were trusted in ${named(root)}`
+}

@@ -4,8 +4,7 @@ import { Effect, Schema } from "effect"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
 import { quotedPath } from "../support/QuotedPath.ts"
-import { tryFile } from "./FileFailure.ts"
-import type { Target } from "./Target.ts"
+import { type Target, tryFile } from "./FileFailure.ts"
 import { pageLimits } from "./TextPage.ts"
 
 const position = Schema.Int.pipe(Schema.positive())

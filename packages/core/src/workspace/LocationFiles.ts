@@ -7,17 +7,274 @@
  * not available, file numbers are compared. Not covered: a folder swapped for a link and back while it is listed;
  * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20.
  */
-import { Context, Effect, Layer, type Scope } from "effect"
-import { CurrentLocation } from "@daybook/log/domain/CurrentLocation"
+import { constants } from "node:fs"
+import * as fs from "node:fs/promises"
+import * as path from "node:path"
+import { fileURLToPath } from "node:url"
+import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import { CurrentLocation } from "@daybook/log/domain/Values"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { makeKeyedLock } from "../support/KeyedLock.ts"
-import type { Held, MakeFolder } from "./HeldFolder.ts"
-import * as Opening from "./Opening.ts"
-import { References } from "./References.ts"
-import * as Resolution from "./Resolution.ts"
-import type { OpenFile, Target, WritableTarget } from "./Target.ts"
-import { ToolOutputStore } from "./ToolOutputStore.ts"
+import {
+  codeOf,
+  fileFailure,
+  type OpenFile,
+  quoted,
+  refuse,
+  special,
+  type Target,
+  tryFile,
+  type WritableTarget
+} from "./FileFailure.ts"
+import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
+import { parseReferenced, type Reference, type ReferencedPath, referenceRoot, References } from "./References.ts"
+import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
+
+// Checks the text of a path, and makes it absolute in a folder.
+
+/** Whether an absolute path is the folder or below it. */
+const isWithin = (root: string, real: string) =>
+  real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
+
+/** A path's name for permissions and people. */
+const resourceOf = (root: string, real: string) => path.relative(root, real).split(path.sep).join("/") || "."
+
+const outside = (name: string) =>
+  refuse("path.outside", `${quoted(name)} leads out of the Location; only files inside it can be used`)
+
+/**
+ * Rewrites an absolute path to lie below the canonical root. A link may give the Location other spellings: the first
+ * ancestor that really lies in the Location decides, so that later checks handle links inside it. The error does not
+ * reveal anything about paths outside.
+ */
+const localize = Effect.fnUntraced(function* (root: string, name: string) {
+  if (isWithin(root, name)) return name
+  const parts = name.split("/")
+  for (let count = 2; count <= parts.length; count++) {
+    const real = yield* Effect.option(Effect.tryPromise(() => fs.realpath(parts.slice(0, count).join("/"))))
+    if (Option.isNone(real)) break
+    if (isWithin(root, real.value)) return [real.value, ...parts.slice(count)].join("/")
+  }
+  return yield* outside(name)
+})
+
+const fromUrl = (url: string) =>
+  Effect.try({
+    try: () => fileURLToPath(url),
+    catch: () => refuse("path.invalid", `${quoted(url)} is not the URL of a file`)
+  })
+
+/** Checks the text of a path, before any lookup in the Location. */
+const lexical = Effect.fnUntraced(function* (root: string, given: string) {
+  const name = URL.canParse(given) && /^file:\/\/\//i.test(given) ? yield* fromUrl(given) : given
+  if (name === "") return yield* refuse("path.invalid", `the path is empty; "." is the Location itself`)
+  if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
+  if (path.isAbsolute(name)) return yield* localize(root, path.resolve(name))
+  if (path.win32.isAbsolute(name)) {
+    return yield* refuse("path.invalid", `${quoted(name)} is a Windows path; give one relative to the Location`)
+  }
+  const full = path.resolve(root, name)
+  return isWithin(root, full) ? full : yield* outside(name)
+})
+
+// Opens the files of a Location, and holds folders open for writing, against links that appear meanwhile.
+
+/** The system's path of an open file; none if the system does not provide it. */
+const descriptorPath = (handle: fs.FileHandle) =>
+  Effect.option(Effect.tryPromise(() => fs.readlink(`/proc/self/fd/${handle.fd}`)))
+
+/** Opens a regular file or a folder for reading. */
+const open = Effect.fn("LocationFiles.open")(function* (target: Target) {
+  const name = target.resource
+  const changed = refuse("path.outside", `${quoted(name)} was replaced while it was opened; nothing was read`)
+  const before = yield* tryFile("read", name, () => fs.lstat(target.real))
+  if (!before.isFile() && !before.isDirectory()) return yield* before.isSymbolicLink() ? changed : special(name)
+  // Does not follow a link or wait for a writer, if the file has become a link or a pipe meanwhile.
+  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+  const handle = yield* Effect.acquireRelease(
+    tryFile("read", name, () => fs.open(target.real, flags)),
+    (file) => Effect.promise(() => file.close())
+  )
+  const stats = yield* tryFile("read", name, () => handle.stat())
+  if (!stats.isFile() && !stats.isDirectory()) return yield* special(name)
+  const actual = yield* descriptorPath(handle)
+  const same = Option.isSome(actual)
+    ? actual.value === target.real
+    : stats.ino === before.ino && stats.dev === before.dev
+  return same ? { handle, stats } : yield* changed
+})
+
+/** Holds open the canonical folder to write to. */
+const hold = Effect.fn("LocationFiles.hold")(function* (
+  files: Sources,
+  folder: string,
+  name: string,
+  make?: MakeFolder
+) {
+  const root = yield* rootOf(files)
+  if (!isWithin(root, folder)) return yield* outside(name)
+  if (process.platform !== "linux") {
+    const reached = yield* tryFile("write", name, () => reachFolder(folder, make))
+    yield* recheck(files, folder)
+    return reached
+  }
+  return yield* Effect.mapError(holdFolder(root, folder, make), (cause) =>
+    codeOf(cause) === "ELOOP" || codeOf(cause) === "ENOTDIR"
+      ? refuse("path.outside", `a folder of ${quoted(name)} was replaced meanwhile; nothing was written`)
+      : fileFailure("write", name, cause)
+  )
+})
+
+// Resolves a path from a model in a Location: checks its text, follows its links, and refuses a target outside.
+
+/** Where the files of a Location come from. */
+interface Sources {
+  /** Canonical. */
+  readonly directory: string
+  readonly locate: ToolOutputStore["Type"]["locate"]
+  readonly references: ReadonlyMap<string, Reference>
+}
+
+const isThere = (full: string): Promise<boolean> =>
+  fs.lstat(full).then(
+    () => true,
+    () => false
+  )
+
+/**
+ * The path as the disk has it. A name that does not exist is tried in Unicode's composed and decomposed forms too: keyboards
+ * and models write one form, and a file that another system made may have the other (TO-560).
+ */
+const onDisk = async (full: string): Promise<string> => {
+  const forms = [full, full.normalize("NFC"), full.normalize("NFD")]
+  if (new Set(forms).size === 1) return full
+  for (const form of forms) if (await isThere(form)) return form
+  return full
+}
+
+const formOf = (full: string) => Effect.promise(() => onDisk(full))
+
+/** The canonical folder of the Location. */
+const rootOf = ({ directory }: Sources) => tryFile("use", directory, () => fs.realpath(directory))
+
+/** Resolves a path inside a configured reference; the reference itself is `name:.`. */
+const resolveReferenced = Effect.fnUntraced(function* (
+  { directory }: Sources,
+  { name, reference, rest }: ReferencedPath
+) {
+  const given = `${name}:${rest}`
+  const found = yield* referenceRoot(reference, directory)
+  if (Option.isNone(found)) {
+    return yield* refuse("file.missing", `the folder or file of reference ${quoted(name)} does not exist`)
+  }
+  const root = found.value
+  const beyond = refuse("path.outside", `${quoted(given)} leads out of the reference`)
+  if (rest.includes("\0")) return yield* refuse("path.invalid", `${quoted(given)} holds a NUL character`)
+  if (path.isAbsolute(rest) || path.win32.isAbsolute(rest)) {
+    return yield* refuse("path.invalid", `${quoted(given)}: the path in a reference is relative to it`)
+  }
+  const full = yield* formOf(path.resolve(root, rest))
+  if (!isWithin(root, full)) return yield* beyond
+  const real = yield* tryFile("read", given, () => fs.realpath(full))
+  if (!isWithin(root, real)) return yield* beyond
+  return { real, resource: `${name}:${resourceOf(root, real)}`, spelled: `${name}:${resourceOf(root, full)}`, root }
+})
+
+/** Converts the absolute path of a kept output, as a truncated result names it, to its reference. */
+const keptReference = ({ locate }: Sources, sessionID: SessionID, name: string) => {
+  const reference = `${referencePrefix}${path.basename(name).slice(sessionID.length + 1)}`
+  const kept = path.isAbsolute(name) ? locate(sessionID, reference) : Option.none()
+  return Option.contains(kept, name) ? reference : name
+}
+
+/** Resolves an existing path in the Location, in a reference, or of a kept output. */
+const resolve = Effect.fn("LocationFiles.resolve")(function* (files: Sources, sessionID: SessionID, given: string) {
+  const name = keptReference(files, sessionID, given)
+  if (name.startsWith(referencePrefix)) {
+    const kept = files.locate(sessionID, name)
+    if (Option.isNone(kept)) return yield* refuse("path.invalid", `${quoted(name)} is not a kept tool output`)
+    return { real: yield* tryFile("read", name, () => fs.realpath(kept.value)), resource: name, spelled: name }
+  }
+  const referenced = parseReferenced(files.references, name)
+  if (Option.isSome(referenced)) return yield* resolveReferenced(files, referenced.value)
+  const root = yield* rootOf(files)
+  const full = yield* formOf(yield* lexical(root, name))
+  const real = yield* tryFile("read", name, () => fs.realpath(full))
+  if (!isWithin(root, real)) return yield* outside(name)
+  return { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
+})
+
+/** The real path of the existing part of `full`, and the rest. */
+const existing = (name: string, full: string): Effect.Effect<{ real: string; rest: string }, ToolFailure> =>
+  Effect.tryPromise({ try: () => fs.realpath(full), catch: (cause) => cause }).pipe(
+    Effect.map((real) => ({ real, rest: "" })),
+    Effect.catchAll((cause) =>
+      codeOf(cause) !== "ENOENT"
+        ? fileFailure("write", name, cause)
+        : Effect.flatMap(Effect.option(Effect.tryPromise(() => fs.lstat(full))), (link) =>
+            Option.isSome(link)
+              ? refuse("path.invalid", `${quoted(name)} leads through a broken symbolic link`)
+              : Effect.map(existing(name, path.dirname(full)), ({ real, rest }) => ({
+                  real,
+                  rest: path.join(rest, path.basename(full))
+                }))
+          )
+    )
+  )
+
+/** Resolves a file to write; its parents need not exist. */
+const resolveWritable = Effect.fn("LocationFiles.resolveWritable")(function* (files: Sources, name: string) {
+  if (Option.isSome(parseReferenced(files.references, name))) {
+    return yield* refuse("path.invalid", `${quoted(name)} is in a reference; references can only be read`)
+  }
+  const root = yield* rootOf(files)
+  const full = yield* formOf(yield* lexical(root, name))
+  const { real: base, rest } = yield* existing(name, full)
+  const real = path.join(base, rest)
+  if (!isWithin(root, base)) return yield* outside(name)
+  const target = { real, resource: resourceOf(root, real), spelled: resourceOf(root, full) }
+  if (rest !== "") return { ...target, stats: undefined, link: false }
+  const stats = yield* tryFile("write", name, () => fs.lstat(real))
+  if (stats.isDirectory()) return yield* refuse("file.access", `cannot write ${quoted(name)}: it is a folder`)
+  if (!stats.isFile()) return yield* special(name)
+  yield* tryFile("write", name, () => fs.access(real, constants.W_OK))
+  const last = yield* tryFile("write", name, () => fs.lstat(full))
+  return { ...target, stats, link: last.isSymbolicLink() }
+})
+
+/** Resolves any folder of the machine. */
+const resolveFolder = Effect.fn("LocationFiles.resolveFolder")(function* (files: Sources, name: string) {
+  const root = yield* rootOf(files)
+  if (name.includes("\0")) return yield* refuse("path.invalid", `${quoted(name)} holds a NUL character`)
+  const full = yield* formOf(path.resolve(root, name))
+  const real = yield* tryFile("use", name, () => fs.realpath(full))
+  const stats = yield* tryFile("use", name, () => fs.stat(real))
+  if (!stats.isDirectory()) return yield* refuse("file.access", `cannot use ${quoted(name)}: it is not a folder`)
+  const inside = isWithin(root, real)
+  const resource = inside ? resourceOf(root, real) : real
+  return { real, resource, spelled: resource, inside }
+})
+
+/** Makes a glob that begins with an absolute path relative to the folder that it leads into. */
+const relativeGlob = Effect.fn("LocationFiles.relativeGlob")(function* (
+  files: Sources,
+  folder: Target,
+  pattern: string
+) {
+  if (!path.isAbsolute(pattern)) return pattern
+  const full = yield* localize(folder.root ?? (yield* rootOf(files)), pattern.replaceAll(/\/+/g, "/"))
+  if (full === folder.real) return "**/*"
+  if (isWithin(folder.real, full)) return path.relative(folder.real, full)
+  return yield* refuse("tool.input", `the glob ${quoted(pattern)} leads out of ${quoted(folder.resource)}`)
+})
+
+/** Fails if the path is no longer canonical, or no longer in the folder `within`, the Location by default. */
+const recheck = Effect.fn("LocationFiles.recheck")(function* (files: Sources, real: string, within?: string) {
+  const root = within ?? (yield* rootOf(files))
+  const now = yield* tryFile("use", real, () => fs.realpath(real))
+  if (now !== real || !isWithin(root, now)) return yield* outside(resourceOf(root, real))
+})
 
 export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
   LocationFiles,
@@ -44,15 +301,15 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
 >() {}
 
 /** The files of a given folder, for code outside a Location. */
-export const makeLocationFiles = (files: Resolution.Sources): LocationFiles["Type"] => ({
-  resolve: (sessionID, name) => Resolution.resolve(files, sessionID, name),
-  resolveWritable: (name) => Resolution.resolveWritable(files, name),
-  resolveFolder: (name) => Resolution.resolveFolder(files, name),
-  relativeGlob: (folder, pattern) => Resolution.relativeGlob(files, folder, pattern),
-  open: Opening.open,
-  hold: (folder, name, make) => Opening.hold(files, folder, name, make),
+export const makeLocationFiles = (files: Sources): LocationFiles["Type"] => ({
+  resolve: (sessionID, name) => resolve(files, sessionID, name),
+  resolveWritable: (name) => resolveWritable(files, name),
+  resolveFolder: (name) => resolveFolder(files, name),
+  relativeGlob: (folder, pattern) => relativeGlob(files, folder, pattern),
+  open: open,
+  hold: (folder, name, make) => hold(files, folder, name, make),
   exclusively: makeKeyedLock<string>(),
-  recheck: (real, root) => Resolution.recheck(files, real, root)
+  recheck: (real, root) => recheck(files, real, root)
 })
 
 const make = Effect.gen(function* () {

@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { QuestionItems } from "@daybook/core/domain/Question"
 import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
-import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { messageOf, Snowflake } from "../domain/Names.ts"
 import { split } from "../text/Split.ts"
 import { line, publishable } from "../text/Publishable.ts"
@@ -172,54 +172,11 @@ export const fold = (state: State, event: SessionEvent, known: ReadonlyArray<str
       return state.since !== undefined
         ? { state, changes: [post(event.id, { content: "-# Earlier messages were summarized." })] }
         : same
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompted":
-    case "session.next.interrupt.requested":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.started":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.reasoning.started":
-    case "session.next.reasoning.ended":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.progress":
-    case "session.next.retried":
-    case "session.next.compaction.started":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.failed":
-    case "session.next.context.pruned":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return same
     default:
-      return event satisfies never
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
+      return same
   }
 }
 

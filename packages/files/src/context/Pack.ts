@@ -1,7 +1,9 @@
 /**
  * The pack: what the last step was shown, as items that name where each part is stored. Every part of the request is in
- * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2).
+ * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2), FI-50..FI-52 in specs/files.md
+ * (PK-5).
  */
+import { createHash } from "node:crypto"
 import { Chunk, Predicate } from "effect"
 import { conversation, type Lowered } from "@daybook/core/request/Lowering"
 import { type Sent, shownBy } from "@daybook/core/request/Recorded"
@@ -9,8 +11,55 @@ import type { FramedTool } from "@daybook/core/request/RequestFrame"
 import { type Estimate, estimate, messageTokens } from "@daybook/core/request/TokenEstimate"
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
-import { blobPath, hashOf } from "./Blobs.ts"
 import type { Line, PackState } from "./PackState.ts"
+
+// Collects contents by the hash of their bytes, each once, with their references.
+
+/** The content's SHA-256: `sha256-` and 64 lowercase hex digits. */
+export const hashOf = (content: string | Uint8Array): string =>
+  `sha256-${createHash("sha256").update(content).digest("hex")}`
+
+/** The blob's file, relative to `context/`. */
+export const blobPath = (hash: string): string => `dedup/blob/${hash}`
+
+interface Blob {
+  readonly content: string | Uint8Array
+  readonly tokens: number
+  readonly refs: ReadonlyArray<string>
+}
+
+export interface Blobs {
+  readonly byHash: ReadonlyMap<string, Blob>
+}
+
+const noBlobs: Blobs = { byHash: new Map() }
+
+/** A content and one reference to it. */
+export interface Referred {
+  readonly content: string | Uint8Array
+  readonly tokens: number
+  /** A file relative to `context/`; for a file with lines, a colon and the line number follow. */
+  readonly ref: string
+}
+
+/** The contents in order of their first reference. */
+export const blobsOf = (referred: ReadonlyArray<Referred>): Blobs => {
+  const byHash = new Map<string, Blob>()
+  for (const { content, ref, tokens } of referred) {
+    const hash = hashOf(content)
+    const before = byHash.get(hash)
+    const refs = before?.refs ?? []
+    byHash.set(hash, { content, tokens, refs: refs.includes(ref) ? refs : [...refs, ref] })
+  }
+  return { byHash }
+}
+
+const sizeOf = (content: string | Uint8Array): number =>
+  typeof content === "string" ? Buffer.byteLength(content) : content.length
+
+/** The lines of `dedup/index.jsonl`. */
+export const blobRows = ({ byHash }: Blobs) =>
+  [...byHash].map(([hash, { content, refs, tokens }]) => ({ hash, refs, bytes: sizeOf(content), tokens }))
 
 /** A part of the request; `source` is relative to `context/`, `range` counts lines from 1. */
 export interface Item {

@@ -8,7 +8,7 @@ import { nothingPruned } from "@daybook/core/request/Prune"
 import { fold as foldFrame } from "@daybook/core/request/RequestFrame"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
 import { TodoItem } from "@daybook/log/domain/Todo"
-import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { MessageRow } from "@daybook/transcript/row/Rows"
 import { type Line, nothingPending, type PackState, type Swap } from "./PackState.ts"
 
@@ -202,59 +202,11 @@ const fold = (state: PackState, event: SessionEvent): PackState => {
     case "session.next.tool.called":
     case "session.next.tool.success":
       return todoCalled(state, event)
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompted":
-    case "session.next.prompt.admitted":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.shell.started":
-    case "session.next.shell.ended":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.text.started":
-    case "session.next.text.ended":
-    case "session.next.reasoning.started":
-    case "session.next.reasoning.ended":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.progress":
-    case "session.next.tool.failed":
-    case "session.next.retried":
-    case "session.next.compaction.started":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.failed":
-    case "session.next.branch.summarized":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return state
     default:
-      return event satisfies never
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
+      return state
   }
 }
 

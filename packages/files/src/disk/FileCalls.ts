@@ -7,7 +7,23 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { Effect, Predicate } from "effect"
 import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
-import type { Stamp } from "./Stamp.ts"
+
+/** Describes the state of a file without its content: its stamp, and its checksum. */
+
+/** Detects a change of a file without reading it. */
+export interface Stamp {
+  /** Inode, size and change time: a change of content, name or permissions changes it. */
+  readonly text: string
+  readonly size: number
+  readonly mode: number
+  readonly gid: number
+}
+
+/** Size and checksum of a content. */
+export interface Sum {
+  readonly size: number
+  readonly crc: number
+}
 
 /** The kinds of file system calls; fault tests count them. */
 export type FileOperation =

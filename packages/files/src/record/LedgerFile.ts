@@ -1,8 +1,11 @@
 /**
  * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps a
- * damaged file, or one of another version, aside. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md.
+ * damaged file, or one of another version, aside. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md,
+ * FI-124 in specs/files.md.
  */
 import { lstatSync } from "node:fs"
+import { lstat } from "node:fs/promises"
+import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -13,8 +16,30 @@ import * as UnusedBytes from "@daybook/log/storage/UnusedBytes"
 import { processUid } from "../disk/FileCalls.ts"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
-import type { Modes } from "../layout/Modes.ts"
-import { recordsFolder } from "./HoldName.ts"
+import type { Modes } from "../layout/Layout.ts"
+
+// Names the hold of a root: the record, in the database, of how far the files under it are. It lives as long as the
+// folder of the exporter's record.
+
+/** The folder of all exporters' records under the root. */
+const recordsFolder = ".daybook"
+
+const prefix = "files "
+
+/** The name of the root's hold. No other consumer has a name with a space. */
+export const nameOf = (root: string): string => prefix + root
+
+const isAbsent = (error: unknown): boolean =>
+  Predicate.hasProperty(error, "code") && (error.code === "ENOENT" || error.code === "ENOTDIR")
+
+/** Whether this is the hold of a root that was removed. A root that cannot be reached still holds. */
+export const isGone = (name: string): Effect.Effect<boolean> =>
+  name.startsWith(prefix)
+    ? Effect.tryPromise(() => lstat(join(name.slice(prefix.length), recordsFolder))).pipe(
+        Effect.as(false),
+        Effect.catchAll(({ error }) => Effect.succeed(isAbsent(error)))
+      )
+    : Effect.succeed(false)
 
 export { recordsFolder }
 /** The folder of this user's record. */

@@ -1,5 +1,5 @@
 /** The entries of the exporter's record: its cursor, sessions and files. Spec: FI-65..FI-68 in specs/files.md. */
-import type { Stamp, Sum } from "../disk/Stamp.ts"
+import type { Stamp, Sum } from "../disk/FileCalls.ts"
 
 /** The exporter's place in the log. */
 export interface Cursor {

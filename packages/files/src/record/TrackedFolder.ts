@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
 import type { SafeFiles, Stamp, Sum } from "../disk/SafeFiles.ts"
 import type { Finding, FindingKind, LedgerFailed, SafeError } from "../layout/Errors.ts"
-import { isPermitted, type Modes } from "../layout/Modes.ts"
+import { isPermitted, type Modes } from "../layout/Layout.ts"
 import type { Ledger } from "./Ledger.ts"
 import { type FileRecord, recordOf } from "./Records.ts"
 

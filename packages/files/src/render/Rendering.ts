@@ -5,7 +5,7 @@
 import { Either, Schema } from "effect"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import * as Fold from "@daybook/transcript/Fold"
-import { lineOf, type Piece, sizeOf } from "@daybook/transcript/Lines"
+import { lineOf, type Piece, sizeOf } from "@daybook/transcript/Fold"
 import * as PackFold from "../context/PackFold.ts"
 import * as PackState from "../context/PackState.ts"
 

@@ -1,25 +1,78 @@
 /**
  * Appends a session's events to its two logs, a portion at a time. A session that is behind, or was created again, is
- * read from the log. Spec: FI-69, FI-75, FI-81 in specs/files.md (FL-6, FL-8).
+ * read from the log. Spec: FI-69, FI-75, FI-81 in specs/files.md (FL-6, FL-8), FI-81, FI-82 in specs/files.md.
  */
 import { Effect } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
+import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { addressOf, sessionFolder } from "../layout/Layout.ts"
 import * as LogFile from "../record/LogFile.ts"
 import type { FileRecord, SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
+import * as Pieces from "../render/Pieces.ts"
 import { linesFrom, readerOf } from "../render/Pieces.ts"
-import * as Portion from "../render/Portion.ts"
 import * as Rendering from "../render/Rendering.ts"
-import { logs, piecesOf } from "../render/Rendering.ts"
-import { contextPrefix } from "../render/SessionContext.ts"
+import { isLog, logs, piecesOf } from "../render/Rendering.ts"
+import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
-import { drop } from "./Dropping.ts"
 import * as Repair from "./Repair.ts"
-import { checkpointEvery } from "./SessionCache.ts"
-import { addressAt, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
+import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
+
+// Removes the files of a session that was removed or has another address. Each step can be killed and repeated.
+
+/**
+ * Whether the file holds the recorded or the intended content; for a log, its recorded beginning counts. Undefined if
+ * it is absent.
+ */
+const isOurs = Effect.fnUntraced(function* (files: SafeFiles, path: string, name: string, record: FileRecord) {
+  const found = yield* files.stamp(path)
+  if (found === undefined) return undefined
+  if (found.text === record.stamp) return true
+  if (isLog(name)) return TrackedFolder.same(yield* files.sum(path, record.size), record)
+  const sum = yield* files.sum(path)
+  return TrackedFolder.same(sum, record) || TrackedFolder.same(sum, record.next)
+})
+
+/** Removes one file of a removed session. A refused path is reported and left, and does not stop the others. */
+const removeFile = (tracker: TrackedFolder.Tracker, folder: TrackedFolder.Folder, name: string, record: FileRecord) =>
+  Effect.gen(function* () {
+    const path = `${folder.path}/${name}`
+    if (!(yield* tracker.files.reach(path.slice(0, path.lastIndexOf("/"))))) return
+    const ours = yield* isOurs(tracker.files, path, name, record)
+    if (ours === true) yield* tracker.files.remove(path)
+    else if (ours === false) yield* TrackedFolder.setAside(tracker, folder, name)
+  }).pipe(
+    Effect.catchTag("PathRefused", (error) => TrackedFolder.report(tracker, folder, name, "refused", error.message))
+  )
+
+/** Removes the session's own files, and then its record. */
+export const drop = Effect.fnUntraced(function* (
+  writer: Writer,
+  id: string
+): Effect.fn.Return<void, TrackedFolder.TrackError> {
+  const { tracker } = writer
+  const { files, ledger } = tracker
+  forget(writer, id)
+  const record = yield* ledger.session(id)
+  if (record === undefined) return
+  writer.indexes.add(record.index)
+  const folder: TrackedFolder.Folder = {
+    path: record.folder,
+    sessionID: id,
+    records: new Map(yield* ledger.files(record.folder))
+  }
+  if (yield* files.reach(folder.path)) {
+    yield* TrackedFolder.sweepLeftovers(tracker, folder)
+    for (const [name, file] of folder.records) yield* removeFile(tracker, folder, name, file)
+    for (const path of contextFolders) yield* files.removeFolder(`${folder.path}/${path}`)
+    yield* files.removeFolder(`${folder.path}/${contextPrefix}`)
+    yield* files.removeEmpty(folder.path)
+  }
+  yield* ledger.keep(folder.path, new Map([...folder.records.keys()].map((name) => [name, undefined])))
+  yield* ledger.forget(id)
+})
 
 /** The context folder exists even while it is empty. */
 const inContext = [contextPrefix]
@@ -58,7 +111,7 @@ const begin = Effect.fnUntraced(function* (
 const write = Effect.fnUntraced(function* (
   writer: Writer,
   id: string,
-  portion: Portion.Portion
+  portion: Pieces.Portion
 ): Effect.fn.Return<void, WriteError> {
   const before = yield* writer.cache.load(id)
   const { position, seq } = portion
@@ -107,11 +160,11 @@ const gather = Effect.fnUntraced(function* (
     if (portion === undefined) {
       const session = yield* writer.cache.load(id)
       if (event.seq <= (session?.record.seq ?? -1)) continue
-      portion = Portion.begin(session?.rendering ?? Rendering.initial, event)
+      portion = Pieces.begin(session?.rendering ?? Rendering.initial, event)
       writer.waiting.set(id, portion)
     }
-    if (event.seq > portion.seq) Portion.take(portion, event)
-    if (portion.size < Portion.portionLimit) continue
+    if (event.seq > portion.seq) Pieces.take(portion, event)
+    if (portion.size < Pieces.portionLimit) continue
     yield* flush(writer, id)
     // Its address changed to one without files.
     if ((yield* writer.cache.load(id)) === undefined) return

@@ -1,7 +1,10 @@
-/** Defines a cached session of a writer, and how its export fails. */
+/** Defines a cached session of a writer, and how its export fails. Spec: FI-65 in specs/files.md. */
+import { Effect } from "effect"
+import { SessionID } from "@daybook/log/domain/Identifiers"
 import type {
   CursorAhead,
   CursorExpired,
+  EventLog,
   EventUnreadable,
   LogUnavailable,
   SessionNotFound
@@ -33,3 +36,30 @@ export interface Known {
   /** Whether its files may hold more than the record, which was lost or is older. */
   ahead: boolean
 }
+
+// Renders a session's stored events again.
+
+/** Renders the events after the rendering's up to a sequence number, page by page. */
+export const replay = <E>(
+  log: EventLog["Type"],
+  id: string,
+  from: Rendering.Rendering,
+  through: number,
+  use: (added: Rendering.Added) => Effect.Effect<void, E>
+): Effect.Effect<Rendering.Rendering, E | WriteError> =>
+  Effect.gen(function* () {
+    let rendering = from
+    let after = from.fold.seq
+    while (after < through) {
+      const page = yield* log.read({ sessionID: SessionID.make(id), after })
+      const next = Rendering.evolveAll(
+        rendering,
+        page.events.filter(({ seq }) => seq <= through)
+      )
+      yield* use(next.added)
+      rendering = next.rendering
+      if (!page.hasMore) break
+      after = page.cursor
+    }
+    return rendering
+  })

@@ -5,7 +5,7 @@
 import { Effect, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
-import { isPermitted } from "../layout/Modes.ts"
+import { isPermitted } from "../layout/Layout.ts"
 import * as LogFile from "../record/LogFile.ts"
 import { recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
@@ -13,8 +13,7 @@ import { linesFrom, readerOf, type Source } from "../render/Pieces.ts"
 import * as Rendering from "../render/Rendering.ts"
 import { type LogName, piecesOf } from "../render/Rendering.ts"
 import { blobFile } from "../render/SessionContext.ts"
-import type { Known, WriteError } from "./CachedSession.ts"
-import { replay } from "./Replay.ts"
+import { type Known, replay, type WriteError } from "./CachedSession.ts"
 import type { Writer } from "./Writer.ts"
 
 /** The services that a repair needs. */

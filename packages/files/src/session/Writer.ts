@@ -1,16 +1,113 @@
-/** Defines what the operations of one session writer share. Spec: FI-69 in specs/files.md. */
+/** Defines what the operations of one session writer share. Spec: FI-69 in specs/files.md, FI-65. */
+import { Chunk, Effect } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { State, Text } from "@daybook/transcript/Fold"
-import type { Sum } from "../disk/Stamp.ts"
+import type { Sum } from "../disk/FileCalls.ts"
 import { addressOf, indexFolder, type KeptAddress, sessionFolder } from "../layout/Layout.ts"
 import * as LogFile from "../record/LogFile.ts"
 import type { FileRecord, SessionRecord } from "../record/Records.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
 import type { Tracker } from "../record/TrackedFolder.ts"
-import type { IndexEntry } from "../render/IndexFiles.ts"
-import type { Portion } from "../render/Portion.ts"
+import type { Portion } from "../render/Pieces.ts"
+import * as Rendering from "../render/Rendering.ts"
 import { logs } from "../render/Rendering.ts"
-import * as SessionCache from "./SessionCache.ts"
+import type { IndexEntry } from "../render/Values.ts"
+import * as Adoption from "./Adoption.ts"
+import { type Known, replay, type WriteError } from "./CachedSession.ts"
+
+// Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
+// time; the ledger's checkpoint and the log restore it.
+
+/** The number of cached sessions, and of lines that their context packs show. One session is always cached. */
+export const remembered = 64
+const rememberedLines = 16_384
+/**
+ * Events between two checkpoints. A larger checkpoint is written less often, so that its cost per event stays bounded.
+ */
+export const checkpointEvery = ({ checkpointSize }: SessionRecord): number => Math.max(256, checkpointSize / 64)
+
+export type SessionCache = ReturnType<typeof makeSessionCache>
+
+/** The session cache of one writer. */
+export const makeSessionCache = ({
+  tracker,
+  log
+}: {
+  readonly tracker: TrackedFolder.Tracker
+  readonly log: EventLog["Type"]
+}) => {
+  const { ledger } = tracker
+  const known = new Map<string, Known>()
+
+  const nothing = () => Effect.void
+
+  /** The latest checkpoint that the session can have: now, or at the last end of a run. */
+  const checkpointOf = ({ record, rendering, settled }: Known) => {
+    const now = Rendering.toText(rendering)
+    if (now !== undefined) return { seq: record.seq, text: now }
+    if (settled === undefined || settled.fold.seq <= record.checkpointSeq) return undefined
+    const before = Rendering.toText(settled)
+    return before === undefined ? undefined : { seq: settled.fold.seq, text: before }
+  }
+
+  /** Stores the session and its files, and a checkpoint if `every` events passed since the last. */
+  const keep = (session: Known, changes: ReadonlyMap<string, FileRecord>, every: number) =>
+    Effect.suspend(() => {
+      const { folder, record } = session
+      const checkpoint = record.seq - record.checkpointSeq >= every ? checkpointOf(session) : undefined
+      if (checkpoint !== undefined) {
+        const { seq, text } = checkpoint
+        session.record = { ...record, checkpointSeq: seq, checkpointSize: text.length }
+      }
+      return ledger.keep(folder.path, changes, session.record, checkpoint?.text)
+    })
+
+  const remember = (id: string, session: Known): Effect.Effect<void, TrackedFolder.TrackError> =>
+    Effect.gen(function* () {
+      known.delete(id)
+      known.set(id, session)
+      let lines = 0
+      for (const { rendering } of known.values()) lines += Chunk.size(rendering.pack.shown)
+      for (const [oldest, other] of known) {
+        if (other === session || (known.size <= remembered && lines <= rememberedLines)) return
+        known.delete(oldest)
+        lines -= Chunk.size(other.rendering.pack.shown)
+        if (other.record.seq > other.record.checkpointSeq) yield* keep(other, new Map(), 1)
+      }
+    })
+
+  const load = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Known | undefined, WriteError> {
+    const hot = known.get(id)
+    if (hot !== undefined) {
+      yield* remember(id, hot)
+      return hot
+    }
+    const record = yield* ledger.session(id)
+    if (record === undefined) return undefined
+    const folder: TrackedFolder.Folder = {
+      path: record.folder,
+      sessionID: id,
+      records: new Map(yield* ledger.files(record.folder))
+    }
+    const text = yield* ledger.checkpoint(id)
+    const from = text === undefined ? undefined : Rendering.fromText(text)
+    const rendering = yield* replay(log, id, from ?? Rendering.initial, record.seq, nothing)
+    yield* TrackedFolder.sweepLeftovers(tracker, folder)
+    const ahead = (yield* Adoption.told(tracker.files, folder.path)) > record.shown
+    const session = { record, rendering, folder, whole: false, ahead }
+    yield* remember(id, session)
+    return session
+  })
+
+  return {
+    keep,
+    remember,
+    load,
+    /** Drops the session from the cache; the ledger keeps it. */
+    forget: (id: string): void => void known.delete(id)
+  }
+}
 
 export interface WriterOptions {
   readonly tracker: Tracker
@@ -22,7 +119,7 @@ export interface WriterOptions {
 
 /** The services of a writer, and what it remembers between its operations. */
 export interface Writer extends WriterOptions {
-  readonly cache: SessionCache.SessionCache
+  readonly cache: SessionCache
   /** The folders of indexes to be written. */
   readonly indexes: Set<string>
   /** Pending portions by session. */
@@ -35,7 +132,7 @@ export interface Writer extends WriterOptions {
 
 export const make = (options: WriterOptions): Writer => ({
   ...options,
-  cache: SessionCache.make(options),
+  cache: makeSessionCache(options),
   indexes: new Set(),
   waiting: new Map(),
   adopted: new Map(),

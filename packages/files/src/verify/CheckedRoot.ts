@@ -1,7 +1,7 @@
 /** Defines the root that a verification checks, and its findings. */
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import type { Finding, FindingKind } from "../layout/Errors.ts"
-import type { Modes } from "../layout/Modes.ts"
+import type { Modes } from "../layout/Layout.ts"
 
 /** The files under a root, and the permissions that they should have. */
 export interface CheckedRoot {

@@ -11,12 +11,77 @@ import { type EventLog, type ReadError, SessionNotFound } from "@daybook/log/log
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as SafeFiles from "../disk/SafeFiles.ts"
+import { levels } from "../disk/SafeFiles.ts"
 import { type Finding, RootUnusable, type SafeError } from "../layout/Errors.ts"
-import { addressOf, indexFolder, type SharedSpaces } from "../layout/Layout.ts"
-import { modesOf } from "../layout/Modes.ts"
+import { addressOf, indexFolder, modesOf, type SharedSpaces } from "../layout/Layout.ts"
+import { indexFiles } from "../render/Values.ts"
 import { type CheckedRoot, findingAt, type Found, parentOf } from "./CheckedRoot.ts"
-import { checkHouse, unknownHouses } from "./HouseCheck.ts"
+import { asidesOnly, checkContent, checkFolders, foreign } from "./FileCheck.ts"
 import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
+
+// Checks the index of one house, and houses that the store does not know.
+
+/** The folder and all of its parents. */
+const wayTo = (folder: string): ReadonlyArray<string> =>
+  folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
+
+/** Checks the index of one house, and other entries beside its sessions. */
+const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index: string, seen: ReadonlyArray<Seen>) {
+  const entries = seen.flatMap(({ entry }) => (entry === undefined ? [] : [entry]))
+  // The index entry of a session that cannot be compared is unknown.
+  const whole = entries.length === seen.length
+  const wanted = [...indexFiles(entries)].map(([name, content]) => [`${index}/${name}`, content] as const)
+  const beside = parentOf(index)
+  const expected = new Set([...wanted.map(([path]) => path), ...seen.map(({ session }) => `${beside}/${session}`)])
+  const ways = whole ? wanted.flatMap(([path]) => wayTo(parentOf(path))) : []
+  const { found, within } = yield* checkFolders(root, new Set([...wayTo(index), ...ways]))
+  if (within(`${beside}/.`)) return found
+  const ofFiles = yield* Effect.forEach(
+    wanted.filter(([path]) => whole && !within(path)),
+    ([path, content]) => checkContent(root, path, undefined, content)
+  )
+  const others = (yield* foreign(root, beside, expected)).filter(
+    ({ path }) => (whole || !`${path}/`.startsWith(`${index}/`)) && found.every((one) => one.path !== path)
+  )
+  return [found, ...ofFiles, others].flat()
+})
+
+/** The subfolders of a folder, as paths. */
+const below = (files: SafeFiles.SafeFiles, path: string) =>
+  Effect.map(files.list(path), (entries) =>
+    entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
+  )
+
+/** Why the folder cannot be read. */
+const refusedAt = (files: SafeFiles.SafeFiles, path: string) =>
+  files.reach(path).pipe(
+    Effect.as(undefined),
+    Effect.catchTag("PathRefused", (refused) => Effect.succeed(refused))
+  )
+
+/** Houses with files but without a session in the store; in a common root, only those of this user. */
+const unknownHouses = Effect.fnUntraced(function* ({ files, modes }: CheckedRoot, known: ReadonlySet<string>) {
+  const found: Array<Finding> = []
+  const visit = (path: string, depth: number): Effect.Effect<void, SafeError> =>
+    Effect.gen(function* () {
+      const names: ReadonlyArray<string> | undefined = levels[depth]
+      for (const next of yield* below(files, path)) {
+        if (names !== undefined && !names.includes(next.slice(next.lastIndexOf("/") + 1))) continue
+        const refused = yield* refusedAt(files, next)
+        if (refused !== undefined) {
+          const theirs = modes.common && depth === 1 && refused.found === "folder of another user"
+          // The sessions of a known house reported it already.
+          const reported = [...known].some((house) => `${house}/`.startsWith(`${next}/`))
+          if (!theirs && !reported) found.push(findingAt(next, undefined, "refused", refused.message))
+        } else if (depth < levels.length - 1) yield* visit(next, depth + 1)
+        else if (!known.has(next) && !(yield* asidesOnly(files, next))) {
+          found.push(findingAt(next, undefined, "foreign", "the log has no session here"))
+        }
+      }
+    })
+  yield* visit("", 0)
+  return found
+})
 
 /** The files to verify; `uid` and `shared` as for the exporter. */
 export interface VerifyOptions {

@@ -2,7 +2,7 @@
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import * as Temporaries from "../storage/Temporaries.ts"
 import { codeOf, failed, type StorageFailed } from "../storage/StorageError.ts"
 import { type BlobHash, hashOf, isHash } from "./BlobRef.ts"

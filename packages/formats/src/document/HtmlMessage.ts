@@ -1,8 +1,7 @@
 /** Writes messages as parts of a page. All text is escaped or rendered without raw HTML. Pure. Spec: FM-174, FM-176. */
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Part, ToolPart } from "@daybook/log/domain/Message"
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { ToolContent } from "@daybook/log/domain/Values"
+import { modelText, type ToolContent } from "@daybook/log/domain/Values"
 import { htmlText, oneLine } from "./Escape.ts"
 import { rendered } from "./RenderedMarkdown.ts"
 import { attachedTo, hintOf, inputOf, minuteText, nameOf } from "./Shown.ts"

@@ -4,7 +4,7 @@
  */
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Part, Session, ToolPart } from "@daybook/log/domain/Message"
-import { modelText } from "@daybook/log/domain/ModelText"
+import { modelText } from "@daybook/log/domain/Values"
 import { fenced, oneLine, plainMarkdown, quoted } from "./Escape.ts"
 import { isContained } from "./RenderedMarkdown.ts"
 import { attachedTo, hintOf, inputOf, minuteText, nameOf } from "./Shown.ts"

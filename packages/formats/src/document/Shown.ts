@@ -1,7 +1,7 @@
 /** What documents of all formats show of prompts and tool calls. Pure. Spec: FM-170. */
 import type { ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { timeText } from "@daybook/transcript/row/TimeText"
+import { timeText } from "@daybook/transcript/row/Rows"
 
 /** The time to the minute, in UTC. */
 export const minuteText = (ms: number): string => `${timeText(ms).slice(0, 16).replace("T", " ")} UTC`

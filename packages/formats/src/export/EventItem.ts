@@ -4,7 +4,7 @@
  */
 import { joined } from "@daybook/log/domain/LongText"
 import type { Prompt, Tokens, ToolContent } from "@daybook/log/domain/Values"
-import type { Draft } from "@daybook/log/events/SessionEvents"
+import type { Draft, EventIn } from "@daybook/log/events/SessionEvents"
 import type { AnswerPart, Content, Item, Spent } from "../conversation/Conversation.ts"
 import type { RecordPlace } from "./EntryRecord.ts"
 
@@ -127,54 +127,11 @@ const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place:
       return { _tag: "Title", ...base, title: event.data.title }
     case "session.next.context.edited":
       return { _tag: "Edit", ...base, target: place.keyOf(event.data.messageID) ?? event.data.messageID }
-    case "session.next.part.withheld":
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.moved":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.shell.ended":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.text.started":
-    case "session.next.text.ended":
-    case "session.next.reasoning.started":
-    case "session.next.reasoning.ended":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.called":
-    case "session.next.tool.progress":
-    case "session.next.retried":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.started":
-    case "session.next.compaction.failed":
-    case "session.next.context.pruned":
-    case "session.next.leaf.moved":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.imported":
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return undefined
     default:
-      return event satisfies never
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
+      return undefined
   }
 }
 

@@ -3,7 +3,7 @@
  * follow their answer. It holds the events of the open step, the waiting prompts, the running commands, and what came while
  * calls ran. `EntryRecord.ts` makes the records. Pure. Spec: IM-31, IM-32, IM-422, IM-423.
  */
-import type { SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { EventIn, SessionEvent } from "@daybook/log/events/SessionEvents"
 
 /** The events of one record. */
 export interface Group {
@@ -183,29 +183,9 @@ export class Grouping {
       case "session.next.compaction.failed":
       case "session.next.interrupt.requested":
         return []
-      case "session.next.addressed":
-      case "session.next.moved":
-      case "session.next.request.framed":
-      case "session.next.instructions.discovered":
-      case "session.next.retried":
-      case "session.next.context.pruned":
-      case "session.next.forked":
-      case "session.next.files.changed":
-      case "session.next.files.restored":
-      case "session.next.question.answered":
-      case "session.next.question.dismissed":
-      case "session.next.permission.decided":
-      case "session.next.permission.revoked":
-      case "session.next.budget.set":
-      case "session.next.shell.opened":
-      case "session.next.shell.executed":
-      case "session.next.shell.blocked":
-      case "session.next.shell.checkpointed":
-      case "session.next.shell.restored":
-      case "session.next.shell.closed":
-        return this.drop(event)
       default:
-        return event satisfies never
+        event satisfies EventIn<"about" | "steps" | "requests" | "compactions" | "tree" | "decisions" | "shells">
+        return this.drop(event)
     }
   }
 

@@ -24,7 +24,6 @@ import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { type ConsumerMismatch, type ConsumerReplaced, ConsumerStore } from "./ConsumerStore.ts"
 import * as Delivery from "./Delivery.ts"
-import * as Source from "./Source.ts"
 
 export {
   ConsumerMismatch,
@@ -111,7 +110,7 @@ const follow = <E, R, R2>(options: Options<E, R>, makeAttempt: Delivery.MakeAtte
     const lag = Metric.tagged(Metrics.consumerLag, "consumer", name)
     let place = claim.place
     while (true) {
-      const { hasMore, steps } = yield* Source.next(log, sessionID, place, limit)
+      const { hasMore, steps } = yield* Delivery.next(log, sessionID, place, limit)
       // A spurious signal may come from the instance that replaced this one.
       if (steps.length === 0) yield* store.check(claim)
       for (const step of steps) {

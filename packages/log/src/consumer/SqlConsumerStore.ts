@@ -6,9 +6,8 @@ import * as OwnerID from "../coordination/OwnerID.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { type LogUnavailable, SessionNotFound } from "../log/EventLog.ts"
 import { ofSession, unavailable } from "../log/EventRow.ts"
-import { OwnTransaction } from "../log/OwnTransaction.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { immediately, retryBusy } from "../storage/Transaction.ts"
+import { immediately, OwnTransaction, retryBusy } from "../storage/Transaction.ts"
 import {
   type Claim,
   type ClaimOptions,

@@ -9,8 +9,8 @@ import { ReadSql } from "../storage/Database.ts"
 import { retryBusy } from "../storage/Transaction.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import type { StoreError } from "../store/StoreError.ts"
-import * as Judge from "./Judge.ts"
 import * as OwnerID from "./OwnerID.ts"
+import * as OwnerRows from "./OwnerRows.ts"
 import { selectOwners } from "./OwnerRows.ts"
 
 /** Why work that a dead process left has ended. */
@@ -30,7 +30,7 @@ export const asInterrupted = (session: Session): Session =>
 /** Of these sessions, those with an owner that may be alive. Answers at once. */
 const owned = Effect.fnUntraced(function* (ids: ReadonlyArray<SessionID>) {
   const rows = yield* Effect.mapError(retryBusy(selectOwners(yield* ReadSql, ids)), unavailable("read the owners"))
-  const judge = Judge.make({ process: OwnerID.make(), ownerID: "", held: new Map() })
+  const judge = OwnerRows.makeJudge({ process: OwnerID.make(), ownerID: "", held: new Map() })
   const now = yield* Clock.currentTimeNanos
   return new Set(rows.filter((row) => judge(row, now) !== "free").map(({ session_id }) => session_id))
 })

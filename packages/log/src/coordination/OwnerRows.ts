@@ -1,10 +1,70 @@
-/** The statements on a session's owner and lease. Spec: EX-O1..EX-O8. */
+/** The statements on a session's owner and lease. Spec: EX-O1..EX-O8, EX-O2, EX-O3, EX-402. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { OwnerToken } from "../log/EventLog.ts"
+import type { OwnProcess } from "./OwnerID.ts"
 
-export type OwnerRow = {
+/**
+ * Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with every
+ * renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that the
+ * owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most two
+ * look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure. Spec:
+ * EX-O2, EX-402.
+ */
+
+/** Bounds of a lease's length, in milliseconds, wherever it comes from. */
+const [shortest, longest] = [1_000, 60_000]
+
+/** The default length of a lease, in milliseconds. */
+export const standardMs = 15_000
+
+/** How often an observer looks, in milliseconds. */
+export const lookMs = 100
+
+/**
+ * The maximum that one look adds to an owner's silence: in a longer gap the observer was stopped, and the owner perhaps
+ * too.
+ */
+const mostPerLookMs = 2 * lookMs
+
+/** Clamps a lease to a valid length. */
+export const clamp = (leaseMs: number): number =>
+  Number.isNaN(leaseMs) ? standardMs : Math.max(shortest, Math.min(Math.trunc(leaseMs), longest))
+
+/** How often an owner renews a lease of this length. */
+export const heartbeatMs = (leaseMs: number): number => leaseMs / 15
+
+/** What an observer has seen of one owner. */
+export interface Sighting {
+  /** Changes with each renewal and with each new owner. */
+  readonly sign: string
+  /** The monotonic time of the last look, in nanoseconds. */
+  readonly at: bigint
+  /** How long the sign is known to be unchanged. */
+  readonly silentMs: number
+  /** Whether the sign changed while observed. */
+  readonly renewed: boolean
+}
+
+/** One look at an owner. */
+interface Look {
+  readonly sign: string
+  /** The monotonic time, in nanoseconds. */
+  readonly at: bigint
+  /** Whether the owner's main thread runs at this moment: then its silence proves nothing. */
+  readonly working: boolean
+}
+
+/** Adds one look. */
+export const observe = (before: Sighting | undefined, { at, sign, working }: Look): Sighting => {
+  if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
+  if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }
+  const gapMs = working ? 0 : Number(at - before.at) / 1e6
+  return { ...before, at, silentMs: before.silentMs + Math.max(0, Math.min(gapMs, mostPerLookMs)) }
+}
+
+type OwnerRow = {
   readonly session_id: SessionID
   readonly owner_id: string | null
   readonly owner_epoch: number
@@ -82,3 +142,41 @@ export const askToStop = (
 /** One row if the log has this activity's start and not its end. */
 export const selectRunning = (sql: SqlClient.SqlClient, sessionID: SessionID, activityID: string) =>
   sql`SELECT 1 FROM session WHERE id = ${sessionID} AND activity_id = ${activityID} AND activity_state = 'running'`
+
+// Judges from looks at its row whether a session's owner is alive.
+
+/** Whether a session may be claimed: `unknown` until its owner renews, is seen at work, or stays silent for its lease. */
+export type Standing = "free" | "owned" | "unknown"
+
+/** Judges a row that was read at a time of the monotonic clock. */
+export type Judge = (row: OwnerRow, at: bigint) => Standing
+
+/** This process as an owner. */
+export interface Self {
+  readonly process: OwnProcess
+  readonly ownerID: string
+  /** The sessions that it owns, with their epochs. */
+  readonly held: ReadonlyMap<SessionID, number>
+}
+
+/** Changes with each renewal. A process of 0.1.0 renews only `lease_until`. */
+const signOf = ({ lease_beat, lease_until, owner_epoch, owner_id }: OwnerRow): string =>
+  [owner_id, owner_epoch, lease_beat, lease_until].join(" ")
+
+/** A judge for one wait: it remembers its earlier looks at each row. */
+export const makeJudge = ({ held, ownerID, process }: Self): Judge => {
+  const seen = new Map<SessionID, Sighting>()
+  return (row, at) => {
+    const { lease_ms, owner_epoch, owner_id, session_id } = row
+    if (owner_id === null) return "free"
+    // A row of this process that it does not hold could not be released.
+    if (owner_id === ownerID) return held.get(session_id) === owner_epoch ? "owned" : "free"
+    const state = process.stateOf(owner_id)
+    if (state === "gone") return "free"
+    const working = state === "working"
+    const sighting = observe(seen.get(session_id), { sign: signOf(row), at, working })
+    seen.set(session_id, sighting)
+    if (sighting.silentMs >= clamp(lease_ms)) return "free"
+    return working || sighting.renewed ? "owned" : "unknown"
+  }
+}

@@ -1,4 +1,4 @@
-/** Implements session ownership on SQL. Contract: `SessionOwner.ts`. */
+/** Implements session ownership on SQL. Contract: `SessionOwner.ts`. Spec: EX-O10, EX-O11. */
 import * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import {
@@ -9,6 +9,7 @@ import {
   Effect,
   Either,
   Exit,
+  Fiber,
   Layer,
   Option,
   Queue,
@@ -20,17 +21,120 @@ import { type LogUnavailable, OwnerLost, type OwnerToken } from "../log/EventLog
 import { unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
-import * as Judge from "./Judge.ts"
-import * as KeptSessions from "./KeptSessions.ts"
-import * as Lease from "./Lease.ts"
+import * as SessionRows from "../store/SessionRows.ts"
+import type { Standing } from "../store/SessionStore.ts"
 import * as OwnerID from "./OwnerID.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 import { type Ownership, SessionBusy, SessionOwner } from "./SessionOwner.ts"
 
+// Keeps sessions for a moment after their work is done, so that the next work of the same process takes them again
+// without a write. A kept session is not renewed, and it counts as free in this process; other processes get it when
+// the moment is over, or the process closes.
+
+/** A kept session that was taken again. One statement read it and its owner. */
+export interface TakenAgain {
+  readonly token: OwnerToken
+  readonly standing: Standing
+}
+
+export interface KeptSessions {
+  /** Keeps a session that its owner has finished with; releases it immediately if sessions are not kept. */
+  readonly keep: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
+  /** Takes a kept session again, and reads it, unless it was lost, removed or asked to stop meanwhile. */
+  readonly take: (sessionID: SessionID) => Effect.Effect<TakenAgain | undefined, LogUnavailable>
+  /** Gives the session up now. */
+  readonly release: (sessionID: SessionID, token: OwnerToken) => Effect.Effect<void>
+}
+
+export interface Connections {
+  readonly sql: SqlClient.SqlClient
+  readonly readSql: SqlClient.SqlClient
+}
+
+interface Kept {
+  readonly token: OwnerToken
+  /** The end of its moment, in milliseconds of the clock. */
+  readonly until: number
+  timer?: Fiber.RuntimeFiber<void>
+}
+
+/** Kept sessions whose moments end within so many milliseconds are released together. */
+const together = 250
+
+/** Keeps sessions for `keepMs`; closing the scope releases them. `held` has the sessions that this process works on. */
+export const makeKeptSessions = Effect.fnUntraced(function* (
+  { readSql, sql }: Connections,
+  held: Map<SessionID, number>,
+  keepMs: number
+): Effect.fn.Return<KeptSessions, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const readStanding = SessionRows.standing(readSql)
+  const kept = new Map<SessionID, Kept>()
+
+  const release: KeptSessions["release"] = (sessionID, token) =>
+    Effect.suspend(() => {
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      return Effect.ignoreLogged(run("release the session", OwnerRows.releaseOwnership(sql, sessionID, token)))
+    })
+
+  /** Releases kept sessions with one commit. */
+  const releaseAll = (all: ReadonlyArray<readonly [SessionID, Kept]>) =>
+    Effect.suspend(() => {
+      for (const [id] of all) kept.delete(id)
+      const each = Effect.forEach(all, ([id, { token }]) => OwnerRows.releaseOwnership(sql, id, token), {
+        discard: true
+      })
+      return all.length === 0 ? Effect.void : Effect.ignoreLogged(run("release the sessions", immediately(sql)(each)))
+    })
+
+  const keep: KeptSessions["keep"] = (sessionID, token) =>
+    Effect.gen(function* () {
+      if (keepMs === 0) return yield* release(sessionID, token)
+      const now = yield* Clock.currentTimeMillis
+      const entry: Kept = { token, until: now + keepMs }
+      if (held.get(sessionID) === token.epoch) held.delete(sessionID)
+      kept.set(sessionID, entry)
+      const over = Effect.suspend(() =>
+        // Race: it was taken again when its moment was just over, or released with another.
+        kept.get(sessionID) === entry
+          ? releaseAll([...kept].filter(([, { until }]) => until <= entry.until + together))
+          : Effect.void
+      )
+      const timer = Effect.zipRight(Effect.interruptible(Effect.sleep(Duration.millis(keepMs))), over)
+      entry.timer = yield* Effect.forkIn(timer, scope)
+    })
+
+  const take: KeptSessions["take"] = (sessionID) =>
+    Effect.suspend(() => {
+      const entry = kept.get(sessionID)
+      if (entry === undefined) return Effect.succeed(undefined)
+      const { token } = entry
+      kept.delete(sessionID)
+      // Race: another fiber acquires the session during the read below; it must find it owned.
+      held.set(sessionID, token.epoch)
+      return Effect.zipRight(
+        entry.timer === undefined ? Effect.void : Fiber.interruptFork(entry.timer),
+        readStanding(sessionID, token).pipe(
+          Effect.map((standing) => ({ token, standing })),
+          Effect.catchAll((error) =>
+            error._tag === "LogUnavailable"
+              ? Effect.zipRight(release(sessionID, token), error)
+              : // It is not this owner's any more, or it cannot be decoded: the claim decides.
+                Effect.sync(() => void held.delete(sessionID))
+          )
+        )
+      )
+    })
+
+  yield* Effect.addFinalizer(() => Effect.suspend(() => releaseAll([...kept])))
+
+  return { keep, take, release }
+})
+
 type Service = SessionOwner["Type"]
 
 /** How often a process that waits for an owner looks again. */
-const lookAgain = Schedule.spaced(Duration.millis(Lease.lookMs))
+const lookAgain = Schedule.spaced(Duration.millis(OwnerRows.lookMs))
 
 /** Sessions per statement. */
 const idsAtOnce = 256
@@ -48,10 +152,10 @@ const run = <A>(operation: string, effect: Effect.Effect<A, SqlError.SqlError>) 
   Effect.mapError(retryBusy(effect), unavailable(operation))
 
 /** Reads the row of one session and judges it. */
-const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: Judge.Judge) =>
+const look = (sql: SqlClient.SqlClient, sessionID: SessionID, judge: OwnerRows.Judge) =>
   Effect.gen(function* () {
     const [found] = yield* OwnerRows.selectOwners(sql, [sessionID])
-    const standing: Judge.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
+    const standing: OwnerRows.Standing = found === undefined ? "free" : judge(found, yield* Clock.currentTimeNanos)
     return { found, standing }
   })
 
@@ -80,7 +184,6 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
     })
 
   const flush = Effect.gen(function* () {
-    // Other timers of this moment come first.
     // Collects the sessions whose timers fire now.
     yield* Effect.sleep("1 millis")
     const all = due
@@ -109,10 +212,10 @@ const makeRenew = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ownerID
 type Renew = Effect.Effect.Success<ReturnType<typeof makeRenew>>
 
 /** Holds sessions: renews their leases until the scope closes, then keeps or releases them. */
-const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, keeping: KeptSessions.KeptSessions) => {
+const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, keeping: KeptSessions) => {
   /** The heartbeats of all sessions fall together, so that their renewals do. */
   const untilHeartbeat = Effect.map(Clock.currentTimeNanos, (now) => {
-    const every = Lease.heartbeatMs(leaseMs)
+    const every = OwnerRows.heartbeatMs(leaseMs)
     return Duration.millis(every - ((Number(now) / 1e6) % every))
   })
 
@@ -152,14 +255,9 @@ const makeHold = (held: Map<SessionID, number>, leaseMs: number, renew: Renew, k
 }
 
 /** Acquires sessions: claims a free one, or waits for its owner. */
-const makeAcquire = (
-  { readSql, sql }: KeptSessions.Connections,
-  self: Judge.Self,
-  leaseMs: number,
-  kept: KeptSessions.KeptSessions
-) => {
+const makeAcquire = ({ readSql, sql }: Connections, self: OwnerRows.Self, leaseMs: number, kept: KeptSessions) => {
   /** Claims the session if it is free. The epoch grows, so the previous owner's appends are refused from now on. */
-  const claim = (sessionID: SessionID, judge: Judge.Judge) =>
+  const claim = (sessionID: SessionID, judge: OwnerRows.Judge) =>
     run(
       "claim the session",
       immediately(sql)(
@@ -174,7 +272,7 @@ const makeAcquire = (
     )
 
   return (hold: ReturnType<typeof makeHold>): Pick<Service, "acquire" | "acquireUnlessBusy"> => {
-    const attempt = (sessionID: SessionID, judge: Judge.Judge) =>
+    const attempt = (sessionID: SessionID, judge: OwnerRows.Judge) =>
       Effect.uninterruptible(
         Effect.gen(function* () {
           const again = yield* kept.take(sessionID)
@@ -186,7 +284,11 @@ const makeAcquire = (
       )
 
     /** Waits by reading, which takes no lock. If several processes see the session free, the first claim succeeds. */
-    const untilStanding = (sessionID: SessionID, judge: Judge.Judge, until: (standing: Judge.Standing) => boolean) =>
+    const untilStanding = (
+      sessionID: SessionID,
+      judge: OwnerRows.Judge,
+      until: (standing: OwnerRows.Standing) => boolean
+    ) =>
       Effect.repeat(run("read the owner", look(readSql, sessionID, judge)), {
         schedule: lookAgain,
         until: ({ standing }) => until(standing)
@@ -194,7 +296,7 @@ const makeAcquire = (
 
     return {
       acquire: Effect.fnUntraced(function* (sessionID) {
-        const judge = Judge.make(self)
+        const judge = OwnerRows.makeJudge(self)
         for (;;) {
           const result = yield* attempt(sessionID, judge)
           if (result.token !== undefined) return result
@@ -202,7 +304,7 @@ const makeAcquire = (
         }
       }),
       acquireUnlessBusy: Effect.fnUntraced(function* (sessionID) {
-        const judge = Judge.make(self)
+        const judge = OwnerRows.makeJudge(self)
         for (;;) {
           const result = yield* attempt(sessionID, judge)
           if (result.token !== undefined) return result
@@ -215,9 +317,9 @@ const makeAcquire = (
 }
 
 /** Returns the sessions with a living owner, once each is decided. */
-const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["owned"] =>
+const makeOwned = (readSql: SqlClient.SqlClient, self: OwnerRows.Self): Service["owned"] =>
   Effect.fn("SessionOwner.owned")(function* (sessionIDs) {
-    const judge = Judge.make(self)
+    const judge = OwnerRows.makeJudge(self)
     const living = new Set<SessionID>()
     const lookAt = (undecided: ReadonlyArray<SessionID>) =>
       Effect.gen(function* () {
@@ -233,7 +335,7 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["own
       })
     let undecided = yield* lookAt(sessionIDs)
     while (undecided.length > 0) {
-      yield* Effect.sleep(Duration.millis(Lease.lookMs))
+      yield* Effect.sleep(Duration.millis(OwnerRows.lookMs))
       undecided = yield* lookAt(undecided)
     }
     return living
@@ -243,12 +345,12 @@ const makeOwned = (readSql: SqlClient.SqlClient, self: Judge.Self): Service["own
 const makeRequestStop = (
   sql: SqlClient.SqlClient,
   readSql: SqlClient.SqlClient,
-  self: Judge.Self
+  self: OwnerRows.Self
 ): Service["requestStop"] =>
   Effect.fnUntraced(function* (sessionID, token, activityID) {
     yield* run("ask the owner to stop", OwnerRows.askToStop(sql, sessionID, token, activityID))
     const working = Effect.map(
-      run("read the owner", look(readSql, sessionID, Judge.make(self))),
+      run("read the owner", look(readSql, sessionID, OwnerRows.makeJudge(self))),
       ({ found, standing }) =>
         standing !== "free" && found?.owner_id === token.ownerID && found.owner_epoch === token.epoch
     )
@@ -270,14 +372,14 @@ const make = Effect.fnUntraced(function* (options: OwnerOptions) {
   const readSql = yield* ReadSql
   const process = options.process ?? OwnerID.make()
   const held = new Map<SessionID, number>()
-  const kept = yield* KeptSessions.make({ sql, readSql }, held, options.keepMs ?? 0)
-  const self: Judge.Self = { process, ownerID: process.ownerID(), held }
-  const leaseMs = Lease.clamp(options.leaseMs ?? Lease.standardMs)
+  const kept = yield* makeKeptSessions({ sql, readSql }, held, options.keepMs ?? 0)
+  const self: OwnerRows.Self = { process, ownerID: process.ownerID(), held }
+  const leaseMs = OwnerRows.clamp(options.leaseMs ?? OwnerRows.standardMs)
   const renew = yield* makeRenew(sql, self.ownerID, leaseMs)
   const owned = makeOwned(readSql, self)
 
   const foreign: Service["foreign"] = (sessionID) =>
-    Effect.map(run("read the owner", look(readSql, sessionID, Judge.make(self))), ({ found, standing }) =>
+    Effect.map(run("read the owner", look(readSql, sessionID, OwnerRows.makeJudge(self))), ({ found, standing }) =>
       standing === "free" || found === undefined || found.owner_id === null || found.owner_id === self.ownerID
         ? Option.none()
         : Option.some({ ownerID: found.owner_id, epoch: found.owner_epoch })

@@ -3,8 +3,7 @@
  * source's format keep the message as it was. Pure. Spec: CP-440, CP-441.
  */
 import { Struct } from "effect"
-import type { ContextEdit } from "./ContextEdit.ts"
-import type { AssistantMessage, Message, Part, ToolPart } from "./Message.ts"
+import type { AssistantMessage, ContextEdit, Message, Part, ToolPart } from "./Message.ts"
 import type { ToolContent } from "./Values.ts"
 
 /** Stands in place of a result that was removed: providers refuse a call without a result. */

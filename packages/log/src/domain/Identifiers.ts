@@ -1,6 +1,7 @@
 /**
  * Defines Daybook's identifiers: which strings are valid, and how new ones are generated. A caller's `ses_` or `msg_`
- * id ends in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID. Spec: specs/storage.md ST-1.
+ * id ends in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID. Spec: specs/storage.md ST-1,
+ * TO-81..TO-86.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { monotonicFactory } from "ulid"
@@ -77,3 +78,19 @@ const make = Effect.sync(() => {
 
 /** Generates ids from the process's clock and the system's random source. */
 export const layer = Layer.effect(Identifiers, make)
+
+// Names a question that a model asks a person, and the error of one that is closed.
+
+/** The `question` call that an answer is for. `messageID` is the assistant message that made the call. */
+export const QuestionRef = Schema.Struct({ sessionID: SessionID, messageID: MessageID, callID: Schema.NonEmptyString })
+export type QuestionRef = typeof QuestionRef.Type
+
+/** The question is not open: it was answered or dismissed, its call has ended, or it was never asked. */
+export class QuestionClosed extends Schema.TaggedError<QuestionClosed>("@daybook/log/QuestionClosed")(
+  "QuestionClosed",
+  { sessionID: SessionID, messageID: MessageID, callID: Schema.String }
+) {
+  override get message() {
+    return `${this.sessionID} has no open question ${this.callID} in ${this.messageID}: it was answered, dismissed or has ended`
+  }
+}

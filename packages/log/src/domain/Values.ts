@@ -1,7 +1,8 @@
 /**
  * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
+ * Spec: RQ-26, RQ-40, RQ-45, TO-106.
  */
-import { Schema } from "effect"
+import { Context, Record, Schema } from "effect"
 import { JsonRecord } from "./Json.ts"
 
 /** Where a session works. `directory` is an absolute path; without `workspaceID` it is on this machine. */
@@ -184,3 +185,50 @@ export const locationKey = ({ directory, workspaceID }: Location): string =>
 
 /** The agent of a session without one, for execution and permission alike (CR-6). */
 export const defaultAgent = "build"
+
+// The Location of a Location-scoped service. Its `directory` is canonical: absolute, without symbolic links.
+
+/** The Location that a layer is built for. */
+export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")<CurrentLocation, Location>() {}
+
+// Shows a model to people. Pure.
+
+/** `provider/model`, with `:variant` if it has one. */
+export const modelText = ({ id, providerID, variant }: ModelRef): string =>
+  `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
+
+// Merges the request options of an activity's prompts: tools turned on and off, and the form of the answer. The prompt
+// that opens an activity sets both. A prompt that joins it replaces only the options it sets; `tools` without a pattern
+// sets nothing. Pure.
+
+export type Wishes = Pick<PromptInput, "tools" | "output">
+
+export const noWishes: Wishes = {}
+
+/** The options after one more prompt joined. */
+export const join = (held: Wishes, { output, tools }: Wishes): Wishes => ({
+  ...held,
+  ...(tools === undefined || Record.isEmptyRecord(tools) ? {} : { tools }),
+  ...(output === undefined ? {} : { output })
+})
+
+// Defines what requests to providers spent.
+
+/** Cost of provider requests in US dollars, and their tokens. */
+export const Usage = Schema.Struct({ cost: Schema.Finite, tokens: Tokens })
+export type Usage = typeof Usage.Type
+
+/** What a session did itself, without its children. A fork counts from the fork on. */
+export const SessionMetrics = Schema.Struct({
+  ...Usage.fields,
+  /** Provider requests that ended, successfully or not. */
+  turns: Schema.Int,
+  toolCalls: Schema.Int,
+  /** Milliseconds of its activities, the running one included. */
+  durationMs: Schema.Int
+})
+export type SessionMetrics = typeof SessionMetrics.Type
+
+/** The part of the usage that is estimated, not counted by providers: US dollars, and tokens of input and output. */
+export const Estimated = Schema.Struct({ cost: Schema.Finite, tokens: Schema.Finite })
+export type Estimated = typeof Estimated.Type

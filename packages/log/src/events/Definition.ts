@@ -3,8 +3,21 @@
  * are built on first use: building all of them at import would take longer than reading a few events. Spec: EV-D1..EV-D4.
  */
 import { Schema } from "effect"
-import { EventID, SessionID } from "../domain/Identifiers.ts"
+import { EventID, MessageID, SessionID } from "../domain/Identifiers.ts"
+import { Tokens } from "../domain/Values.ts"
 import { once } from "../support/Once.ts"
+
+// Fields that events of several families share.
+
+export const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+export const assistantMessageID = MessageID
+export const callID = Schema.NonEmptyString
+export const paths = Schema.Array(Schema.String)
+/** The token counts are Daybook's estimate, not the provider's. */
+export const estimated = optional(Schema.Literal(true))
+/** Cost and tokens of requests. */
+export const spent = { cost: optional(Schema.Finite), tokens: optional(Tokens), estimated }
 
 const envelope = {
   /** Position in the order of all sessions: starts at 1, grows, is never reused. */
@@ -22,14 +35,21 @@ const envelope = {
 export const Envelope = Schema.Struct(envelope)
 export type Envelope = typeof Envelope.Type
 
-/** A durable event type, stored as `<type>.<version>`. */
-export type Durable<Type extends string, Fields extends Schema.Struct.Fields> = ReturnType<typeof durable<Type, Fields>>
+/**
+ * What the events of a type are about. A fold ignores events by family, so it has a case only for a type that it reads:
+ * `about` the session and its settings, `prompts` and the inbox, activities and their `steps`, what `requests` contain
+ * besides prompts, the `texts` of answers, `calls` of tools and commands of the host, `compactions` and edits of the
+ * context, the `tree` of messages with its forks and files, `decisions` of people, and live `shells`.
+ */
+export type Family =
+  "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
 
-/** A live event type: sent to connected subscribers only, never stored, without sequence number or version. */
-export type Live<Type extends string, Fields extends Schema.Struct.Fields> = ReturnType<typeof live<Type, Fields>>
-
-/** Defines a durable event type. Raise `version` when a reader of the old shape would misread the new one. */
-export const durable = <const Type extends string, Fields extends Schema.Struct.Fields>(
+/**
+ * Defines a durable event type, stored as `<type>.<version>`. Raise `version` when a reader of the old shape would misread
+ * the new one.
+ */
+export const durable = <const Of extends Family, const Type extends string, Fields extends Schema.Struct.Fields>(
+  family: Of,
   type: Type,
   version: number,
   fields: Fields
@@ -40,6 +60,7 @@ export const durable = <const Type extends string, Fields extends Schema.Struct.
     return Schema.Struct({ ...envelope, version: current, type: Schema.Literal(type), data: data() })
   })
   return {
+    family,
     type,
     version,
     get data() {
@@ -52,7 +73,7 @@ export const durable = <const Type extends string, Fields extends Schema.Struct.
   }
 }
 
-/** Defines a live event type. */
+/** Defines a live event type: sent to connected subscribers only, never stored, without sequence number or version. */
 export const live = <const Type extends string, Fields extends Schema.Struct.Fields>(type: Type, fields: Fields) => {
   const data = Schema.Struct(fields)
   return { type, data, event: Schema.Struct({ sessionID: SessionID, type: Schema.Literal(type), data }) }

@@ -4,8 +4,7 @@
  * truncated before they get here. Spec: specs/events.md, SL-100..SL-104 in specs/shell.md.
  */
 import { Schema } from "effect"
-import { durable } from "./Definition.ts"
-import { callID, optional } from "./Fields.ts"
+import { callID, durable, optional } from "./Definition.ts"
 
 /** Names the shell within its session until it is closed; a later shell may have the same id. */
 const shellID = Schema.NonEmptyString
@@ -30,7 +29,7 @@ export type ShellCloseReason = typeof ShellCloseReason.Type
 export const ShellTransport = Schema.Literal("local", "ssh", "docker")
 export type ShellTransport = typeof ShellTransport.Type
 
-export const ShellOpened = durable("session.next.shell.opened", 1, {
+export const ShellOpened = durable("shells", "session.next.shell.opened", 1, {
   shellID,
   transport: ShellTransport,
   /** What it is connected to: `user@host:port`, or the container's name. */
@@ -40,7 +39,7 @@ export const ShellOpened = durable("session.next.shell.opened", 1, {
 })
 
 /** A command ended. */
-export const ShellExecuted = durable("session.next.shell.executed", 1, {
+export const ShellExecuted = durable("shells", "session.next.shell.executed", 1, {
   shellID,
   command: Schema.String,
   stdout: Schema.String,
@@ -62,26 +61,26 @@ export const ShellExecuted = durable("session.next.shell.executed", 1, {
 })
 
 /** A policy refused a command; nothing ran. */
-export const ShellBlocked = durable("session.next.shell.blocked", 1, {
+export const ShellBlocked = durable("shells", "session.next.shell.blocked", 1, {
   shellID,
   command: Schema.String,
   policy: Schema.Literal("operator", "shell"),
   reason: Schema.String
 })
 
-export const ShellCheckpointed = durable("session.next.shell.checkpointed", 1, {
+export const ShellCheckpointed = durable("shells", "session.next.shell.checkpointed", 1, {
   shellID,
   checkpointID,
   label: optional(Schema.String)
 })
 
-export const ShellRestored = durable("session.next.shell.restored", 1, {
+export const ShellRestored = durable("shells", "session.next.shell.restored", 1, {
   shellID,
   checkpointID,
   filesChanged: Schema.NonNegativeInt
 })
 
-export const ShellClosed = durable("session.next.shell.closed", 1, { shellID, reason: ShellCloseReason })
+export const ShellClosed = durable("shells", "session.next.shell.closed", 1, { shellID, reason: ShellCloseReason })
 
 /** The types of live shells, in the order in which a shell goes through them. */
 export const shellDefinitions = [

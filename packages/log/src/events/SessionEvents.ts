@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"
+import { Ranges } from "../domain/HistoryPath.ts"
 import { ActivityID, MessageID, SessionID } from "../domain/Identifiers.ts"
 import { ImportedLog, ImportedRecord } from "../domain/Imported.ts"
 import { SnapshotChange } from "../domain/Snapshot.ts"
@@ -19,19 +20,9 @@ import {
   SessionOrigin,
   StoredError
 } from "../domain/Values.ts"
-import { durable } from "./Definition.ts"
-import { assistantMessageID, callID, optional, spent } from "./Fields.ts"
-import { BranchSummarized, FilesChanged, FilesRestored, Forked, Labeled, LeafMoved } from "./BranchEvents.ts"
-import {
-  CompactionDelta,
-  CompactionEnded,
-  CompactionFailed,
-  CompactionRequested,
-  CompactionStarted,
-  ContextEdited,
-  ContextPruned,
-  PartWithheld
-} from "./CompactionEvents.ts"
+import { editFields, withheldFields } from "../domain/Message.ts"
+import { assistantMessageID, callID, durable, type Family, live, optional, paths, spent } from "./Definition.ts"
+import { shellDefinitions } from "./LiveShellEvents.ts"
 import {
   ReasoningDelta,
   ReasoningEnded,
@@ -51,15 +42,136 @@ import {
   ToolProgress,
   ToolSuccess
 } from "./StepEvents.ts"
-import { shellDefinitions } from "./LiveShellEvents.ts"
 
-export * from "./BranchEvents.ts"
-export * from "./CompactionEvents.ts"
-export { Envelope } from "./Definition.ts"
+// Defines the events of branches, forks and undo: where history continues, and what that did to files.
+
+/** The id of a git tree in the private store. */
+const SnapshotID = Schema.String.pipe(Schema.pattern(/^[0-9a-f]{40,64}$/))
+
+/**
+ * The history continues after this message, without it before the first message. `path` is the history up to there;
+ * later events follow it (HP-2).
+ */
+export const LeafMoved = durable("tree", "session.next.leaf.moved", 1, { messageID: optional(MessageID), path: Ranges })
+/** A summary of the branch that was left, shown to the model. `from` was its leaf. */
+export const BranchSummarized = durable("tree", "session.next.branch.summarized", 1, {
+  messageID: MessageID,
+  text: Schema.String,
+  from: optional(MessageID),
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  ...spent
+})
+/** A person's label of a message, in place of an earlier one; without `label` the message has none. */
+export const Labeled = durable("tree", "session.next.labeled", 1, {
+  messageID: MessageID,
+  label: optional(Schema.NonEmptyString)
+})
+/**
+ * The events before this one repeat the history of session `from` up to a message. Cost and tokens of this session
+ * count from here.
+ */
+export const Forked = durable("tree", "session.next.forked", 1, { from: SessionID, messageID: optional(MessageID) })
+
+/**
+ * The tools of a turn changed files of the Location. `before` and `after` are snapshots in the private store; without
+ * them no snapshot was taken, and `problem` says why. `files` are the first of `count` changed paths, relative to the root
+ * of the work tree; `omitted` are files that the snapshots do not hold.
+ */
+export const FilesChanged = durable("tree", "session.next.files.changed", 1, {
+  assistantMessageID,
+  before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  files: paths,
+  count: Schema.NonNegativeInt,
+  omitted: optional(paths),
+  problem: optional(Schema.String)
+})
+/**
+ * An undo, and what it did to files; a redo if `redoes` is the undo that it takes back. `before` and `after` are snapshots
+ * of the files around it, absent if no file was to be changed; `leafID` is the message that was the leaf. `files` are the
+ * first changed paths, `left` the first ones that stayed because others had changed them.
+ */
+export const FilesRestored = durable("tree", "session.next.files.restored", 1, {
+  before: optional(SnapshotID),
+  after: optional(SnapshotID),
+  redoes: optional(Schema.NonNegativeInt),
+  leafID: optional(MessageID),
+  files: paths,
+  left: paths,
+  counts: Schema.Struct({ changed: Schema.NonNegativeInt, conflicts: Schema.NonNegativeInt })
+})
+
+// Defines the events of compactions and of pruned results: what the model is shown of the history.
+
+const CompactionReason = Schema.Literal("auto", "manual")
+/** A compaction starts. */
+export const CompactionStarted = durable("compactions", "session.next.compaction.started", 1, {
+  messageID: MessageID,
+  reason: CompactionReason
+})
+/** A compaction is requested; it runs at the next safe boundary. */
+export const CompactionRequested = durable("compactions", "session.next.compaction.requested", 1, {
+  messageID: MessageID
+})
+/** `text` is the summary, `recent` the serialized recent context. */
+export const CompactionEnded = durable("compactions", "session.next.compaction.ended", 2, {
+  messageID: MessageID,
+  reason: CompactionReason,
+  text: Schema.String,
+  recent: Schema.String,
+  /** The prompt that opened the current activity, verbatim up to a limit (CP-50). */
+  task: optional(Schema.String),
+  /**
+   * Prompts from this sequence number on are shown verbatim after the checkpoint: no model has answered them (CP-49).
+   */
+  firstKeptSeq: optional(Schema.Int),
+  /** All messages from this sequence number on are shown after the checkpoint; imported logs keep whole messages (CP-60). */
+  keptSeq: optional(Schema.Int),
+  /** Files read and modified so far, over all compactions. */
+  readFiles: optional(paths),
+  modifiedFiles: optional(paths),
+  /** Estimated tokens of the request that triggered the compaction. */
+  tokensBefore: optional(Schema.Finite),
+  ...spent
+})
+/** The attempt failed: what the model is shown does not change. */
+export const CompactionFailed = durable("compactions", "session.next.compaction.failed", 1, {
+  messageID: MessageID,
+  error: StoredError,
+  ...spent
+})
+/**
+ * Tool results in messages up to `through` are shown as placeholders; -1 shows all again. Stored data does not change.
+ */
+export const ContextPruned = durable("compactions", "session.next.context.pruned", 1, { through: Schema.Int })
+
+/**
+ * From here on the model is shown something else in place of a message, or of the result of a call. The last edit of each
+ * holds. Stored data does not change (CP-440).
+ */
+export const ContextEdited = durable("compactions", "session.next.context.edited", 1, {
+  messageID: MessageID,
+  ...editFields
+})
+
+/**
+ * The model's server refused this part of a message: from here on the model is shown a sentence in its place. The last
+ * event of each part and model holds. Stored data does not change (RQ-644).
+ */
+export const PartWithheld = durable("compactions", "session.next.part.withheld", 1, {
+  messageID: MessageID,
+  ...withheldFields
+})
+
+/** A piece of a compaction's summary. */
+export const CompactionDelta = live("session.next.compaction.delta", { messageID: MessageID, text: Schema.String })
+
+export { Envelope, type Family } from "./Definition.ts"
 export * from "./StepEvents.ts"
 
 /** The first event of every log: the session and its settings (LG-2). */
-export const SessionCreated = durable("session.created", 1, {
+export const SessionCreated = durable("about", "session.created", 1, {
   location: Location,
   agent: optional(Schema.NonEmptyString),
   model: optional(ModelRef),
@@ -72,59 +184,65 @@ export const SessionCreated = durable("session.created", 1, {
 })
 
 /** The address under which clients find the session. `root` is the folder that the agent sees as `/`. */
-export const Addressed = durable("session.next.addressed", 1, {
+export const Addressed = durable("about", "session.next.addressed", 1, {
   address: Address,
   root: optional(Schema.NonEmptyString)
 })
 /** The session uses another agent from the next safe boundary on. */
-export const AgentSwitched = durable("session.next.agent.switched", 1, {
+export const AgentSwitched = durable("about", "session.next.agent.switched", 1, {
   messageID: MessageID,
   agent: Schema.NonEmptyString
 })
 /** The session uses another model from the next safe boundary on. */
-export const ModelSwitched = durable("session.next.model.switched", 1, { messageID: MessageID, model: ModelRef })
+export const ModelSwitched = durable("about", "session.next.model.switched", 1, {
+  messageID: MessageID,
+  model: ModelRef
+})
 /** The session moved to another Location. */
-export const Moved = durable("session.next.moved", 1, { location: Location, subdirectory: optional(Schema.String) })
+export const Moved = durable("about", "session.next.moved", 1, {
+  location: Location,
+  subdirectory: optional(Schema.String)
+})
 /**
  * The session has another title. `by`: no person chose it, but a model, or the beginning of the first prompt. Cost and
  * tokens are those of the request for it.
  */
-export const Renamed = durable("session.next.renamed", 1, {
+export const Renamed = durable("about", "session.next.renamed", 1, {
   title: Schema.String,
   by: optional(Schema.Literal("model", "prompt")),
   ...spent
 })
 
 /** A prompt that was visible as soon as it was recorded. Decoded for old logs, never emitted. */
-export const Prompted = durable("session.next.prompted", 1, {
+export const Prompted = durable("prompts", "session.next.prompted", 1, {
   messageID: MessageID,
   prompt: Prompt,
   delivery: Delivery
 })
 /** A prompt entered the inbox. `prompt` includes its expansion. */
-export const PromptAdmitted = durable("session.next.prompt.admitted", 1, {
+export const PromptAdmitted = durable("prompts", "session.next.prompt.admitted", 1, {
   messageID: MessageID,
   prompt: Prompt,
   delivery: Delivery
 })
 /** `timeCreated` is the time of admission, in milliseconds since the epoch. */
-export const PromptPromoted = durable("session.next.prompt.promoted", 1, {
+export const PromptPromoted = durable("prompts", "session.next.prompt.promoted", 1, {
   messageID: MessageID,
   prompt: Prompt,
   timeCreated: Schema.Int
 })
 /** A waiting prompt was withdrawn: no model gets it. Its id stays taken. */
-export const PromptWithdrawn = durable("session.next.prompt.withdrawn", 1, { messageID: MessageID })
+export const PromptWithdrawn = durable("prompts", "session.next.prompt.withdrawn", 1, { messageID: MessageID })
 /** Retired: decoded, never emitted, ignored by projections. */
-export const InterruptRequested = durable("session.next.interrupt.requested", 1, {})
+export const InterruptRequested = durable("prompts", "session.next.interrupt.requested", 1, {})
 
 /** An activity started. `trigger` is what opened it. */
-export const ActivityStarted = durable("session.next.activity.started", 1, {
+export const ActivityStarted = durable("steps", "session.next.activity.started", 1, {
   activityID: ActivityID,
   trigger: Schema.Literal("steer", "queue", "resume")
 })
 /** An activity ended. `error` says why it failed or was interrupted. */
-export const ActivitySettled = durable("session.next.activity.settled", 1, {
+export const ActivitySettled = durable("steps", "session.next.activity.settled", 1, {
   activityID: ActivityID,
   outcome: ActivityOutcome,
   error: optional(StoredError),
@@ -136,7 +254,7 @@ export const ActivitySettled = durable("session.next.activity.settled", 1, {
  * The part of a request that is not history, as changes since the previous frame. It allows a turn's request to be
  * shown again. `hash` covers the whole frame; `tools.defined` holds new and changed definitions.
  */
-export const RequestFramed = durable("session.next.request.framed", 1, {
+export const RequestFramed = durable("requests", "session.next.request.framed", 1, {
   hash: Schema.NonEmptyString,
   system: optional(Schema.Array(Schema.String)),
   /** The system texts contain the system messages up to this sequence number. */
@@ -164,39 +282,39 @@ export const RequestFramed = durable("session.next.request.framed", 1, {
 })
 
 /** Instruction files found by reads, as canonical paths. The model sees them from the next safe boundary on. */
-export const InstructionsDiscovered = durable("session.next.instructions.discovered", 1, {
+export const InstructionsDiscovered = durable("requests", "session.next.instructions.discovered", 1, {
   paths: Schema.Array(Schema.NonEmptyString)
 })
 
 /** A system message about a change of the context, shown to the model. `snapshot` is what it tells, by source. */
-export const ContextUpdated = durable("session.next.context.updated", 1, {
+export const ContextUpdated = durable("requests", "session.next.context.updated", 1, {
   messageID: MessageID,
   text: Schema.String,
   snapshot: optional(SnapshotChange)
 })
 /** A message of the runtime or the host, shown to the model as user text. */
-export const Synthetic = durable("session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
+export const Synthetic = durable("requests", "session.next.synthetic", 1, { messageID: MessageID, text: Schema.String })
 
 /** A shell command of the host starts: a message. The events of live shells are in `LiveShellEvents.ts`. */
-export const ShellStarted = durable("session.next.shell.started", 1, {
+export const ShellStarted = durable("calls", "session.next.shell.started", 1, {
   messageID: MessageID,
   callID,
   command: Schema.String
 })
 /** A shell command of the host ended. */
-export const ShellEnded = durable("session.next.shell.ended", 1, { callID, output: Schema.String })
+export const ShellEnded = durable("calls", "session.next.shell.ended", 1, { callID, output: Schema.String })
 
 const question = { assistantMessageID, callID }
 /** One answer to each question of the call, in order. */
-export const QuestionAnswered = durable("session.next.question.answered", 1, {
+export const QuestionAnswered = durable("decisions", "session.next.question.answered", 1, {
   ...question,
   answers: Schema.Array(Schema.String)
 })
 /** A person declined to answer the call's questions. */
-export const QuestionDismissed = durable("session.next.question.dismissed", 1, question)
+export const QuestionDismissed = durable("decisions", "session.next.question.dismissed", 1, question)
 
 /** A decision about a call by a person or by an approval that a person saved. Decisions by rules are not recorded. */
-export const PermissionDecided = durable("session.next.permission.decided", 1, {
+export const PermissionDecided = durable("decisions", "session.next.permission.decided", 1, {
   ...question,
   permission: Schema.String,
   /** What the call acts on, truncated; the call has the full text. */
@@ -215,7 +333,7 @@ export const PermissionDecided = durable("session.next.permission.decided", 1, {
   uid: optional(Schema.Int)
 })
 /** An approval that this session saved was revoked. */
-export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
+export const PermissionRevoked = durable("decisions", "session.next.permission.revoked", 1, {
   number: Schema.Int,
   permission: Schema.String,
   resource: Schema.String,
@@ -223,13 +341,13 @@ export const PermissionRevoked = durable("session.next.permission.revoked", 1, {
 })
 
 /** Sets the total budget of the session and its children from now on; without fields there is no limit. */
-export const BudgetSet = durable("session.next.budget.set", 1, { budget: Budget })
+export const BudgetSet = durable("about", "session.next.budget.set", 1, { budget: Budget })
 
 /**
  * An import from a foreign log. `record`: the events since the previous event of this type hold that record of the log,
  * except for the difference (IM-20). The model is not shown it.
  */
-export const Imported = durable("session.next.imported", 1, {
+export const Imported = durable("about", "session.next.imported", 1, {
   record: optional(ImportedRecord),
   /** How far the import has come. */
   log: optional(ImportedLog),
@@ -311,6 +429,12 @@ export type Draft = DraftOf<DurableDefinition>
 export const SessionEvent = /* @__PURE__ */ (() => Schema.Union(...durableDefinitions.map(({ event }) => event)))()
 export type SessionEvent = typeof SessionEvent.Type
 /** The stored event of one type. */
+export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
+/**
+ * An event of one of the families. A fold over all events ends with `default: event satisfies EventIn<...>`, which names the
+ * families that it ignores in whole or in part (AR-6).
+ */
+export type EventIn<Of extends Family> = { readonly type: Extract<DurableDefinition, { readonly family: Of }>["type"] }
 /** The event with its keys in the documented order, in which every output has them (CL-12, HT-44). */
 export const inOrder = ({ created, data, id, position, seq, sessionID, type, version }: SessionEvent) => ({
   position,
@@ -323,7 +447,6 @@ export const inOrder = ({ created, data, id, position, seq, sessionID, type, ver
   data
 })
 
-export type EventOfType<Type extends DurableType> = Extract<SessionEvent, { readonly type: Type }>
 /** A live event. */
 export const LiveEvent = /* @__PURE__ */ (() => Schema.Union(...liveDefinitions.map(({ event }) => event)))()
 export type LiveEvent = typeof LiveEvent.Type

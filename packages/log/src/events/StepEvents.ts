@@ -2,14 +2,13 @@
 import { Schema } from "effect"
 import { JsonValue } from "../domain/Json.ts"
 import { JsonRecord, ModelRef, Price, ProviderMetadata, StoredError, Tokens, ToolContent } from "../domain/Values.ts"
-import { durable, live } from "./Definition.ts"
-import { assistantMessageID, callID, estimated, optional, spent } from "./Fields.ts"
+import { assistantMessageID, callID, durable, estimated, live, optional, spent } from "./Definition.ts"
 
 const providerCall = Schema.Struct({ executed: Schema.Boolean, metadata: optional(ProviderMetadata) })
 const textID = Schema.NonEmptyString
 
 /** A request to the provider starts; its parts belong to this assistant message. */
-export const StepStarted = durable("session.next.step.started", 1, {
+export const StepStarted = durable("steps", "session.next.step.started", 1, {
   assistantMessageID,
   agent: Schema.NonEmptyString,
   model: ModelRef,
@@ -19,7 +18,7 @@ export const StepStarted = durable("session.next.step.started", 1, {
   price: optional(Price)
 })
 /** `cost` is in US dollars. */
-export const StepEnded = durable("session.next.step.ended", 2, {
+export const StepEnded = durable("steps", "session.next.step.ended", 2, {
   assistantMessageID,
   finish: Schema.NonEmptyString,
   cost: Schema.Finite,
@@ -29,21 +28,29 @@ export const StepEnded = durable("session.next.step.ended", 2, {
   files: optional(Schema.Array(Schema.String))
 })
 /** A request failed. `cost` and `tokens` are what it used. */
-export const StepFailed = durable("session.next.step.failed", 2, { assistantMessageID, error: StoredError, ...spent })
+export const StepFailed = durable("steps", "session.next.step.failed", 2, {
+  assistantMessageID,
+  error: StoredError,
+  ...spent
+})
 
 /** A text part starts. */
-export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
+export const TextStarted = durable("texts", "session.next.text.started", 1, { assistantMessageID, textID })
 /** A text part ended; `text` is complete. */
-export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
+export const TextEnded = durable("texts", "session.next.text.ended", 1, {
+  assistantMessageID,
+  textID,
+  text: Schema.String
+})
 
 /** A reasoning part starts. */
-export const ReasoningStarted = durable("session.next.reasoning.started", 1, {
+export const ReasoningStarted = durable("texts", "session.next.reasoning.started", 1, {
   assistantMessageID,
   reasoningID: textID,
   providerMetadata: optional(ProviderMetadata)
 })
 /** A reasoning part ended; `text` is complete. */
-export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
+export const ReasoningEnded = durable("texts", "session.next.reasoning.ended", 1, {
   assistantMessageID,
   reasoningID: textID,
   text: Schema.String,
@@ -51,19 +58,19 @@ export const ReasoningEnded = durable("session.next.reasoning.ended", 1, {
 })
 
 /** The model starts to write a call's input. */
-export const ToolInputStarted = durable("session.next.tool.input.started", 1, {
+export const ToolInputStarted = durable("calls", "session.next.tool.input.started", 1, {
   assistantMessageID,
   callID,
   name: Schema.NonEmptyString
 })
 /** `text` is the raw input, as the model wrote it. */
-export const ToolInputEnded = durable("session.next.tool.input.ended", 1, {
+export const ToolInputEnded = durable("calls", "session.next.tool.input.ended", 1, {
   assistantMessageID,
   callID,
   text: Schema.String
 })
 /** A complete tool call with its decoded input; stored before the tool runs. */
-export const ToolCalled = durable("session.next.tool.called", 1, {
+export const ToolCalled = durable("calls", "session.next.tool.called", 1, {
   assistantMessageID,
   callID,
   tool: Schema.NonEmptyString,
@@ -71,14 +78,14 @@ export const ToolCalled = durable("session.next.tool.called", 1, {
   provider: providerCall
 })
 /** At most one per second and call, of a few KiB (TO-P1); finer progress is live only. */
-export const ToolProgress = durable("session.next.tool.progress", 1, {
+export const ToolProgress = durable("calls", "session.next.tool.progress", 1, {
   assistantMessageID,
   callID,
   structured: JsonRecord,
   content: Schema.Array(ToolContent)
 })
 /** `result` is the provider's result value, stored only for provider-executed tools. */
-export const ToolSuccess = durable("session.next.tool.success", 1, {
+export const ToolSuccess = durable("calls", "session.next.tool.success", 1, {
   assistantMessageID,
   callID,
   structured: JsonRecord,
@@ -88,7 +95,7 @@ export const ToolSuccess = durable("session.next.tool.success", 1, {
   provider: providerCall
 })
 /** A tool call failed. */
-export const ToolFailed = durable("session.next.tool.failed", 1, {
+export const ToolFailed = durable("calls", "session.next.tool.failed", 1, {
   assistantMessageID,
   callID,
   error: StoredError,
@@ -100,7 +107,7 @@ export const ToolFailed = durable("session.next.tool.failed", 1, {
  * A failed provider attempt. The next attempt starts `waitMs` after this event. `attempt` counts from 1 to `attempts`, the
  * number that the policy allows.
  */
-export const Retried = durable("session.next.retried", 1, {
+export const Retried = durable("steps", "session.next.retried", 1, {
   attempt: Schema.Int,
   attempts: optional(Schema.Int),
   waitMs: optional(Schema.NonNegativeInt),

@@ -14,9 +14,7 @@ import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { directly, immediately } from "../storage/Transaction.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
-import { checksumOf } from "./Checksum.ts"
+import { directly, immediately, reasonOf } from "../storage/Transaction.ts"
 import {
   type CommitHook,
   EventRefused,
@@ -25,8 +23,7 @@ import {
   type OwnerToken,
   SeqConflict
 } from "./EventLog.ts"
-import { insertEvents, type NewEvent, unavailable } from "./EventRow.ts"
-import type { EventTypes } from "./EventTypes.ts"
+import { checksumOf, type EventTypes, insertEvents, type NewEvent, unavailable } from "./EventRow.ts"
 import * as Heads from "./Heads.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"

@@ -5,8 +5,7 @@
 import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { immediately, isBusy, retryBusy } from "../storage/Transaction.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { immediately, isBusy, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import {
   halves,
   isRefused,

@@ -6,7 +6,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Cause, Exit } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { connectionOf, type Statements } from "../storage/Connection.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import {
   type BatchError,
   HookFailed,

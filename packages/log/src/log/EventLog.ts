@@ -7,7 +7,6 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import { AnyNumber, ErrorCause, JsonValue } from "../domain/Json.ts"
 import { type Draft, type LiveEvent, SessionEvent } from "../events/SessionEvents.ts"
-import type { OpenText } from "./OpenTexts.ts"
 
 /** `append` expected another latest sequence number. Nothing was stored: read the new events, decide again, retry. */
 export class SeqConflict extends Schema.TaggedError<SeqConflict>("@daybook/log/SeqConflict")("SeqConflict", {
@@ -128,7 +127,14 @@ export class CursorExpired extends Schema.TaggedError<CursorExpired>("@daybook/l
   }
 }
 
-export { OpenText } from "./OpenTexts.ts"
+/** A text or reasoning that has started and not ended. */
+export const OpenText = Schema.Struct({
+  type: Schema.Literal("text", "reasoning"),
+  id: Schema.String,
+  /** The deltas so far, joined; undefined above the limit. */
+  said: Schema.UndefinedOr(Schema.String)
+})
+export type OpenText = typeof OpenText.Type
 
 /** This live subscriber overflowed its bounded buffer. Other subscribers are not affected. */
 export class SubscriberOverflow extends Schema.TaggedError<SubscriberOverflow>("@daybook/log/SubscriberOverflow")(

@@ -1,19 +1,141 @@
-/** Owns the `event` table's rows: their columns, page queries, and conversion to events. */
+/**
+ * Owns the `event` table's rows: their columns, page queries, and conversion to events. Spec: ST-11 in
+ * specs/storage.md, ST-25, ST-26, ST-23, ST-24.
+ */
+import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import type * as Statement from "@effect/sql/Statement"
 import { Effect, Either, Option, ParseResult } from "effect"
 import { EventID, SessionID } from "../domain/Identifiers.ts"
-import { compile } from "../support/Conforms.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { insertRows } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
-import { checksumOf } from "./Checksum.ts"
+import { reasonOf } from "../storage/Transaction.ts"
+import { compile } from "../support/Conforms.ts"
 import { EventUnreadable, LogUnavailable } from "./EventLog.ts"
-import * as EventIds from "./EventIds.ts"
-import type { EventTypes } from "./EventTypes.ts"
+
+// Gives each stored name (`<type>.<version>`) the small number that its rows hold.
+
+/** Permission events are read over all sessions: a partial index holds the rows with a negative type. */
+const isIndexed = (name: string): boolean => name.startsWith("session.next.permission.")
+
+const selectType = "SELECT type FROM event_type WHERE name = ?"
+const insert = (next: string) => `INSERT INTO event_type (type, name) VALUES (${next}, ?)`
+const insertUsual = insert("coalesce((SELECT max(type) FROM event_type WHERE type > 0), 0) + 1")
+const insertIndexed = insert("coalesce((SELECT min(type) FROM event_type WHERE type < 0), 0) - 1")
+
+/** The numbers of names, for write transactions. */
+export interface EventTypes {
+  /** Begins a transaction: those before it have ended. */
+  readonly begin: () => void
+  /** The number of the name. A new name is added in the current transaction. */
+  readonly of: (statements: Statements, name: string) => number
+}
+
+/**
+ * Remembers committed numbers only. After a rollback, another process may give the number to another name, so nothing
+ * that is read in a transaction after it added a name is remembered.
+ */
+export const makeEventTypes = (): EventTypes => {
+  const committed = new Map<string, number>()
+  let added = false
+  return {
+    begin: () => {
+      added = false
+    },
+    of: (statements, name) => {
+      const known = committed.get(name)
+      if (known !== undefined) return known
+      const [found] = statements.all<{ readonly type: number }>(selectType, [name])
+      if (found !== undefined) {
+        if (!added) committed.set(name, found.type)
+        return found.type
+      }
+      added = true
+      statements.run(isIndexed(name) ? insertIndexed : insertUsual, [name])
+      const [row] = statements.all<{ readonly type: number }>(selectType, [name])
+      if (row === undefined) throw new Error(`the name ${name} has no number`)
+      return row.type
+    }
+  }
+}
+
+// Derives the ids of events from their places. An event that this database numbered stores no id: its id is `evt_`,
+// twelve hexadecimal digits of its time, eight of the database's identity, and ten of its position. So ids sort by
+// time, are unique over databases, and cost no bytes. A replayed event stores the id that it has in its own log.
+
+/** The id of the event in the row `e`. The view `events` of the schema has the same expression. */
+export const idColumn =
+  "coalesce(e.id, printf('evt_%012x%s%010x', e.created, " +
+  "(SELECT identity FROM log_identity WHERE one = 1), e.position)) AS id"
+
+const place = /^evt_[0-9a-f]{20}([0-9a-f]{10})$/
+
+/** The position that a derived id of any database ends in; undefined for other ids. */
+const positionIn = (id: string): number | undefined => {
+  const digits = place.exec(id)?.[1]
+  return digits === undefined ? undefined : parseInt(digits, 16)
+}
+
+/** Derives ids for one database. The events of an append share their time, so its digits are kept. */
+export const makeEventIds = (identity: string): ((created: number, position: number) => EventID) => {
+  let [time, start] = [-1, ""]
+  return (created, position) => {
+    if (created !== time) {
+      time = created
+      start = `evt_${created.toString(16).padStart(12, "0")}${identity}`
+    }
+    return EventID.make(start + position.toString(16).padStart(10, "0"), { disableValidation: true })
+  }
+}
+
+// Computes the CRC-32 of an event's row, over every column except its position.
+
+/** The columns that the checksum covers. */
+export interface Checked {
+  readonly id: string
+  readonly session_id: string
+  readonly seq: number
+  readonly type: string
+  readonly created: number
+  readonly data: string
+}
+
+/** One step of FNV-1a, which no two values of 32 bits leave with the same result. */
+const step = (hash: number, value: number): number => Math.imul(hash ^ value, 0x01000193)
+
+const stepText = (hash: number, text: string): number => {
+  let stepped = hash
+  for (let at = 0; at < text.length; at++) stepped = step(stepped, text.charCodeAt(at))
+  return stepped
+}
+
+/** The hash of a session and a type, which rows of one kind share. */
+export const kindHash = (sessionID: string, type: string): number => stepText(stepText(0, sessionID) ^ 0x20, type)
+
+/** The hash of all columns but the payload, from that of the kind. */
+export const rowHash = (kind: number, seq: number, created: number, id: string): number =>
+  stepText(step(step(step(kind, seq), created | 0), Math.floor(created / 0x1_0000_0000)), id)
+
+/** The checksum of a row: the CRC-32 of the payload in UTF-8, begun with the hash of the other columns. */
+export const sumOf = (hash: number, data: string): number => crc32(data, hash >>> 0)
+
+/** The session and type of the last checksum: neighbouring rows often share both. */
+const last = { session_id: "", type: "", hash: kindHash("", "") }
+
+const kindHashOf = ({ session_id, type }: Checked): number => {
+  if (last.session_id === session_id && last.type === type) return last.hash
+  last.session_id = session_id
+  last.type = type
+  last.hash = kindHash(session_id, type)
+  return last.hash
+}
+
+/** Returns the checksum of a whole row. A change of one column always changes it. */
+export const checksumOf = (row: Checked): number =>
+  sumOf(rowHash(kindHashOf(row), row.seq, row.created, row.id), row.data)
 
 export interface EventRow {
   readonly position: number
@@ -91,7 +213,7 @@ const joined = "event e LEFT JOIN event_sequence s ON s.session = e.session LEFT
 
 /** The columns that `toEvent` reads. */
 const readable = (data: string) =>
-  `e.position, ${EventIds.idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
+  `e.position, ${idColumn}, s.session_id, e.seq, t.name AS type, e.created, ${data}, e.checksum`
 
 /** Selects whole rows for `toEvent`. `rest` follows the joined tables `e`, `s` (its session) and `t` (its type). */
 export const selectEvents = (
@@ -164,8 +286,8 @@ export const selectIdentity = (sql: SqlClient.SqlClient) =>
 export const selectByID = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
     sql<{ readonly session_id: string | null; readonly seq: number; readonly id: string }>`
-      SELECT s.session_id, e.seq, ${sql.literal(EventIds.idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
-        WHERE e.position = ${EventIds.positionIn(id) ?? null} AND e.id IS NULL
+      SELECT s.session_id, e.seq, ${sql.literal(idColumn)} FROM event e JOIN event_sequence s ON s.session = e.session
+        WHERE e.position = ${positionIn(id) ?? null} AND e.id IS NULL
       UNION ALL
       SELECT s.session_id, e.seq, e.id FROM event e JOIN event_sequence s ON s.session = e.session WHERE e.id = ${id}`,
     (rows) => rows.find((row) => row.id === id)

@@ -1,16 +1,290 @@
 /**
- * Reads a page of a session or of the feed in one statement, and so in one snapshot. Its rows: `PageRow.ts`; following:
- * `Reader.ts`. Spec: LG-7, LG-25, LG-28.
+ * Reads a page of a session or of the feed in one statement, and so in one snapshot. Its rows: `Page.ts`; following:
+ * `Reader.ts`. Spec: LG-7, LG-25, LG-28, LG-63 in specs/log.md.
  */
+import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Option, Schema } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
+import type { EventID, SessionID } from "../domain/Identifiers.ts"
+import * as Registry from "../events/Registry.ts"
+import type { SessionEvent } from "../events/SessionEvents.ts"
 import { once } from "../support/Once.ts"
-import { ofSession } from "./EventRow.ts"
-import * as PageRow from "./PageRow.ts"
+import { EventUnreadable } from "./EventLog.ts"
+import * as EventRow from "./EventRow.ts"
+import {
+  decodePayload,
+  detailsOf,
+  isEventID,
+  isKnownSession,
+  kindHash,
+  longPayload,
+  ofSession,
+  rowHash,
+  sumOf as sum
+} from "./EventRow.ts"
+
+// Verifies and decodes the rows of a page. A replay decodes hundreds of thousands of rows a second, so a row is an
+// array of few columns and becomes an event without an object between. Pages: `Page.ts`; whole rows for other readers:
+// `EventRow.ts`.
+
+/**
+ * A row's columns: place, kind, time, checksum, payload; in the feed also session and sequence number. The kind is the
+ * number of the type.
+ */
+type PageRow = ReadonlyArray<unknown>
+
+/** The place: the position, followed by the id if the row stores one. */
+const placeColumn = "iif(e.id IS NULL, e.position, e.position || ' ' || e.id)"
+
+/** The columns from the time to the payload. A long payload is null, unless the limit is one row. */
+const lastColumns = (limit: number): string =>
+  "e.created, e.checksum, " +
+  (limit === 1 ? "e.data" : `CASE WHEN octet_length(e.data) <= ${longPayload} THEN e.data END`)
+
+/** Splits the text of a place or a kind into its number and what follows. */
+const split = (text: string): readonly [number: number, rest: string] => {
+  const space = text.indexOf(" ")
+  return [Number(text.slice(0, space)), text.slice(space + 1)]
+}
+
+/** How the rows of one session and type are read. */
+interface Kind {
+  /** The stored name; undefined if the number has none. */
+  readonly stored: string | undefined
+  /** Undefined for a name that this build does not know. */
+  readonly codec: Registry.Codec | undefined
+  readonly hash: number
+}
+
+/** Finds kinds by session and number, for types with the names. */
+const makeKinds = (names: Readonly<Record<string, string>>) => {
+  const sessions = new Map<unknown, Map<unknown, Kind>>()
+  let current: unknown
+  let kinds = new Map<unknown, Kind>()
+  return (session: unknown, type: unknown): Kind => {
+    if (session !== current) {
+      current = session
+      kinds = sessions.get(session) ?? new Map<unknown, Kind>()
+      sessions.set(session, kinds)
+    }
+    const known = kinds.get(type)
+    if (known !== undefined) return known
+    const stored = names[String(type)]
+    const codec = stored === undefined ? undefined : Registry.codecOf(stored)
+    const kind: Kind = { stored, codec, hash: kindHash(String(session), stored ?? "") }
+    kinds.set(type, kind)
+    return kind
+  }
+}
+
+/** What a page's rows have in common. */
+interface RowContext {
+  /** The kind of the first row. */
+  readonly firstType: unknown
+  /** The names of the database's types, and its identity. */
+  readonly names: Readonly<Record<string, string>>
+  readonly identity: string
+  /** Rows of one session, and the cursor before them; undefined for the feed. */
+  readonly of: { readonly sessionID: SessionID; readonly after: number } | undefined
+  /** The most rows of the page: one row alone may have a long payload. */
+  readonly limit: number
+}
+
+/** Decoded rows. */
+interface Decoded {
+  /** The events without unknown types, up to the first row that is long or unreadable. */
+  readonly events: ReadonlyArray<SessionEvent>
+  /** How many rows were read, those of unknown types included. */
+  readonly read: number
+  /** The code units of their payloads. */
+  readonly length: number
+  /** The position of the last row that was read; undefined if there is none. */
+  readonly position: number | undefined
+  /** Why the next row is unreadable; undefined if it is long or there is none. */
+  readonly stopped: EventUnreadable | undefined
+}
+
+/** A row without its payload. */
+interface Place {
+  readonly kind: Kind
+  readonly position: number
+  readonly seq: number
+  readonly id: EventID
+  readonly sessionID: SessionID
+  readonly created: number
+}
+
+/** Decodes a verified row; undefined for a type that this build does not know. Throws if its payload does not decode. */
+const eventOf = (place: Place | undefined, payload = ""): SessionEvent | undefined => {
+  if (place?.kind.codec === undefined) return undefined
+  const { created, id, position, seq, sessionID } = place
+  const { codec } = place.kind
+  const { type, version } = codec
+  const data = decodePayload(codec, payload)
+  // The codec decodes the payload of its own type; the lookup hides that from the compiler.
+  return { position, seq, id, sessionID, version, created, type, data } as SessionEvent
+}
+
+const invalid = "its id, session or type is not valid"
+const changed = "its checksum differs: the row was changed after it was written"
+
+/** Decodes the rows up to the first one that is long or unreadable. */
+const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): Decoded => {
+  const { firstType, limit, of } = shared
+  const kindOf = makeKinds(shared.names)
+  const idAt = EventRow.makeEventIds(shared.identity)
+  const sessionAt = (at: number): unknown => (of === undefined ? rows[at]?.[5] : of.sessionID)
+  const seqAt = (at: number): unknown => (of === undefined ? rows[at]?.[6] : of.after + 1 + at)
+  const kindAt = (at: number): Kind => kindOf(sessionAt(at), at === 0 ? firstType : rows[at]?.[1])
+
+  /** The row's place; undefined if it is not valid. */
+  const placeOf = (row: PageRow, at: number): Place | undefined => {
+    // By index: destructuring an array goes through its iterator, which costs as much as an object.
+    const place = row[0]
+    const created = row[2]
+    const [sessionID, seq, kind] = [sessionAt(at), seqAt(at), kindAt(at)]
+    if (typeof created !== "number" || typeof seq !== "number" || !isKnownSession(sessionID)) return undefined
+    if (kind.stored === undefined) return undefined
+    if (typeof place === "number") return { kind, position: place, seq, id: idAt(created, place), sessionID, created }
+    const [position, id] = split(String(place))
+    return isEventID(id) ? { kind, position, seq, id, sessionID, created } : undefined
+  }
+
+  const unreadable = (at: number, details: string) => {
+    const [place, seq] = [rows[at]?.[0], seqAt(at)]
+    const position = typeof place === "string" ? split(place)[0] : place
+    return new EventUnreadable({
+      sessionID: String(sessionAt(at)),
+      seq: typeof seq === "number" ? seq : -1,
+      ...(typeof position === "number" ? { position } : {}),
+      type: String(kindAt(at).stored),
+      details
+    })
+  }
+
+  const places: Array<Place> = []
+  const [hashes, payloads, checksums]: [Array<number>, Array<string>, Array<number>] = [[], [], []]
+  let stopped: EventUnreadable | undefined
+  for (const row of rows) {
+    const data = row[4]
+    const checksum = row[3]
+    if (data === null && limit > 1) break
+    const place = placeOf(row, places.length)
+    if (place === undefined || typeof data !== "string" || typeof checksum !== "number") {
+      stopped = unreadable(places.length, invalid)
+      break
+    }
+    hashes.push(rowHash(place.kind.hash, place.seq, place.created, place.id))
+    payloads.push(data)
+    checksums.push(checksum)
+    places.push(place)
+  }
+  const sound = countSound({ hashes, payloads, checksums })
+  if (sound < places.length) stopped = unreadable(sound, changed)
+
+  const events: Array<SessionEvent> = []
+  let read = 0
+  let length = 0
+  try {
+    for (; read < sound; read++) {
+      length += payloads[read]?.length ?? 0
+      const event = eventOf(places[read], payloads[read])
+      if (event !== undefined) events.push(event)
+    }
+  } catch (thrown) {
+    stopped = unreadable(read, detailsOf(thrown))
+  }
+  return { events, read, length, position: places[read - 1]?.position, stopped }
+}
+
+// Verifies the checksums of many rows with one CRC-32 of their joined payloads: a call costs as much as the bytes of a
+// typical payload. For the CRC-32 of two texts, where `behind(c, n)` moves the CRC `c` in front of n bytes:
+//
+//   crc(a + b) = behind(crc(a), length of b) ^ crc(b)        a row's checksum = behind(its hash, length) ^ crc(payload)
+//
+// So the CRC of the joined payloads follows from hashes, lengths and checksums. One changed row always changes it.
+// Several changed rows escape it as rarely as one row escapes its own checksum.
+
+/** Code units of payloads that are joined: longer texts would leave the processor's cache. */
+const joinedLength = 16 * 1024
+
+/** The polynomial of CRC-32. Bits stand in reverse, as in the checksum: the highest one is the constant 1. */
+const polynomial = 0xedb88320 | 0
+const [one, xTo8] = [1 << 31, 1 << 23]
+
+/** Multiplies two polynomials modulo that of CRC-32, without branches: no processor can predict them. */
+const multiply = (a: number, b: number): number => {
+  let product = 0
+  let factor = b
+  for (let bit = 31; bit >= 0; bit--) {
+    product ^= factor & -((a >>> bit) & 1)
+    factor = (factor >>> 1) ^ (polynomial & -(factor & 1))
+  }
+  return product
+}
+
+/** The factors of lengths up to 64 KiB; 0 if not computed yet. */
+const factors = new Int32Array(64 * 1024 + 1)
+
+/** x to the power of 8 times the length: it moves a CRC in front of so many bytes. */
+const factorOf = (length: number): number => {
+  const known = factors[length]
+  if (known !== undefined && known !== 0) return known
+  let [factor, square] = [one, xTo8]
+  for (let left = length; left > 0; left = Math.floor(left / 2)) {
+    if (left % 2 === 1) factor = multiply(factor, square)
+    square = multiply(square, square)
+  }
+  if (known === 0) factors[length] = factor
+  return factor
+}
+
+/** Rows as columns: the hash of what precedes the payload, the payload, and the stored checksum. */
+interface Summed {
+  readonly hashes: ReadonlyArray<number>
+  readonly payloads: ReadonlyArray<string>
+  readonly checksums: ReadonlyArray<number>
+}
+
+/** The CRC that the joined payloads from one row to before another must have. */
+const expected = (rows: Summed, from: number, to: number, lengthOf: (text: string) => number): number => {
+  let crc = 0
+  for (let at = from; at < to; at++) {
+    const [hash = 0, payload = "", checksum = 0] = [rows.hashes[at], rows.payloads[at], rows.checksums[at]]
+    crc = multiply(factorOf(lengthOf(payload)), crc ^ hash) ^ checksum
+  }
+  return crc >>> 0
+}
+
+const codeUnits = (text: string): number => text.length
+
+/** The first row from one to before another that does not have its checksum; `to` if all have theirs. */
+const firstChanged = ({ checksums, hashes, payloads }: Summed, from: number, to: number): number => {
+  let at = from
+  while (at < to && sum(hashes[at] ?? 0, payloads[at] ?? "") === checksums[at]) at += 1
+  return at
+}
+
+/** How many rows have their checksums, before the first one that does not. */
+export const countSound = (rows: Summed): number => {
+  const { payloads } = rows
+  let from = 0
+  while (from < payloads.length) {
+    let text = ""
+    let to = from
+    while (to < payloads.length && text.length < joinedLength) text += payloads[to++] ?? ""
+    const crc = to - from > 1 ? crc32(text) : undefined
+    // Most payloads are ASCII: as many bytes as code units.
+    const isSound = crc === expected(rows, from, to, codeUnits) || crc === expected(rows, from, to, Buffer.byteLength)
+    const changed = isSound ? to : firstChanged(rows, from, to)
+    if (changed < to) return changed
+    from = to
+  }
+  return from
+}
 
 /** Verified and decoded rows, and what their snapshot says about the log. */
-export interface Page extends PageRow.Decoded {
+export interface Page extends Decoded {
   /** How many rows were found, whether or not they were read. */
   readonly found: number
   /** Pages of a session: a row directly follows the cursor, so that the session's head is known. */
@@ -48,15 +322,15 @@ const namesOf = (text: string): Names => {
   return lastNames.names
 }
 
-const toPage = (rows: ReadonlyArray<PageRow.PageRow>, limit: number, of?: PageRow.Shared["of"]): Page => {
+const toPage = (rows: ReadonlyArray<PageRow>, limit: number, of?: RowContext["of"]): Page => {
   const kind = rows[0]?.[1]
   // The statement wrote the number, the space and the JSON.
-  const [type, json] = typeof kind === "string" ? PageRow.split(kind) : [undefined, undefined]
+  const [type, json] = typeof kind === "string" ? split(kind) : [undefined, undefined]
   const [latest, incarnation, identity, names, floor] = Option.getOrElse(decodeShared()(json), () => nothingShared)
   const follows = type !== undefined
   // Behind a gap the numbers of the rows are not known: the reader finds out what the gap is.
   const known = follows || of === undefined ? rows : []
-  const decoded = PageRow.decode(known, { firstType: type ?? kind, names: namesOf(names), identity, of, limit })
+  const decoded = decodeRows(known, { firstType: type ?? kind, names: namesOf(names), identity, of, limit })
   return { ...decoded, found: rows.length, follows, latest, incarnation, floor: floor ?? 0 }
 }
 
@@ -66,9 +340,9 @@ const toPage = (rows: ReadonlyArray<PageRow.PageRow>, limit: number, of?: PageRo
  */
 export const selectPage = (sql: SqlClient.SqlClient, sessionID: SessionID, after: number, limit: number) =>
   Effect.map(
-    sql`SELECT ${sql.literal(PageRow.placeColumn)},
+    sql`SELECT ${sql.literal(placeColumn)},
         iif(e.seq = ${after + 1}, e.type || ' ' || ${sql.literal(shared("NULL"))}, e.type),
-        ${sql.literal(PageRow.lastColumns(limit))}
+        ${sql.literal(lastColumns(limit))}
       FROM event e WHERE ${ofSession(sql, sessionID)} AND e.seq > ${after} ORDER BY e.seq LIMIT ${limit}`.values,
     (rows) => toPage(rows, limit, { sessionID, after })
   )
@@ -82,11 +356,11 @@ const feedFloor = "(SELECT max(position) FROM session_floor WHERE position > 0)"
 /** Selects the page of all sessions after a position, and the floor in the same snapshot. */
 export const selectFeedPage = (sql: SqlClient.SqlClient, after: number, limit: number) =>
   Effect.flatMap(
-    sql`SELECT ${sql.literal(PageRow.placeColumn)},
+    sql`SELECT ${sql.literal(placeColumn)},
         iif(e.position = (SELECT min(position) FROM event
             WHERE position > ${after} AND session NOT IN ${sql.literal(removing)}),
           e.type || ' ' || ${sql.literal(shared(feedFloor))}, e.type),
-        ${sql.literal(PageRow.lastColumns(limit))}, s.session_id, e.seq
+        ${sql.literal(lastColumns(limit))}, s.session_id, e.seq
       FROM event e LEFT JOIN event_sequence s ON s.session = e.session
       WHERE e.position > ${after} AND e.session NOT IN ${sql.literal(removing)}
       ORDER BY e.position LIMIT ${limit}`.values,

@@ -7,10 +7,8 @@ import { Array as Arr, Data, Effect, Either, Equal, Option, Predicate, Schema } 
 import { EventID, SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { directly } from "../storage/Transaction.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { directly, reasonOf } from "../storage/Transaction.ts"
 import { isEventRefused, runProjectors, type Target, toAppendError, writeRows } from "./Appends.ts"
-import { checksumOf } from "./Checksum.ts"
 import {
   type EventRefused,
   type ForeignEvent,
@@ -19,7 +17,7 @@ import {
   type ReplayOptions,
   ReplayRefused
 } from "./EventLog.ts"
-import { insertEvents, type NewEvent, pageSize, selectByID, selectEvents, unavailable } from "./EventRow.ts"
+import { checksumOf, insertEvents, type NewEvent, pageSize, selectByID, selectEvents, unavailable } from "./EventRow.ts"
 import { incarnationOf, selectLast, writeHead } from "./Heads.ts"
 import type { Commit } from "./Tails.ts"
 

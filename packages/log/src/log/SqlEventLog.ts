@@ -1,30 +1,70 @@
-/** Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. */
+/**
+ * Implements the event log on SQL. Contract: `EventLog.ts`; group commit: `Writer.ts`; reads: `Reader.ts`. Spec: LG-45,
+ * LG-46.
+ */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, Stream } from "effect"
+import { Array as Arr, Clock, Context, Effect, Either, type Fiber, Layer, Schedule, type Scope, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
 import type { Draft, SessionEvent } from "../events/SessionEvents.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { probe } from "../storage/Probe.ts"
-import { immediately, retryBusy } from "../storage/Transaction.ts"
+import { probe } from "../storage/UnusedBytes.ts"
+import { immediately, insideOwnTransaction, isInTransactionOf, retryBusy } from "../storage/Transaction.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import { isTraced, withSpan } from "../support/Spans.ts"
 import { type EncodedDraft, HookFailed, type Projector, type Target } from "./Appends.ts"
 import { type AppendError, type AppendOptions, EventLog, InvalidDurableEvent } from "./EventLog.ts"
-import * as EventIds from "./EventIds.ts"
-import * as EventTypes from "./EventTypes.ts"
+import * as EventRow from "./EventRow.ts"
 import { selectByID, selectIdentity, unavailable } from "./EventRow.ts"
-import * as Listeners from "./Listeners.ts"
 import * as LiveEvents from "./LiveEvents.ts"
-import * as OpenTexts from "./OpenTexts.ts"
-import { insideOwnTransaction, isInTransactionOf } from "./OwnTransaction.ts"
 import * as Reader from "./Reader.ts"
+import * as Removals from "./Removals.ts"
 import { removeSession, selectRemovals } from "./Removals.ts"
 import * as Replay from "./Replay.ts"
-import * as Sweeping from "./Sweeping.ts"
 import * as Tails from "./Tails.ts"
 import * as Writer from "./Writer.ts"
+
+// Calls this process's listeners after each commit. A listener's defect is logged and isolated.
+
+type Listener = (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+
+export interface Listeners {
+  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  readonly notify: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
+}
+
+const failed = (defect: unknown) => Effect.logError("an event listener failed", defect)
+
+/** What the listener does. One that has done it already returns `Effect.void`: each append calls all of them. */
+const call = (listener: Listener, events: ReadonlyArray<SessionEvent>): Effect.Effect<void> => {
+  try {
+    const called = listener(events)
+    return called === Effect.void ? called : Effect.catchAllDefect(called, failed)
+  } catch (defect) {
+    return failed(defect)
+  }
+}
+
+export const makeListeners = (): Listeners => {
+  const listeners = new Set<Listener>()
+  return {
+    listen: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      ),
+    notify: (events) => {
+      let notified: Effect.Effect<void> = Effect.void
+      for (const listener of listeners) {
+        const called = call(listener, events)
+        if (called === Effect.void) continue
+        notified = notified === Effect.void ? called : Effect.zipRight(notified, called)
+      }
+      return notified
+    }
+  }
+}
 
 export interface Options {
   /**
@@ -219,16 +259,16 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const target = {
     sql,
     projectors: withClient(sql, options.projectors ?? []),
-    types: EventTypes.make(),
-    idAt: EventIds.make(identity)
+    types: EventRow.makeEventTypes(),
+    idAt: EventRow.makeEventIds(identity)
   }
   const tails = Tails.make()
   const writer = yield* Writer.make(target, tails.announce)
   yield* watchOtherProcesses(sql, tails)
-  const sweeper = yield* Sweeping.make(sql)
-  const openTexts = OpenTexts.make()
+  const sweeper = yield* Removals.makeSweeping(sql)
+  const openTexts = LiveEvents.makeOpenTexts()
   const { hear, publish, subscribe } = LiveEvents.make(openTexts)
-  const { listen, notify } = Listeners.make()
+  const { listen, notify } = makeListeners()
 
   const append = makeAppend(sql, writer, (events) => {
     openTexts.appended(events)

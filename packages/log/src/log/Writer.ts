@@ -14,7 +14,6 @@ import { Array as Arr, Effect, Exit, Fiber, Runtime } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as EventLoop from "../support/EventLoop.ts"
-import * as FairScheduler from "../support/FairScheduler.ts"
 import * as Metrics from "../support/Metrics.ts"
 import type { Failure, Request, Result, Target } from "./Appends.ts"
 import * as Batches from "./Batches.ts"
@@ -44,7 +43,7 @@ const requestOf = ({ request }: Waiting): Request => request
 export const make = Effect.fnUntraced(function* (target: Target, announce: (commits: ReadonlyArray<Commit>) => void) {
   const runtime = yield* Effect.runtime<never>()
   // A caller that appends without pause waits on the writer, which must yield to the event loop (EX-14).
-  const scheduler = yield* FairScheduler.current
+  const scheduler = yield* EventLoop.current
   const suspects = Suspects.make()
   const commit = Batches.make(target, suspects)
   // Bounded by the number of callers: each waits for its answer.

@@ -8,7 +8,7 @@ import { Clock, Effect, Predicate, type Scope, Stream } from "effect"
 import * as Database from "../storage/Database.ts"
 import * as Driver from "../storage/Driver.ts"
 import { discard, searchPath } from "../storage/SearchFile.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import {
   attempt,
   BackupFailed,

@@ -9,7 +9,7 @@ import { Effect, Predicate, Schema, type Scope } from "effect"
 import { applicationID, schemaVersion } from "../storage/Database.ts"
 import * as Driver from "../storage/Driver.ts"
 import { makePrivate } from "../storage/PrivateFile.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import { isAlive } from "../support/Alive.ts"
 
 /** A backup or a restore failed. Nothing was replaced. */

@@ -3,14 +3,10 @@
  * an event carries everything the fold needs (EV-9). Each group of tables has its changes in a file of its own.
  * Spec: specs/projections.md.
  */
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import * as Branches from "./BranchChanges.ts"
-import type { Change } from "./Change.ts"
-import { json, plain } from "./Columns.ts"
-import * as Inputs from "./InputChanges.ts"
-import { discovered } from "./InstructionChanges.ts"
+import type { EventIn, SessionEvent } from "../events/SessionEvents.ts"
+import { type Change, json, plain } from "./Change.ts"
 import * as Messages from "./MessageChanges.ts"
-import * as Parts from "./PartChanges.ts"
+import { discovered } from "./MessageChanges.ts"
 import * as Sessions from "./SessionChanges.ts"
 
 /** Returns the changes of one event, in order. */
@@ -30,13 +26,13 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
       return [Sessions.renamed(event)]
     case "session.next.prompted":
       // Visible immediately: a later retry of the id finds a promoted input (IN-11).
-      return [Inputs.admitted(event, event.seq), Messages.prompted(event)]
+      return [Messages.inputAdmitted(event, event.seq), Messages.prompted(event)]
     case "session.next.prompt.admitted":
-      return [Inputs.admitted(event, null), Sessions.updated(event, {})]
+      return [Messages.inputAdmitted(event, null), Sessions.updated(event, {})]
     case "session.next.prompt.promoted":
-      return [Inputs.promoted(event), Messages.promoted(event)]
+      return [Messages.inputPromoted(event), Messages.promoted(event)]
     case "session.next.prompt.withdrawn":
-      return [Inputs.withdrawn(event), Sessions.updated(event, {})]
+      return [Messages.inputWithdrawn(event), Sessions.updated(event, {})]
     case "session.next.activity.started":
       return [Sessions.activityStarted(event)]
     case "session.next.activity.settled":
@@ -50,34 +46,34 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.synthetic":
       return [Messages.synthetic(event)]
     case "session.next.shell.started":
-      return [Messages.shellStarted(event), Parts.shellStarted(event)]
+      return [Messages.shellStarted(event), Messages.shellPartStarted(event)]
     case "session.next.shell.ended":
-      return [Parts.shellEnded(event)]
+      return [Messages.shellPartEnded(event)]
     case "session.next.step.started":
       return [Messages.stepStarted(event)]
     case "session.next.step.ended":
     case "session.next.step.failed":
       return [Messages.stepSettled(event), Sessions.stepSettled(event)]
     case "session.next.text.started":
-      return [Parts.textStarted(event)]
+      return [Messages.textStarted(event)]
     case "session.next.text.ended":
-      return [Parts.textEnded(event)]
+      return [Messages.textEnded(event)]
     case "session.next.reasoning.started":
-      return [Parts.reasoningStarted(event)]
+      return [Messages.reasoningStarted(event)]
     case "session.next.reasoning.ended":
-      return [Parts.reasoningEnded(event)]
+      return [Messages.reasoningEnded(event)]
     case "session.next.tool.input.started":
-      return [Parts.toolInputStarted(event)]
+      return [Messages.toolInputStarted(event)]
     case "session.next.tool.input.ended":
-      return [Parts.toolInputEnded(event)]
+      return [Messages.toolInputEnded(event)]
     case "session.next.tool.called":
-      return [Parts.toolCalled(event), Sessions.toolCalled(event)]
+      return [Messages.toolCalled(event), Sessions.toolCalled(event)]
     case "session.next.tool.progress":
-      return [Parts.toolProgress(event)]
+      return [Messages.toolProgress(event)]
     case "session.next.tool.success":
-      return [Parts.toolSuccess(event)]
+      return [Messages.toolSuccess(event)]
     case "session.next.tool.failed":
-      return [Parts.toolFailed(event)]
+      return [Messages.toolFailed(event)]
     case "session.next.retried":
       return event.data.tokens === undefined ? [] : [Sessions.charged(event, event.data)]
     case "session.next.compaction.requested":
@@ -91,36 +87,23 @@ export const project = (event: SessionEvent): ReadonlyArray<Change> => {
     case "session.next.context.pruned":
       return [Sessions.updated(event, { pruned_seq: event.data.through })]
     case "session.next.context.edited":
-      return [Parts.contextEdited(event)]
+      return [Messages.contextEdited(event)]
     case "session.next.part.withheld":
-      return [Parts.partWithheld(event)]
+      return [Messages.partWithheld(event)]
     case "session.next.leaf.moved":
-      return [Sessions.leafMoved(event), Branches.leafMoved(event)]
+      return [Sessions.leafMoved(event), Messages.leafMoved(event)]
     case "session.next.branch.summarized":
       return [Messages.branchSummarized(event), Sessions.charged(event, event.data)]
     case "session.next.labeled":
-      return [Branches.labeled(event)]
+      return [Messages.labeled(event)]
     case "session.next.forked":
       return [Sessions.forked(event)]
     case "session.next.budget.set":
       return [Sessions.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":
       return Sessions.imported(event)
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.interrupt.requested":
-      return []
     default:
-      return event satisfies never
+      event satisfies EventIn<"prompts" | "tree" | "decisions" | "shells">
+      return []
   }
 }

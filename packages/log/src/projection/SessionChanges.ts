@@ -3,8 +3,7 @@ import { addressKey } from "../domain/Address.ts"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import type { Tokens } from "../domain/Values.ts"
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
-import type { Change } from "./Change.ts"
-import { json, plain, plainOrNull } from "./Columns.ts"
+import { type Change, json, plain, plainOrNull } from "./Change.ts"
 import type { SessionRow } from "./Tables.ts"
 
 /** The origin as JSON; null without one. */

@@ -14,20 +14,20 @@ import { Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
+import * as EventRow from "../log/EventRow.ts"
 import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
+import * as Archive from "./Archive.ts"
 import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
-import * as ArchiveFile from "./ArchiveFile.ts"
 import { type Pace, paced } from "./Pace.ts"
 import { checkpoint } from "./Space.ts"
 import { type Cut, selectSubject, type Subject } from "./Plan.ts"
-import { isDecision, isKept } from "./Kept.ts"
 import * as PrunedParts from "./PrunedParts.ts"
-import { type CheckedEvent, referencesOf } from "../store/BlockColumns.ts"
+import { isDecision, isKept } from "./PrunedParts.ts"
 import * as Content from "../store/Content.ts"
 import * as ContentBlock from "../store/ContentBlock.ts"
-import * as EventIds from "../log/EventIds.ts"
+import { type CheckedEvent, referencesOf } from "../store/ContentBlock.ts"
 import * as SessionBase from "../projection/SessionBase.ts"
 
 /** The session was removed, or pruned by another process, after the cut was planned. It keeps its events. */
@@ -144,7 +144,7 @@ const missing = (sessionID: SessionID, seq: number) =>
 interface Copying {
   /** Events whose content the rows of the copied pages need, and that no page had yet. */
   readonly referenced: Set<number>
-  readonly idAt: ReturnType<typeof EventIds.make>
+  readonly idAt: ReturnType<typeof EventRow.makeEventIds>
   /** Holds what does not fill a block yet. */
   readonly divider: ContentBlock.Divider
   base: SessionBase.SessionBase | undefined
@@ -199,10 +199,10 @@ const copy = Effect.fnUntraced(function* (
 ) {
   const from = yield* selectBase(read, cut.sessionID, cut.floor)
   const database = yield* selectIdentity(read)
-  const written = archive === undefined ? undefined : yield* ArchiveFile.begin(archive, headerOf(database, cut, from))
+  const written = archive === undefined ? undefined : yield* Archive.begin(archive, headerOf(database, cut, from))
   const copying: Copying = {
     referenced: new Set(),
-    idAt: EventIds.make(database),
+    idAt: EventRow.makeEventIds(database),
     divider: ContentBlock.makeDivider(),
     base: from,
     position: from?.position ?? 0

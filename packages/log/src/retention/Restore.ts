@@ -4,11 +4,10 @@
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Stream } from "effect"
-import * as EventIds from "../log/EventIds.ts"
-import { selectIdentity } from "../log/EventRow.ts"
-import { checksumOf } from "../log/Checksum.ts"
-import { type Header, ArchiveUnusable, type StoredEvent } from "./Archive.ts"
-import * as ArchiveFile from "./ArchiveFile.ts"
+import * as EventRow from "../log/EventRow.ts"
+import { checksumOf, selectIdentity } from "../log/EventRow.ts"
+import * as Archive from "./Archive.ts"
+import { ArchiveUnusable, type Header, type StoredEvent } from "./Archive.ts"
 import { type Claimed, asClaimed, claim, finish, type PruneOptions, sweepMoved, typed } from "./Prune.ts"
 import { paced } from "./Pace.ts"
 import * as PrunedParts from "./PrunedParts.ts"
@@ -36,7 +35,7 @@ export const misfit = (header: Header, database: string, subject: Subject | unde
 }
 
 /** Refuses events that were changed, and counts the others. */
-const verified = ({ header, events }: ArchiveFile.Reading, file: string) =>
+const verified = ({ header, events }: Archive.Reading, file: string) =>
   Stream.runFoldEffect(events, 0, (count, page) => {
     const changed = page.find(
       ({ checksum, ...event }) => checksumOf({ ...event, session_id: header.sessionID }) !== checksum
@@ -48,7 +47,7 @@ const verified = ({ header, events }: ArchiveFile.Reading, file: string) =>
 
 /** Inserts a page as it was: an event that this database numbered stores no id. Names of types are never removed. */
 const insert = (sql: Sql, { database, sessionID }: Header, page: ReadonlyArray<StoredEvent>) => {
-  const idAt = EventIds.make(database)
+  const idAt = EventRow.makeEventIds(database)
   return Effect.forEach(
     page,
     ({ checksum, created, data, id, position, seq, type }) =>
@@ -73,7 +72,7 @@ const lower = (sql: Sql, { base, from, sessionID }: Header) => {
 const putBack = Effect.fnUntraced(function* (
   sql: Sql,
   claimed: Claimed,
-  { events, header }: ArchiveFile.Reading,
+  { events, header }: Archive.Reading,
   { pace, progress = () => Effect.void }: PruneOptions
 ) {
   yield* Stream.runForEach(events, (page) =>
@@ -95,7 +94,7 @@ const putBack = Effect.fnUntraced(function* (
  */
 export const restore = Effect.fn("Retention.restore")(function* (file: string, options: PruneOptions) {
   const sql = yield* SqlClient.SqlClient
-  const archive = yield* ArchiveFile.read(file)
+  const archive = yield* Archive.read(file)
   const { header } = archive
   const events = yield* verified(archive, file)
   const subject = yield* selectSubject(sql, header.sessionID)

@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"
-import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
+import type { DurableType, EventIn, SessionEvent } from "../events/SessionEvents.ts"
 
 /** Who wrote a text: a person's prompt, the model's answer, its reasoning, or a tool: calls, results, shell commands. */
 export const Role = Schema.Literal("user", "assistant", "reasoning", "tool")
@@ -75,59 +75,11 @@ const found = (event: SessionEvent): Found | undefined => {
       return { role: "tool", text: event.data.command, tool: "shell" }
     case "session.next.shell.ended":
       return { role: "tool", text: event.data.output, tool: "shell" }
-    case "session.created":
-    case "session.next.addressed":
-    case "session.next.agent.switched":
-    case "session.next.model.switched":
-    case "session.next.moved":
-    case "session.next.renamed":
-    case "session.next.prompt.promoted":
-    case "session.next.prompt.withdrawn":
-    case "session.next.interrupt.requested":
-    case "session.next.activity.started":
-    case "session.next.activity.settled":
-    case "session.next.request.framed":
-    case "session.next.instructions.discovered":
-    case "session.next.context.updated":
-    case "session.next.synthetic":
-    case "session.next.step.started":
-    case "session.next.step.ended":
-    case "session.next.step.failed":
-    case "session.next.text.started":
-    case "session.next.reasoning.started":
-    case "session.next.tool.input.started":
-    case "session.next.tool.input.ended":
-    case "session.next.tool.progress":
-    case "session.next.retried":
-    case "session.next.compaction.requested":
-    case "session.next.compaction.started":
-    case "session.next.compaction.ended":
-    case "session.next.compaction.failed":
-    case "session.next.context.pruned":
-    case "session.next.context.edited":
-    case "session.next.part.withheld":
-    case "session.next.imported":
-    case "session.next.leaf.moved":
-    case "session.next.branch.summarized":
-    case "session.next.labeled":
-    case "session.next.forked":
-    case "session.next.files.changed":
-    case "session.next.files.restored":
-    case "session.next.question.answered":
-    case "session.next.question.dismissed":
-    case "session.next.permission.decided":
-    case "session.next.permission.revoked":
-    case "session.next.budget.set":
-    // Retention drops them, and the index holds only texts that it keeps. A model's commands are found by their calls.
-    case "session.next.shell.opened":
-    case "session.next.shell.executed":
-    case "session.next.shell.blocked":
-    case "session.next.shell.checkpointed":
-    case "session.next.shell.restored":
-    case "session.next.shell.closed":
-      return undefined
     default:
-      event satisfies never
+      // Retention drops them, and the index holds only texts that it keeps. A model's commands are found by their calls.
+      event satisfies EventIn<
+        "about" | "prompts" | "steps" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+      >
       return undefined
   }
 }

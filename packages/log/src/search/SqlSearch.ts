@@ -1,25 +1,31 @@
-/** Implements search on the log's database and the index beside it. Contract: `Search.ts`. */
+/**
+ * Implements search on the log's database and the index beside it. Contract: `Search.ts`. Spec: SE-43, SE-50..SE-53,
+ * SE-2, SE-6.
+ */
+import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Array as Arr, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Layer, Option, Schema } from "effect"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { EventLog, type LogUnavailable } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
-import { type DatabaseError, ReadSql } from "../storage/Database.ts"
-import { retryBusy } from "../storage/Transaction.ts"
+import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
+import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
 import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
+import { directly, retryBusy } from "../storage/Transaction.ts"
+import { selectBySeq } from "../store/EventsBySeq.ts"
 import { clamp } from "../support/Clamp.ts"
 import { withSpan } from "../support/Spans.ts"
-import { Role } from "./Document.ts"
-import { readDocuments } from "./Documents.ts"
+import { type Document, documentOf, Role } from "./Document.ts"
 import * as Indexing from "./Indexing.ts"
+import { type Named, type Places, withNames } from "./Indexing.ts"
 import * as Matching from "./Matching.ts"
-import { type Named, withNames } from "./Names.ts"
-import { markText, parse, type Query } from "./Query.ts"
-import { prompts } from "./Prompts.ts"
-import { type Group, rank, type Scored } from "./Ranking.ts"
+import { type Group, rank, type Scored } from "./Matching.ts"
+import { itemLimit, joined, lengthLimit, markText, parse, promptText, type Query, separated } from "./Query.ts"
 import {
+  type PastPrompt,
+  type PromptsOptions,
+  type PromptsPage,
   Search,
   type SearchedSession,
   type SearchHit,
@@ -27,7 +33,214 @@ import {
   type SearchPage,
   type UpdateOptions
 } from "./Search.ts"
-import * as Snippets from "./Snippets.ts"
+
+// Reads the texts of indexed documents back from the log, also those that retention moved to blocks.
+
+/** Where a document's event is. */
+export interface Place {
+  readonly sessionID: SessionID
+  readonly seq: number
+  readonly position: number
+}
+
+/** The documents by position. Those whose event cannot be read are absent. */
+export const readDocuments = (
+  log: SqlClient.SqlClient,
+  places: ReadonlyArray<Place>
+): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>
+  Effect.gen(function* () {
+    const positions = JSON.stringify(places.map(({ position }) => position))
+    const rows = yield* selectEvents(log, log`WHERE e.position IN (SELECT value FROM json_each(${positions}))`)
+    const events = Arr.filterMap(rows, (row) => Option.flatMap(toEvent(row), Either.getRight))
+    const stored = new Set(events.map(({ position }) => position))
+    const pruned = Arr.groupBy(
+      places.filter(({ position }) => !stored.has(position)),
+      ({ sessionID }) => sessionID
+    )
+    const kept = yield* Effect.forEach(Object.values(pruned), (some) =>
+      selectBySeq(
+        log,
+        some[0].sessionID,
+        some.map(({ seq }) => seq)
+      )
+    )
+    const blocks = kept.flatMap((each) => Arr.filterMap([...each.values()], Either.getRight))
+    const documents = Arr.filterMap([...events, ...blocks], documentOf)
+    return new Map(documents.map((document) => [document.position, document]))
+  })
+
+// Lists the prompts that people typed, the newest first: from the index, so that there is no second copy.
+
+/** Matches that are read at once. */
+const portion = 200
+
+const Count = Schema.NumberFromString.pipe(Schema.int(), Schema.nonNegative())
+
+/** The time and the position of the last prompt of a page. */
+const PromptCursor = Schema.TemplateLiteralParser(Count, ":", Count)
+
+interface Row {
+  readonly session: number
+  readonly id: string
+  readonly directory: string
+}
+
+interface Match {
+  readonly position: number
+  readonly session: number
+  readonly seq: number
+  readonly created: number
+}
+
+type Last = Pick<Match, "created" | "position">
+
+/** The next prompts before a prompt, the newest first. An import stores old prompts, so the times decide. */
+const selectMatches = (index: Places["index"], match: string | undefined, { created, position }: Last) =>
+  index<Match>`SELECT position, session, seq, created FROM document INDEXED BY document_prompt
+    WHERE role = 0 AND (created, position) < (${created}, ${position})
+      ${match === undefined ? index`` : index`AND position IN (SELECT rowid FROM terms WHERE terms MATCH ${match})`}
+    ORDER BY created DESC, position DESC LIMIT ${portion}`
+
+/** The sessions of matches without those that agents created, and only those of the folder if there is one. */
+const selectPromptRows = (log: Places["log"], matches: ReadonlyArray<Match>, directory: string | undefined) =>
+  log<Row>`SELECT q.session, s.id, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
+    WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(matches.map(({ session }) => session))}))
+      AND s.parent_id IS NULL ${directory === undefined ? log`` : log`AND s.directory = ${directory}`}`
+
+/** The prompts of the matches, in their order. */
+const read = Effect.fnUntraced(function* (
+  log: Places["log"],
+  matches: ReadonlyArray<Match>,
+  directory: string | undefined
+) {
+  const rows = new Map((yield* selectPromptRows(log, matches, directory)).map((row) => [row.session, row]))
+  const shown = matches.flatMap((match) => {
+    const row = rows.get(match.session)
+    return row === undefined ? [] : [{ ...match, row, sessionID: SessionID.make(row.id, { disableValidation: true }) }]
+  })
+  const documents = yield* readDocuments(log, shown)
+  return Arr.filterMap(shown, ({ created, position, row, seq, sessionID }) =>
+    Option.map(Option.fromNullable(documents.get(position)), ({ text }) => ({
+      place: { created, position },
+      prompt: { sessionID, seq, created, directory: row.directory, text: text.trim() } satisfies PastPrompt
+    }))
+  )
+})
+
+const lastOf = (cursor: string) =>
+  Schema.decodeUnknown(PromptCursor)(cursor).pipe(
+    Effect.map(([created, , position]): Last => ({ created, position })),
+    Effect.mapError(
+      () => new InvalidInput({ field: "cursor", details: "use the cursor of the previous page, unchanged" })
+    )
+  )
+
+const newest: Last = { created: Number.MAX_SAFE_INTEGER, position: 0 }
+
+/** One page of prompts. */
+export const prompts = Effect.fnUntraced(function* (
+  places: Places,
+  { cursor, directory, limit: asked, words = "" }: PromptsOptions
+) {
+  const limit = clamp(asked, 50, 1_000)
+  const terms = words.split(/\s+/).filter((word) => word !== "")
+  if (words.length > lengthLimit || terms.length > itemLimit) {
+    const details = `use ${lengthLimit} characters and ${itemLimit} words at most`
+    return yield* new InvalidInput({ field: "words", details })
+  }
+  const match = promptText(terms)
+  let last = cursor === undefined ? newest : yield* lastOf(cursor)
+  const items: Array<PastPrompt> = []
+  for (;;) {
+    const matches = yield* selectMatches(places.index, match, last)
+    for (const { place, prompt } of yield* read(places.log, matches, directory)) {
+      if (prompt.text === "" || prompt.text === items.at(-1)?.text) continue
+      if (items.length === limit) return { items, cursor: `${last.created}:${last.position}` } satisfies PromptsPage
+      items.push(prompt)
+      last = place
+    }
+    const oldest = matches.at(-1)
+    if (oldest === undefined || matches.length < portion) return { items } satisfies PromptsPage
+    last = oldest
+  }
+})
+
+// Shows the matches of a text in their surroundings. The tokenizer that built the index also finds the matches: the
+// texts of a page go to a table in memory for the time of one statement.
+
+/** Words of a snippet, and its most characters. */
+const [wordLimit, charLimit] = [24, 320]
+
+/** Invisible characters that no word has. */
+const [begin, end] = ["\u2061", "\u2062"]
+
+/** A part of a text, and where its matches are. */
+export interface Snippet {
+  readonly snippet: string
+  readonly marks: ReadonlyArray<readonly [number, number]>
+}
+
+/** Opens the table. */
+export const openTable = Effect.gen(function* () {
+  const sql = yield* open({ filename: ":memory:" })
+  yield* Effect.orDie(
+    sql`CREATE VIRTUAL TABLE shown USING fts5(text, detail=full, tokenize="unicode61 remove_diacritics 2")`
+  )
+  return sql
+}).pipe(Effect.provide(Reactivity.layer))
+
+/** Takes the marks out of a text. Texts between marks are on one line. */
+const unmarked = (text: string): Snippet => {
+  const marks: Array<readonly [number, number]> = []
+  let [snippet, from] = ["", 0]
+  for (const piece of joined(text)
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .split(/([\u2061\u2062])/)) {
+    if (piece === begin) from = snippet.length
+    else if (piece === end) marks.push([from, snippet.length])
+    else snippet += piece
+  }
+  if (snippet.length <= charLimit) return { snippet, marks }
+  // A word of thousands of characters, such as encoded data.
+  const start = Math.max(0, Math.min((marks[0]?.[0] ?? 0) - 40, snippet.length - charLimit))
+  const cut = snippet.slice(start, start + charLimit)
+  const shift = start > 0 ? start - 1 : 0
+  return {
+    snippet: `${start > 0 ? "…" : ""}${cut}${start + charLimit < snippet.length ? "…" : ""}`,
+    marks: marks.flatMap(([a, b]) =>
+      a < start + charLimit ? [[a - shift, Math.min(b, start + charLimit) - shift] as const] : []
+    )
+  }
+}
+
+const plain = (text: string) => unmarked(text.length > charLimit ? `${text.slice(0, charLimit - 1)}…` : text)
+
+const without = (text: string) => text.replaceAll(/[\u2061\u2062]/g, " ").replaceAll("\0", " ")
+
+/** The snippet of each text. Without words to mark, a text's beginning. */
+export const makeSnippets = (sql: SqlClient.SqlClient, texts: ReadonlyArray<string>, match: string | undefined) =>
+  match === undefined
+    ? Effect.succeed(texts.map((text) => plain(without(text))))
+    : directly(sql, (statements) => {
+        try {
+          texts.forEach((text, at) =>
+            statements.run("INSERT INTO shown (rowid, text) VALUES (?, ?)", [at + 1, separated(without(text))])
+          )
+          const found = statements.all<{ readonly at: number; readonly text: string }>(
+            `SELECT rowid - 1 AS at, snippet(shown, 0, char(8289), char(8290), '…', ${wordLimit}) AS text
+              FROM shown WHERE shown MATCH ?`,
+            [match]
+          )
+          const marked = new Map(found.map(({ at, text }) => [at, text]))
+          return texts.map((text, at) => {
+            const shown = marked.get(at)
+            return shown === undefined ? plain(without(text)) : unmarked(shown)
+          })
+        } finally {
+          statements.run("DELETE FROM shown", [])
+        }
+      })
 
 /** Hits shown of one session. */
 const hitLimit = 3
@@ -52,7 +265,7 @@ const selectShown = (log: SqlClient.SqlClient, groups: ReadonlyArray<Group>) =>
   log<SessionRow>`SELECT q.session, s.id, s.title, s.directory FROM event_sequence q JOIN session s ON s.id = q.session_id
     WHERE q.session IN (SELECT value FROM json_each(${JSON.stringify(groups.map(({ session }) => session))}))`
 
-const toHit = (scored: Scored, document: Named, shown: Snippets.Snippet): SearchHit => ({
+const toHit = (scored: Scored, document: Named, shown: Snippet): SearchHit => ({
   seq: scored.seq,
   role: Role.literals[scored.role] ?? "tool",
   ...(document.tool === "" ? {} : { tool: document.tool }),
@@ -81,7 +294,7 @@ const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups
   const read = yield* withNames(log, [...(yield* readDocuments(log, best)).values()])
   const documents = new Map(read.map((document) => [document.position, document]))
   const texts = best.map(({ position }) => documents.get(position)?.text ?? "")
-  const snippets = yield* Snippets.snippets(shown, texts, markText(query))
+  const snippets = yield* makeSnippets(shown, texts, markText(query))
   const hits = new Map<number, SearchHit>()
   best.forEach((scored, at) => {
     const [document, snippet] = [documents.get(scored.position), snippets[at]]
@@ -135,7 +348,7 @@ const make = Effect.gen(function* () {
   const writer = yield* SqlClient.SqlClient
   const file = yield* Effect.orDie(fileOf(writer))
   const index = yield* openIndex(file === "" ? ":memory:" : searchPath(file))
-  const places: Connections = { log, index, shown: yield* Snippets.openTable }
+  const places: Connections = { log, index, shown: yield* openTable }
   const alone = (yield* Effect.makeSemaphore(1)).withPermits(1)
 
   const update = ({ gently = false, onProgress = () => Effect.void }: UpdateOptions = {}) =>

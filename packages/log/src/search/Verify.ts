@@ -6,7 +6,7 @@ import type { LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, ReadSql } from "../storage/Database.ts"
 import { fileOf, openExisting, searchPath } from "../storage/SearchFile.ts"
-import { reasonOf } from "../storage/StorageReason.ts"
+import { reasonOf } from "../storage/Transaction.ts"
 import { documentOf, storedNames } from "./Document.ts"
 import type { Places } from "./Indexing.ts"
 

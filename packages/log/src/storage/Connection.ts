@@ -12,7 +12,7 @@ import type Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
 import * as FairLock from "../support/FairLock.ts"
 import * as Driver from "./Driver.ts"
-import * as FileBeside from "./FileBeside.ts"
+import * as PrivateFile from "./PrivateFile.ts"
 
 export type Parameters = ReadonlyArray<string | number | null>
 
@@ -142,7 +142,7 @@ export const open = (
       (opened) =>
         Effect.sync(() => {
           opened.close()
-          FileBeside.closeUnused(options.filename)
+          PrivateFile.closeUnused(options.filename)
         })
     )
     // Fair: a fiber that runs transaction after transaction lets those that wait for the connection go first.

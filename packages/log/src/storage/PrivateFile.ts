@@ -1,10 +1,84 @@
 /**
  * Keeps files and folders private to their owner, whatever the umask: the database, the files that SQLite creates
- * beside it with the same mode, and Daybook's folders. Spec: ST-20, ST-21.
+ * beside it with the same mode, and Daybook's folders. Spec: ST-20, ST-21, LG-65.
  */
-import { constants, type Stats } from "node:fs"
-import { chmod, lstat, open, readlink, realpath, stat } from "node:fs/promises"
+import { closeSync, constants, existsSync, fstatSync, openSync, realpathSync, type Stats, statSync } from "node:fs"
+import { chmod, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
+
+// Creates a folder and its missing parents. Not with `mkdir`'s `recursive` option: on a file system where the parent
+// exists but the child fails as missing, such as /proc, it never returns and blocks a thread.
+
+const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false
+  )
+
+const made = async (folder: string, mode: number) => {
+  await mkdir(folder, { mode })
+  // The umask may have removed permissions of the owner.
+  if (mode !== anyMode) await chmod(folder, mode)
+}
+
+/** The default mode: subject to the umask. */
+const anyMode = 0o777
+
+/**
+ * Creates the folder. An existing folder is not changed; anything else at the path fails with `EEXIST`. `mode` applies
+ * to created folders.
+ */
+export const makeFolders = async (folder: string, mode = anyMode): Promise<void> => {
+  try {
+    await made(folder, mode)
+  } catch (cause) {
+    const code = codeOf(cause)
+    if (code === "ENOENT" && dirname(folder) !== folder) {
+      if (!(await isFolder(dirname(folder)))) await makeFolders(dirname(folder), mode)
+      // Once more: another process may have created its parent, or it, meanwhile.
+      await made(folder, mode).catch(async (again: unknown) => {
+        if (codeOf(again) !== "EEXIST" || !(await isFolder(folder))) throw again
+      })
+    } else if (code !== "EEXIST" || !(await isFolder(folder))) throw cause
+  }
+}
+
+// Opens a database's file beside SQLite. POSIX releases all locks that a process holds on a file as soon as it closes
+// any descriptor of it. So a descriptor stays open as long as a connection to the file may be open.
+
+const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev}:${ino}`
+
+/** The descriptors of this thread, by their files. */
+const descriptors = new Map<string, number>()
+
+/** A descriptor of the file at the path, for reads and writes. */
+export const descriptorOf = (filename: string): number => {
+  const known = descriptors.get(identity(statSync(filename)))
+  if (known !== undefined) return known
+  const file = openSync(filename, "r+")
+  descriptors.set(identity(fstatSync(file)), file)
+  return file
+}
+
+const close = (key: string, file: number): void => {
+  descriptors.delete(key)
+  closeSync(file)
+}
+
+/**
+ * Closes the descriptor of a database whose connection was just closed, unless another connection may be open: the last
+ * one, of all processes, deletes the write-ahead log. Closes those of deleted files too.
+ */
+export const closeUnused = (filename: string): void => {
+  if (descriptors.size === 0) return
+  for (const [key, file] of descriptors) if (fstatSync(file).nlink === 0) close(key, file)
+  const stats = statSync(filename, { throwIfNoEntry: false })
+  if (stats === undefined) return
+  const file = descriptors.get(identity(stats))
+  if (file !== undefined && !existsSync(`${realpathSync(filename)}-wal`)) close(identity(stats), file)
+}
 
 const { O_CREAT, O_EXCL, O_RDWR } = constants
 const maximumLinks = 8

@@ -1,12 +1,66 @@
 /**
- * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of the
- * database is typed. Spec: specs/storage.md ST-4, ST-8.
+ * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of
+ * the database is typed. Spec: specs/storage.md ST-4, ST-8, CN-19.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Context, Effect, Option, Schedule } from "effect"
+import { Context, Effect, type Fiber, Option, Predicate, Schedule, Schema } from "effect"
 import * as Connection from "./Connection.ts"
-import { reasonOf } from "./StorageReason.ts"
+
+// Maps SQLite errors to a few reasons that a caller can act on.
+
+/** Why the database failed. */
+export const StorageReason = Schema.Literal(
+  "busy",
+  "read-only",
+  "disk-full",
+  "corrupt",
+  "io",
+  "closed",
+  "constraint",
+  "unknown"
+)
+export type StorageReason = typeof StorageReason.Type
+
+const byCode: ReadonlyArray<readonly [string, StorageReason]> = [
+  ["SQLITE_BUSY", "busy"],
+  ["SQLITE_LOCKED", "busy"],
+  ["SQLITE_READONLY", "read-only"],
+  ["SQLITE_FULL", "disk-full"],
+  ["SQLITE_CORRUPT", "corrupt"],
+  ["SQLITE_NOTADB", "corrupt"],
+  ["SQLITE_IOERR", "io"],
+  ["SQLITE_CANTOPEN", "read-only"],
+  ["SQLITE_PERM", "read-only"],
+  ["SQLITE_CONSTRAINT", "constraint"]
+]
+
+/** Returns the reason of a driver error, bare or wrapped in a `SqlError`. */
+export const reasonOf = (error: unknown): StorageReason => {
+  const cause = error instanceof SqlError.SqlError ? error.cause : error
+  if (Predicate.hasProperty(cause, "code") && typeof cause.code === "string") {
+    const { code } = cause
+    return byCode.find(([prefix]) => code.startsWith(prefix))?.[1] ?? "unknown"
+  }
+  return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
+}
+
+// Marks work in a transaction of the log's own connection. An append there would wait for the connection that its
+// caller holds, for ever, because appends are uninterruptible.
+
+/** The client whose transaction surrounds the work. */
+export class OwnTransaction extends Context.Tag("@daybook/log/OwnTransaction")<OwnTransaction, SqlClient.SqlClient>() {}
+
+/** Whether the fiber works in a transaction of this client. */
+export const isInTransactionOf = (
+  sql: SqlClient.SqlClient,
+  { currentContext }: Fiber.RuntimeFiber<unknown, unknown>
+): boolean => Option.contains(Context.getOption(currentContext, OwnTransaction), sql)
+
+/** The defect of an append there. */
+export const insideOwnTransaction: Effect.Effect<never> = Effect.dieMessage(
+  "an append inside a transaction of the log would wait for itself: append after it"
+)
 
 /** Waits for another process's lock: growing pauses from 5 ms, about ten seconds in total (EV-11). */
 const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(

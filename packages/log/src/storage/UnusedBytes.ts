@@ -1,22 +1,64 @@
 /**
- * Overwrites the unused bytes of a database's pages. `secure_delete` overwrites what a statement deletes, but not what SQLite
- * leaves behind when it moves rows between pages: a copy can stay on the old page, between its pointers and its cells,
- * and outlives the row. No statement reaches those bytes, and a VACUUM would block every writer. Spec: LG-64, LG-66; the
- * file format: https://sqlite.org/fileformat2.html.
- *
- * Readers ignore unused bytes. They are written only while this connection holds the write lock and the write-ahead log is
- * empty: no other connection writes the page, and the file has its newest version.
+ * Overwrites the unused bytes of a database's pages. `secure_delete` overwrites what a statement deletes, but not what
+ * SQLite leaves behind when it moves rows between pages: a copy can stay on the old page, between its pointers and its
+ * cells, and outlives the row. No statement reaches those bytes, and a VACUUM would block every writer. Spec: LG-64,
+ * LG-66; the file format: https://sqlite.org/fileformat2.html. Readers ignore unused bytes. They are written only while
+ * this connection holds the write lock and the write-ahead log is empty: no other connection writes the page, and the
+ * file has its newest version, LG-50, LG-51, LG-540.
  */
 import { fstatSync, fsyncSync, readSync, statSync, writeSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import * as EventLoop from "../support/EventLoop.ts"
-import { insist, truncate } from "./Checkpoint.ts"
-import { descriptorOf } from "./FileBeside.ts"
-import { rewriteHeader } from "./Probe.ts"
+import { descriptorOf } from "./PrivateFile.ts"
 import { immediately, isBusy, retryBusy } from "./Transaction.ts"
+
+// Tries whether the database can be written.
+
+/** Writes the header of the database as it is. Other connections forget the pages that they have read. */
+const rewriteHeader = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const [row] = yield* sql<{ readonly user_version: number }>`PRAGMA user_version`
+  yield* sql.unsafe(`PRAGMA user_version = ${row?.user_version ?? 0}`)
+})
+
+/** How long a write may wait for other writers. */
+const patience = "2 seconds"
+
+const locked = () =>
+  new SqlError.SqlError({ cause: Object.assign(new Error("the database is locked"), { code: "SQLITE_BUSY" }) })
+
+/** Commits a write that changes nothing. */
+export const probe = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
+  Effect.timeoutFail(retryBusy(immediately(sql)(rewriteHeader(sql))), { duration: patience, onTimeout: locked })
+
+// Empties the write-ahead log. A checkpoint of another process makes SQLite refuse at once, and a writer makes it
+// refuse soon: a few more attempts are enough then. A reader that needs the log lasts longer.
+
+const checkpointAttempts = 8
+
+/** Other processes end their step meanwhile. */
+const pause = Effect.withClock(Effect.sleep("15 millis"), Clock.make())
+
+/** Repeats what other processes may prevent, a few times. Returns whether it succeeded. */
+const insist = <E, R>(attempt: Effect.Effect<boolean, E, R>): Effect.Effect<boolean, E, R> =>
+  Effect.gen(function* () {
+    for (let left = checkpointAttempts; left > 0; left--) {
+      if (yield* attempt) return true
+      yield* pause
+    }
+    return false
+  })
+
+/** Copies the write-ahead log into the file and truncates it. Returns whether no reader or busy writers prevented it. */
+export const truncate = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError.SqlError> =>
+  insist(
+    Effect.map(
+      sql<{ readonly busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`,
+      ([checkpoint]) => checkpoint?.busy === 0
+    )
+  )
 
 /** How a database's file is divided into pages. */
 export interface Layout {

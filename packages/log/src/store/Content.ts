@@ -8,11 +8,9 @@ import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
-import * as EventIds from "../log/EventIds.ts"
-import { sessionKey } from "../log/EventRow.ts"
-import { checksumOf } from "../log/Checksum.ts"
-import type { CheckedEvent, KeptPart } from "./BlockColumns.ts"
-import { type Block, type OpenBlock, unpack } from "./ContentBlock.ts"
+import * as EventRow from "../log/EventRow.ts"
+import { checksumOf, sessionKey } from "../log/EventRow.ts"
+import { type Block, type CheckedEvent, type KeptPart, type OpenBlock, unpack } from "./ContentBlock.ts"
 
 /** Stores blocks of the session, in the transaction of the context. All must be newer than its present blocks. */
 export const insertBlocks = (
@@ -54,7 +52,7 @@ export interface StoredBlock {
 }
 
 const openBlock = (sessionID: SessionID, { first, identity, last, packed }: BlockRow): Effect.Effect<StoredBlock> => {
-  const idAt = EventIds.make(identity)
+  const idAt = EventRow.makeEventIds(identity)
   return Effect.map(unpack(packed), (opened) => ({
     first,
     last,

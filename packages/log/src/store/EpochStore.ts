@@ -6,7 +6,7 @@ import { Context, type Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { Snapshot } from "../domain/Snapshot.ts"
 import type { EventUnreadable, LogUnavailable } from "../log/EventLog.ts"
-import type { ContextMarks } from "./ContextMarks.ts"
+import type { ContextMarks } from "./ContextRows.ts"
 
 /** A session's epoch, and where its shown history begins. */
 export interface StoredEpoch {

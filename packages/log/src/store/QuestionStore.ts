@@ -4,8 +4,7 @@
  * Spec: TO-81..TO-86.
  */
 import { Context, type Effect } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import type { QuestionClosed, QuestionRef } from "../domain/QuestionRef.ts"
+import type { QuestionClosed, QuestionRef, SessionID } from "../domain/Identifiers.ts"
 import type { AppendError, LogUnavailable } from "../log/EventLog.ts"
 
 /** The name of the tool that asks. */

@@ -1,19 +1,249 @@
-/** Selects sessions: one, by address or title, in pages, and those that were cut off. */
+/**
+ * Selects sessions: one, by address or title, in pages, and those that were cut off. Spec: TO-105, TO-106, ST-35,
+ * RT-13, RT-14, TO-91..TO-93.
+ */
 import type * as SqlClient from "@effect/sql/SqlClient"
-import { Effect, Schema } from "effect"
+import type * as SqlError from "@effect/sql/SqlError"
+import type * as Statement from "@effect/sql/Statement"
+import type { Fragment } from "@effect/sql/Statement"
+import { Effect, Either, Option, Schema } from "effect"
 import { type Address, addressKey, type House, houseKeys } from "../domain/Address.ts"
-import type { SessionID } from "../domain/Identifiers.ts"
+import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
-import type { SessionMetrics } from "../domain/Usage.ts"
-import { defaultAgent } from "../domain/Values.ts"
+import { TodoItem, TodoItems } from "../domain/Todo.ts"
+import { defaultAgent, type Estimated, type SessionMetrics, type Usage } from "../domain/Values.ts"
+import {
+  BranchSummarized,
+  CompactionEnded,
+  CompactionFailed,
+  Renamed,
+  Retried,
+  StepEnded,
+  StepFailed
+} from "../events/SessionEvents.ts"
 import { type OwnerToken, SessionNotFound } from "../log/EventLog.ts"
+import { sessionKey } from "../log/EventRow.ts"
+import * as SessionBase from "../projection/SessionBase.ts"
 import type { SessionRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf, tokensOf } from "./Assemble.ts"
-import { marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
+import { unpackPrompts } from "./ContentBlock.ts"
+import { marksColumns, marksOf, type MarksRow } from "./ContextRows.ts"
+import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import type { ListOptions } from "./Pages.ts"
-import { matchingPrompts } from "./PromptSearch.ts"
-import { reading, readingTogether } from "./Reading.ts"
+import { onPath } from "./PathRows.ts"
+import type { SessionSnapshot } from "./SessionStore.ts"
+import { MessageUnreadable, reading, readingTogether } from "./StoreError.ts"
+
+// Defines a session's todo list and reads it from the last `todo` call that wrote it.
+
+type CallRow = { readonly seq: number; readonly called: number | null; readonly settled: number }
+
+const decode = Schema.decodeUnknownOption(Schema.Struct({ items: TodoItems }))
+
+const dataAt = (events: EventsBySeq, seq: number | null) => {
+  const found = seq === null ? undefined : events.get(seq)
+  return found !== undefined && Either.isRight(found) ? found.right : undefined
+}
+
+/**
+ * The list that a call wrote; undefined if it wrote none. Results record whether they changed the list. Calls that only
+ * read are skipped, because one that ran beside a change may hold the earlier list. Results of releases up to 0.1 do
+ * not record it: there a change has items in its input. Output of another tool with this name is not a list.
+ */
+const listOf = ({ called, settled }: CallRow, events: EventsBySeq): ReadonlyArray<TodoItem> | undefined => {
+  const [call, result] = [dataAt(events, called), dataAt(events, settled)]
+  if (result?.type !== "session.next.tool.success") return undefined
+  const { structured } = result.data
+  const asked = call?.type === "session.next.tool.called" && call.data.input["items"] !== undefined
+  if (!(structured["changed"] ?? asked)) return undefined
+  return Option.match(decode(structured), { onNone: () => [], onSome: ({ items }) => items })
+}
+
+/** Calls per query: usually one of the last few wrote the list. */
+const callsPerQuery = 8
+
+/** The current list: that of the history path. */
+export const selectTodos = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID
+): Effect.Effect<ReadonlyArray<TodoItem>, SqlError.SqlError> =>
+  Effect.gen(function* () {
+    let before = Number.MAX_SAFE_INTEGER
+    // A call belongs to the path if its message does (HP-3).
+    const seqOfMessage = sql`(SELECT m.seq FROM session_message m WHERE m.id = p.message_id)`
+    for (;;) {
+      const calls = yield* sql<CallRow>`SELECT seq, called, settled FROM session_part p
+        WHERE session = ${sessionKey(sql, sessionID)} AND name = 'todo' AND status = 'completed' AND seq < ${before}
+          ${onPath(sql, sessionID, seqOfMessage)}
+        ORDER BY seq DESC LIMIT ${callsPerQuery}`
+      const seqs = calls.flatMap(({ called, settled }) => (called === null ? [settled] : [called, settled]))
+      const events = yield* selectBySeq(sql, sessionID, seqs)
+      for (const call of calls) {
+        const list = listOf(call, events)
+        if (list !== undefined) return list
+        before = call.seq
+      }
+      if (calls.length < callsPerQuery) return []
+    }
+  })
+
+// Selects the state of sessions at their floors, for readers whose events were pruned.
+
+const pageSize = 100
+
+type Row = {
+  readonly session_id: string
+  readonly floor: number
+  readonly incarnation: number
+  readonly base: string | null
+}
+
+const select = (sql: SqlClient.SqlClient, rest: Statement.Fragment) =>
+  reading(
+    sql<Row>`SELECT h.session_id, h.floor, coalesce(h.incarnation, 0) AS incarnation, f.base
+      FROM event_sequence h LEFT JOIN session_floor f ON f.session_id = h.session_id WHERE h.seq >= 0 AND ${rest}`
+  )
+
+const snapshotOf = ({ base, floor, incarnation, session_id }: Row) => {
+  const sessionID = SessionID.make(session_id, { disableValidation: true })
+  if (floor < 0) return Either.right({ sessionID, session: undefined, incarnation, floor })
+  return SessionBase.decode(base).pipe(
+    Either.mapLeft(({ message }) => new MessageUnreadable({ sessionID, messageID: "", details: message })),
+    Either.flatMap(({ row }) => sessionOf(row)),
+    Either.map((session): SessionSnapshot => ({ sessionID, session, incarnation, floor }))
+  )
+}
+
+export const snapshot = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.snapshot")(function* (sessionID: SessionID) {
+    const [row] = yield* select(sql, sql`h.session_id = ${sessionID}`)
+    return row === undefined ? yield* new SessionNotFound({ sessionID }) : yield* snapshotOf(row)
+  })
+
+export const snapshots = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.snapshots")(function* (after: string = "") {
+    const rows = yield* select(sql, sql`h.session_id > ${after} ORDER BY h.session_id LIMIT ${pageSize}`)
+    return yield* Either.all(rows.map(snapshotOf))
+  })
+
+// Finds sessions by a part of the title or of a prompt, also of one whose event is in a block.
+
+type Sql = SqlClient.SqlClient
+
+/** LIKE ignores the case of these letters alone. */
+const folded = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
+interface PromptsRow {
+  readonly rowid: number
+  readonly session: number
+  readonly prompts: Uint8Array
+}
+
+/** Blocks per query. */
+const portion = 32
+
+/** The numbers of the sessions that have the text in a prompt of a block. */
+const selectInBlocks = Effect.fnUntraced(function* (sql: Sql, search: string) {
+  const [wanted, found] = [folded(search), new Set<number>()]
+  const addMatch = Effect.fnUntraced(function* (session: number, prompts: Uint8Array) {
+    if (found.has(session)) return
+    const texts = yield* unpackPrompts(prompts)
+    if (Either.isLeft(texts)) yield* Effect.logWarning(`prompts of session ${session} cannot be read: ${texts.left}`)
+    else if (texts.right.some((text) => folded(text).includes(wanted))) found.add(session)
+  })
+  for (let after = 0; ;) {
+    const rows = yield* sql<PromptsRow>`SELECT rowid, session, prompts FROM content
+      WHERE rowid > ${after} AND prompts IS NOT NULL ORDER BY rowid LIMIT ${portion}`
+    const last = rows.at(-1)
+    if (last === undefined) return [...found]
+    yield* Effect.forEach(rows, ({ prompts, session }) => addMatch(session, prompts), { concurrency: 4, discard: true })
+    after = last.rowid
+  }
+})
+
+/** The condition that a session `s` has the text in its title or in a prompt. It ignores the case of the letters A to Z. */
+const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlError.SqlError> =>
+  Effect.map(selectInBlocks(sql, search), (inBlocks) => {
+    const pattern = `%${search.replace(/[\\%_]/g, "\\$&")}%`
+    return sql`(title LIKE ${pattern} ESCAPE '\\' OR EXISTS (SELECT 1 FROM event_sequence q
+      JOIN session_input i ON i.session = q.session JOIN event e ON e.session = i.session AND e.seq = i.admitted_seq
+      WHERE q.session_id = s.id AND json_extract(e.data, '$.prompt.text') LIKE ${pattern} ESCAPE '\\')
+      OR EXISTS (SELECT 1 FROM event_sequence q WHERE q.session_id = s.id
+        AND q.session IN (SELECT value FROM json_each(${JSON.stringify(inBlocks)}))))`
+  })
+
+// Reads a session's ancestors, and what a session and its descendants spent. A session's parent never changes, but
+// reusing a removed id can still form a cycle, so every walk is bounded.
+
+/** Maximum number of ancestors of a session. */
+export const deepestFamily = 32
+
+/** The ancestors, from the parent to the root. */
+export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  sql<SessionRow>`WITH RECURSIVE line (id, depth) AS (
+      SELECT parent_id, 1 FROM session WHERE id = ${sessionID} AND parent_id IS NOT NULL
+      UNION ALL
+      SELECT s.parent_id, line.depth + 1 FROM line JOIN session s ON s.id = line.id
+      WHERE s.parent_id IS NOT NULL AND line.depth < ${deepestFamily}
+    )
+    SELECT s.* FROM line JOIN session s ON s.id = line.id ORDER BY line.depth`
+
+/** The total of the session and its descendants. UNION includes each session once. */
+export const selectTreeUsage = (sql: SqlClient.SqlClient, sessionID: SessionID): Effect.Effect<Usage, SqlFailure> =>
+  Effect.map(
+    sql<Pick<SessionRow, Summed>>`WITH RECURSIVE tree (id) AS (
+        SELECT id FROM session WHERE id = ${sessionID}
+        UNION
+        SELECT s.id FROM tree JOIN session s ON s.parent_id = tree.id
+      )
+      SELECT sum(cost) AS cost, sum(tokens_input) AS tokens_input, sum(tokens_output) AS tokens_output,
+        sum(tokens_reasoning) AS tokens_reasoning, sum(tokens_cache_read) AS tokens_cache_read,
+        sum(tokens_cache_write) AS tokens_cache_write
+      FROM tree JOIN session s ON s.id = tree.id`,
+    ([row]) => ({
+      cost: row?.cost ?? 0,
+      tokens: {
+        input: row?.tokens_input ?? 0,
+        output: row?.tokens_output ?? 0,
+        reasoning: row?.tokens_reasoning ?? 0,
+        cache: { read: row?.tokens_cache_read ?? 0, write: row?.tokens_cache_write ?? 0 }
+      }
+    })
+  )
+
+/** The estimated part of what the session and its descendants spent. Reads every event of the spending types. */
+export const selectTreeEstimated = (
+  sql: SqlClient.SqlClient,
+  sessionID: SessionID
+): Effect.Effect<Estimated, SqlFailure> =>
+  Effect.map(
+    sql<{ readonly cost: number | null; readonly tokens: number | null }>`WITH RECURSIVE tree (id) AS (
+        SELECT id FROM session WHERE id = ${sessionID}
+        UNION
+        SELECT s.id FROM tree JOIN session s ON s.parent_id = tree.id
+      )
+      SELECT sum(cost) AS cost, sum(tokens) AS tokens FROM (
+        SELECT json_extract(e.data, '$.cost') AS cost,
+          json_extract(e.data, '$.tokens.input') + json_extract(e.data, '$.tokens.output') AS tokens
+        FROM tree JOIN event_sequence q ON q.session_id = tree.id JOIN event e ON e.session = q.session
+          JOIN session s ON s.id = tree.id
+        WHERE e.seq > coalesce(s.forked ->> '$.seq', -1) AND e.type IN (SELECT type FROM event_type WHERE ${sql.in("name", spending)}) AND e.seq > q.floor
+          AND json_extract(e.data, '$.estimated')
+        UNION ALL
+        SELECT json_extract(base, '$.estimated.cost'), json_extract(base, '$.estimated.tokens')
+        FROM tree JOIN session_floor f ON f.session_id = tree.id WHERE base IS NOT NULL)`,
+    ([row]) => ({ cost: row?.cost ?? 0, tokens: row?.tokens ?? 0 })
+  )
+
+/** Stored types of the events that record spending. */
+const spending = [StepEnded, StepFailed, BranchSummarized, CompactionEnded, CompactionFailed, Renamed, Retried].map(
+  ({ type, version }) => `${type}.${version}`
+)
+
+type SqlFailure = Effect.Effect.Error<ReturnType<typeof selectAncestors>>
+type Summed =
+  "cost" | "tokens_input" | "tokens_output" | "tokens_reasoning" | "tokens_cache_read" | "tokens_cache_write"
 
 /** Maximum number of sessions listed for one title. */
 const sameTitle = 10

@@ -9,10 +9,10 @@ import type { SessionEvent } from "../events/SessionEvents.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./ContextMarks.ts"
+import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./ContextRows.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
-import { reading, readingTogether } from "./Reading.ts"
+import { reading, readingTogether } from "./StoreError.ts"
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
 

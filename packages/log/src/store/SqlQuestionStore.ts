@@ -1,8 +1,7 @@
 /** Implements the questions on SQL. Contract: `QuestionStore.ts`. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import { QuestionClosed, type QuestionRef } from "../domain/QuestionRef.ts"
+import { QuestionClosed, type QuestionRef, type SessionID } from "../domain/Identifiers.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
 import { ofSession, sessionKey } from "../log/EventRow.ts"
@@ -10,7 +9,7 @@ import * as SqlHook from "../log/SqlHook.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
-import { reading } from "./Reading.ts"
+import { reading } from "./StoreError.ts"
 
 /** The part of a `question` call. */
 type CallRow = { readonly message_id: string; readonly key: string; readonly seq: number }

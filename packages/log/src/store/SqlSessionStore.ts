@@ -3,24 +3,21 @@ import { Effect, Either, Layer } from "effect"
 import { edited } from "../domain/EditedMessages.ts"
 import type { SessionID } from "../domain/Identifiers.ts"
 import { ReadSql } from "../storage/Database.ts"
+import * as ActivityRows from "./ActivityRows.ts"
 import { selectContinued, selectLastWork } from "./ActivityRows.ts"
 import { assemble, sessionsOf } from "./Assemble.ts"
 import * as ContextRows from "./ContextRows.ts"
+import { selectInstructionFiles } from "./ContextRows.ts"
 import { selectBySeq } from "./EventsBySeq.ts"
-import { selectAncestors, selectTreeEstimated, selectTreeUsage } from "./Family.ts"
-import { selectInstructionFiles } from "./InstructionRows.ts"
-import { reading, readingTogether } from "./Reading.ts"
+import { reading, readingTogether } from "./StoreError.ts"
 import { selectContextStart } from "./RequestRows.ts"
 import { isAt, isOnlyOne } from "./SessionChecks.ts"
-import * as RedoRows from "./RedoRows.ts"
 import * as SessionRows from "./SessionRows.ts"
+import { selectAncestors, selectTodos, selectTreeEstimated, selectTreeUsage } from "./SessionRows.ts"
 import { SessionStore } from "./SessionStore.ts"
-import * as Snapshots from "./Snapshots.ts"
-import { selectTodos } from "./Todos.ts"
 import * as TranscriptRows from "./TranscriptRows.ts"
 import * as TreeRows from "./TreeRows.ts"
 import * as UndoRows from "./UndoRows.ts"
-import * as UnsettledRows from "./UnsettledRows.ts"
 
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
@@ -38,8 +35,8 @@ const make = Effect.gen(function* () {
   return SessionStore.of({
     get: SessionRows.get(sql),
     standing: SessionRows.standing(sql),
-    snapshot: Snapshots.snapshot(sql),
-    snapshots: Snapshots.snapshots(sql),
+    snapshot: SessionRows.snapshot(sql),
+    snapshots: SessionRows.snapshots(sql),
     addressed: SessionRows.addressed(sql),
     titled: SessionRows.titled(sql),
     list: SessionRows.list(sql),
@@ -53,7 +50,7 @@ const make = Effect.gen(function* () {
     treeEstimated: (sessionID) => reading(selectTreeEstimated(sql, sessionID)),
     event,
     undoable: UndoRows.undoable(sql),
-    redoable: RedoRows.redoable(sql),
+    redoable: UndoRows.redoable(sql),
     todos: (sessionID) => reading(selectTodos(sql, sessionID)),
     instructionFiles: (sessionID, limit) => reading(selectInstructionFiles(sql, sessionID, limit)),
     message: TranscriptRows.message(sql),
@@ -71,8 +68,8 @@ const make = Effect.gen(function* () {
     stepAt: ContextRows.stepAt(sql),
     context: (sessionID, baselineSeq) =>
       Effect.flatMap(contextRows(sessionID, baselineSeq), (rows) => Either.map(assemble(sessionID, rows), edited)),
-    unsettledTools: UnsettledRows.unsettledTools(sql),
-    openStep: UnsettledRows.openStep(sql)
+    unsettledTools: ActivityRows.unsettledTools(sql),
+    openStep: ActivityRows.openStep(sql)
   })
 })
 

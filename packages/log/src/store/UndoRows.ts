@@ -1,17 +1,73 @@
 /**
  * Selects what an undo takes back: the last prompt of the history path, and the changes of files that its turns stored.
- * Spec: UN-13.
+ * Spec: UN-13, UN-50.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
 import * as HistoryPath from "../domain/HistoryPath.ts"
 import { MessageID, type SessionID } from "../domain/Identifiers.ts"
-import { type EventOfType, FilesChanged } from "../events/SessionEvents.ts"
+import { type EventOfType, FilesChanged, FilesRestored } from "../events/SessionEvents.ts"
 import { sessionKey } from "../log/EventRow.ts"
-import { onPath } from "./PathRows.ts"
-import { readingTogether } from "./Reading.ts"
+import { onPath, selectPathBefore } from "./PathRows.ts"
 import { selectOfTypes } from "./RequestRows.ts"
+import { readingTogether } from "./StoreError.ts"
 import { type Place, selectLeaf, selectPlace } from "./TreeRows.ts"
+
+// Selects the last undo of a session that was not taken back, and whether the session went on since.
+
+/** An undo that can be taken back. */
+export interface Redoable {
+  readonly undo: EventOfType<"session.next.files.restored">
+  /** The history before the undo. */
+  readonly path: HistoryPath.HistoryPath
+  /** Where history continues now. */
+  readonly leafID: MessageID | undefined
+  /** Whether messages or other moves of the leaf follow the undo. */
+  readonly wentOn: boolean
+}
+
+/** The last undo that no later redo took back, and how many undos and redos there are from it on. */
+const selectUndo = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
+  Effect.gen(function* () {
+    const redone = new Set<number>()
+    let count = 0
+    for (let before = HistoryPath.open; ;) {
+      const page = yield* selectOfTypes(sql, sessionID, [FilesRestored], before, portion)
+      for (const event of page) {
+        if (event.type !== "session.next.files.restored") continue
+        count += 1
+        if (event.data.redoes !== undefined) redone.add(event.data.redoes)
+        else if (!redone.has(event.seq)) return { undo: event, count }
+      }
+      const last = page.at(-1)
+      if (last === undefined || page.length < portion) return undefined
+      before = last.seq
+    }
+  })
+
+/** Whether more follows an undo than the moves of this many undos and redos. */
+const selectWentOn = (sql: SqlClient.SqlClient, sessionID: SessionID, seq: number, moves: number) =>
+  Effect.map(
+    sql<{ readonly messages: number; readonly moves: number }>`SELECT
+      EXISTS (SELECT 1 FROM session_message WHERE session = ${sessionKey(sql, sessionID)} AND seq > ${seq}) AS messages,
+      (SELECT count(*) FROM session_leaf WHERE session = ${sessionKey(sql, sessionID)} AND seq > ${seq}) AS moves`,
+    ([row]) => row === undefined || row.messages === 1 || row.moves !== moves
+  )
+
+export const redoable = (sql: SqlClient.SqlClient) =>
+  Effect.fn("SessionStore.redoable")((sessionID: SessionID) =>
+    readingTogether(sql)(
+      Effect.gen(function* () {
+        const found = yield* selectUndo(sql, sessionID)
+        if (found === undefined) return undefined
+        const { count, undo } = found
+        const path = HistoryPath.until(yield* selectPathBefore(sql, sessionID, undo.seq), undo.seq - 1)
+        const { messageID: leafID } = yield* selectLeaf(sql, sessionID)
+        const wentOn = yield* selectWentOn(sql, sessionID, undo.seq, count)
+        return { undo, path, leafID, wentOn } satisfies Redoable
+      })
+    )
+  )
 
 /** The last prompt and what its turns changed. */
 export interface Undoable {

@@ -3,10 +3,9 @@
  * long runs that look random. Spec: FM-197.
  */
 import { RegExp as Expression } from "effect"
-import { type CodeUnits, makeCodeUnits } from "./CodeUnits.ts"
-import type { SecretForm, SecretKind } from "./SecretForm.ts"
+import { type CodeUnits, makeCodeUnits } from "./Text.ts"
 import { isHarmless, shortestRun } from "./SecretRules.ts"
-import { keyForm, tokenForms } from "./TokenForms.ts"
+import { keyForm, type SecretForm, type SecretKind, tokenForms } from "./TokenForms.ts"
 
 /** Takes a secret. `from` is where the text begins that it was recognised by: its name, its header. */
 export type Take = (start: number, end: number, kind: SecretKind, from: number) => void

@@ -1,5 +1,47 @@
 /** Tokens by the prefix of their issuer, and private keys. Spec: FM-191, FM-194. */
-import { form, rule, type SecretForm } from "./SecretForm.ts"
+
+/** What a form of secrets is: patterns with a common beginning. `SecretRules.ts` has all forms. Spec: FM-191, FM-197. */
+
+/** What a secret was recognised by. */
+export type SecretKind =
+  "token" | "private key" | "URL credential" | "header" | "environment value" | "assignment" | "random text" | "file"
+
+/** A pattern from the place on. The secret is the last group, or the whole match, and ends where the match ends. */
+export interface SecretRule {
+  readonly kind: SecretKind
+  readonly pattern: RegExp
+  /** Further conditions on the secret. */
+  readonly accepts?: (secret: string) => boolean
+}
+
+/** Rules with a common beginning. */
+export interface SecretForm {
+  /** The first three characters of a match, in any case. */
+  readonly starts: string
+  /** A check that is faster than the rules and passes for every beginning of a match, also with escaped quotes. */
+  readonly hint: RegExp
+  readonly rules: ReadonlyArray<SecretRule>
+}
+
+/** A pattern, and what it finds. */
+export const rule = (
+  kind: SecretKind,
+  source: string,
+  { accepts, flags = "" }: { readonly accepts?: SecretRule["accepts"]; readonly flags?: string } = {}
+): SecretRule => ({
+  kind,
+  pattern: new RegExp(source, `my${flags}`),
+  ...(accepts === undefined ? {} : { accepts })
+})
+
+export const form = (starts: string, hint: string, flags: string, ...rules: ReadonlyArray<SecretRule>): SecretForm => ({
+  starts,
+  hint: new RegExp(hint, `my${flags}`),
+  rules
+})
+
+/** White space within a line. */
+export const blank = String.raw`[^\S\r\n]`
 
 /** A token cannot start within a word. */
 const tokenForm = (starts: string, hint: string, ...sources: ReadonlyArray<string>): SecretForm =>

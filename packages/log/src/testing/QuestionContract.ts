@@ -1,8 +1,7 @@
 /** The questions of models to people (TO-81, TO-82, TO-83, TO-84, TO-85). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import type { MessageID, SessionID } from "../domain/Identifiers.ts"
-import { QuestionClosed } from "../domain/QuestionRef.ts"
+import { type MessageID, QuestionClosed, type SessionID } from "../domain/Identifiers.ts"
 import { draft } from "../events/SessionEvents.ts"
 import { EventLog } from "../log/EventLog.ts"
 import { questionTool, QuestionStore } from "../store/QuestionStore.ts"

@@ -4,7 +4,7 @@
  */
 import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
-import { refusalIn } from "@daybook/core/http/HttpRefused"
+import { refusalIn } from "@daybook/core/http/SameOrigin"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { count, type Json, many, parse, record, text } from "./Json.ts"
 

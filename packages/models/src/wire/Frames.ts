@@ -3,7 +3,7 @@
  * glued together or lack the empty line between them, and JSON without `data:`. A body that is not an event stream is returned whole.
  * Bounded. Pure, but for its state. Spec: MD-23, MD-92, LM-10 in specs/models.md and limits.md.
  */
-import { HttpRefused } from "@daybook/core/http/HttpRefused"
+import { HttpRefused } from "@daybook/core/http/SameOrigin"
 import * as Limits from "@daybook/core/support/Limits"
 import { type Json, objectsIn, parse } from "./Json.ts"
 

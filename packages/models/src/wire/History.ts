@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto"
 import * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
-import { mediaMime } from "@daybook/core/prompt/MediaKind"
+import { mediaMime } from "@daybook/core/prompt/FilePart"
 import type { Profile } from "../Profile.ts"
 import { freeName, type WireNames } from "./Names.ts"
 

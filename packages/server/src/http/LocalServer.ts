@@ -4,7 +4,7 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServer from "@effect/platform/HttpServer"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
-import { fairly } from "@daybook/log/support/FairScheduler"
+import { fairly } from "@daybook/log/support/EventLoop"
 import { PortUnusable, unusable } from "./HttpListener.ts"
 
 export { PortUnusable }

@@ -10,8 +10,7 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { ReadError } from "@daybook/log/log/EventLog"
 import type { StoreError } from "@daybook/log/store/StoreError"
 import * as Fold from "@daybook/transcript/Fold"
-import type { RunID } from "@daybook/transcript/row/Rows"
-import { runOf } from "@daybook/transcript/row/RunOf"
+import { type RunID, runOf } from "@daybook/transcript/row/Rows"
 import { activityStart, type Backend } from "../session/Backend.ts"
 
 /** An active or waiting run. */

@@ -6,9 +6,8 @@
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import type { SharedSpaces } from "@daybook/files/layout/Layout"
-import { isCommon, modesOf } from "@daybook/files/layout/Modes"
-import { makeFolders } from "@daybook/log/storage/MakeFolders"
+import { isCommon, modesOf, type SharedSpaces } from "@daybook/files/layout/Layout"
+import { makeFolders } from "@daybook/log/storage/PrivateFile"
 
 /** A folder cannot be created or used; the message says why and what to do. */
 export class FolderUnusable extends Schema.TaggedError<FolderUnusable>()("FolderUnusable", {

@@ -3,7 +3,7 @@
  * is left out is marked and counted. The memory is bounded by the budget. Spec: SL-39..SL-44.
  */
 import { Either } from "effect"
-import { codeUnits } from "@daybook/log/support/CodeUnits"
+import { codeUnits } from "@daybook/log/support/Text"
 import { type Budget, defaultCharacters, type Keep } from "../domain/Budget.ts"
 import type { StreamReport } from "../domain/ExecResult.ts"
 import type { InvalidOption } from "../domain/ShellError.ts"

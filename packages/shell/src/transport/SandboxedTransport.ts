@@ -8,7 +8,6 @@ import { homedir, tmpdir } from "node:os"
 import * as path from "node:path"
 import { Effect, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
-import { bounded } from "@daybook/core/child/ControlGroup"
 import { real } from "@daybook/core/child/Mounts"
 import {
   type Confined,
@@ -18,7 +17,7 @@ import {
   start,
   type Wanted
 } from "@daybook/core/child/Sandbox"
-import { type Breach, makeRest, outsideOf, watch } from "@daybook/core/child/SandboxWatch"
+import { bounded, type Breach, makeRest, outsideOf, watch } from "@daybook/core/child/SandboxWatch"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { LocalTarget } from "../domain/Target.ts"
 import * as LocalTransport from "./LocalTransport.ts"

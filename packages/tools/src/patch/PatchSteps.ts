@@ -5,10 +5,9 @@ import type { Stats } from "node:fs"
 import * as path from "node:path"
 import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
-import { codeOf, fileFailure } from "@daybook/core/workspace/FileFailure"
+import { codeOf, fileFailure, type Target } from "@daybook/core/workspace/FileFailure"
 import type { Held } from "@daybook/core/workspace/HeldFolder"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import type { Target } from "@daybook/core/workspace/Target"
 import type { FileOperations } from "./FileOperations.ts"
 
 /** A step at one path. The steps of one `change` (a move has two) are undone together. */

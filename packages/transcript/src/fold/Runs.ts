@@ -3,17 +3,12 @@
  * specs/files.md (FR-7, FR-9, FL-6, DC-3, DC-18).
  */
 import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { Prompt, StoredError } from "@daybook/log/domain/Values"
+import { modelText, type Prompt, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import { agentDirectory } from "../row/AgentDirectory.ts"
-import { runOf } from "../row/RunOf.ts"
-import { clip } from "./Clip.ts"
-import { codeOf } from "./ErrorCode.ts"
-import { type Out, place, set } from "./Out.ts"
-import type { OpenRun, Said } from "./State.ts"
+import { agentDirectory, runOf } from "../row/Rows.ts"
+import { clip, codeOf, type Out, place, set } from "./Out.ts"
+import { lengthOf, type OpenRun, type Said, separator } from "./State.ts"
 import * as Steps from "./Steps.ts"
-import { lengthOf, separator } from "./Texts.ts"
 
 const between: Said = { text: separator, head: separator }
 

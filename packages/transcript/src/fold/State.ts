@@ -1,14 +1,50 @@
 /**
  * The state of the fold. Apart from open runs it is small and can be stored as a checkpoint, from which the fold
- * continues as if from all events. Pure. Spec: FI-36, FI-105 in specs/files.md.
+ * continues as if from all events. Pure. Spec: FI-36, FI-105 in specs/files.md, FI-98 in specs/files.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
-import { agentDirectory } from "../row/AgentDirectory.ts"
-import { type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
-import { Text } from "./Texts.ts"
+import { agentDirectory, type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
+
+// Texts of answers as the fold holds them: a short one whole, a long one as a reference to its event. So the fold stays
+// small; the writer of an answer reads one event at a time. Pure.
+
+/** A reference to a long text, with the sizes that are needed before it is read. */
+export const StoredText = Schema.Struct({
+  /** The sequence number of the event that ended the text. */
+  seq: Schema.Int,
+  /** UTF-16 code units. */
+  length: Schema.Int,
+  /** UTF-8 bytes of the text as a JSON string. */
+  bytes: Schema.Int
+})
+export type StoredText = typeof StoredText.Type
+
+/** A text of an answer: the text, or a reference to it. */
+export const Text = Schema.Union(Schema.String, StoredText)
+export type Text = typeof Text.Type
+
+/** UTF-16 code units of a text that is held whole, at most. */
+export const longestHeld = 16 * 1024
+
+/** Stands between the texts of two messages of a run (FR-7). */
+export const separator = "\n\n"
+
+/** Whether the text is only a reference. */
+export const isStored = (text: unknown): text is StoredText => typeof text === "object"
+
+/** Holds the text, or refers to its event if it is long. */
+export const remember = (text: string, seq: number): Text =>
+  text.length <= longestHeld ? text : { seq, length: text.length, bytes: Buffer.byteLength(JSON.stringify(text)) }
+
+/** The first code units, copied: a slice would retain the whole text. */
+export const headOf = (text: string, length: number): string =>
+  text.length <= length ? text : Buffer.from(text.slice(0, length), "utf16le").toString("utf16le")
+
+/** Code units of all texts. */
+export const lengthOf = (texts: ReadonlyArray<Text>): number => texts.reduce((sum, { length }) => sum + length, 0)
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

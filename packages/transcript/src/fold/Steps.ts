@@ -2,17 +2,31 @@
  * Folds steps and their tool calls: an assistant row when a step ends, then a row for each result in call order. Pure.
  * Spec: FI-26..FI-29 in specs/files.md (FL-4, FL-5).
  */
-import { modelText } from "@daybook/log/domain/ModelText"
-import type { StoredError } from "@daybook/log/domain/Values"
+import { modelText, type StoredError } from "@daybook/log/domain/Values"
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import type { Block } from "../row/Rows.ts"
-import { timeText } from "../row/TimeText.ts"
-import { type Content, toolContent } from "./Blocks.ts"
-import { textLimit } from "./Clip.ts"
-import { codeOf } from "./ErrorCode.ts"
-import { blocksOf, type LongBlock, ofRun, type Out, place, set } from "./Out.ts"
-import type { OpenStep, Said, StepCall, StepText } from "./State.ts"
-import { headOf, isStored, lengthOf, remember } from "./Texts.ts"
+import { type Block, timeText } from "../row/Rows.ts"
+import {
+  blocksOf,
+  codeOf,
+  type Content,
+  type LongBlock,
+  ofRun,
+  type Out,
+  place,
+  set,
+  textLimit,
+  toolContent
+} from "./Out.ts"
+import {
+  headOf,
+  isStored,
+  lengthOf,
+  type OpenStep,
+  remember,
+  type Said,
+  type StepCall,
+  type StepText
+} from "./State.ts"
 
 const stepOf = ({ state }: Out, messageID: string): OpenStep | undefined =>
   state.steps.find((step) => step.messageID === messageID)

@@ -1,9 +1,46 @@
 /**
  * Schemas of the lines of `messages.jsonl` and `events.jsonl`, and of `meta.json`. Any JSON parser reads them; fields
- * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15).
+ * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15), FI-20 in specs/files.md (FR-9).
  */
+import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
+
+/** Formats the times of rows. Pure. Spec: FI-5 in specs/files.md (DC-4). */
+
+const firstTime = Date.parse("0000-01-01T00:00:00.000Z")
+
+const lastTime = Date.parse("9999-12-31T23:59:59.999Z")
+
+const minute = 60_000
+
+/** The last minute formatted, and its text up to the seconds. Successive events mostly share a minute. */
+let last = { minute: Number.NaN, text: "" }
+
+const textOfMinute = (at: number): string => {
+  if (last.minute !== at) last = { minute: at, text: new Date(at * minute).toISOString().slice(0, 17) }
+  return last.text
+}
+
+/** RFC 3339 in UTC with milliseconds (DC-4). Times outside the years 0000 to 9999 are clamped. */
+export const timeText = (ms: number): string => {
+  const at = Math.trunc(Math.min(Math.max(ms, firstTime), lastTime))
+  const whole = Math.floor(at / minute)
+  const rest = String(at - whole * minute).padStart(5, "0")
+  return `${textOfMinute(whole)}${rest.slice(0, 2)}.${rest.slice(2)}Z`
+}
+
+/** Shows a session's folder as its agent sees it. Pure. Spec: FI-10 in specs/files.md. */
+
+/**
+ * The folder as the agent sees it: its path below the root, `/` for the root itself. Without a root, or outside of it,
+ * the host path.
+ */
+export const agentDirectory = (root: string | undefined, directory: string): string => {
+  if (root === undefined || root === "/") return directory
+  if (directory === root) return "/"
+  return directory.startsWith(`${root}/`) ? directory.slice(root.length) : directory
+}
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -176,3 +213,12 @@ export type EventRow = typeof EventRow.Type
 /** The four values of the file `state` (DC-3). */
 export const StateWord = Schema.Literal("active", "idle", "done", "error")
 export type StateWord = typeof StateWord.Type
+
+// Computes the id of a run. Pure.
+
+/**
+ * The id of the run that began with the prompt of this message id; of a run without a prompt, the argument is the
+ * activity id. It is known before the run begins and is the same in every process.
+ */
+export const runOf = (sessionID: string, of: string): RunID =>
+  `ctx-${createHash("sha256").update(`${sessionID}/${of}`).digest("hex").slice(0, 32)}`

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { Effect, Stream } from "effect"
 import { type ContextFiles, contextFiles } from "../../../../packages/files/src/context/ContextFiles.ts"
-import { contextInput } from "../../../../packages/files/src/context/ContextInput.ts"
+import { contextInput } from "../../../../packages/files/src/render/SessionContext.ts"
 import type { PackState } from "../../../../packages/files/src/context/PackState.ts"
 import { linesFrom, readerOf } from "../../../../packages/files/src/render/Pieces.ts"
 import * as Rendering from "../../../../packages/files/src/render/Rendering.ts"

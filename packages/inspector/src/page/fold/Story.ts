@@ -2,8 +2,8 @@
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
  * Spec: IP-11 in specs/inspector.md.
  */
-import { withheldText } from "@daybook/log/domain/Withheld"
-import type { EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { withheldText } from "@daybook/log/domain/Message"
+import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { Epochs } from "./Epochs.ts"
 import { Spending } from "./Spending.ts"
 import { type Lane, Timeline } from "./Timeline.ts"
@@ -187,41 +187,11 @@ export class Story {
         // What the history before cost was paid by the other session.
         spending.restart()
         return
-      case "session.created":
-      case "session.next.addressed":
-      case "session.next.agent.switched":
-      case "session.next.model.switched":
-      case "session.next.moved":
-      case "session.next.interrupt.requested":
-      case "session.next.synthetic":
-      case "session.next.text.started":
-      case "session.next.text.ended":
-      case "session.next.reasoning.started":
-      case "session.next.reasoning.ended":
-      case "session.next.tool.input.started":
-      case "session.next.tool.input.ended":
-      case "session.next.tool.progress":
-      case "session.next.compaction.requested":
-      case "session.next.leaf.moved":
-      case "session.next.labeled":
-      case "session.next.files.changed":
-      case "session.next.files.restored":
-      case "session.next.question.answered":
-      case "session.next.question.dismissed":
-      case "session.next.permission.decided":
-      case "session.next.permission.revoked":
-      case "session.next.shell.started":
-      case "session.next.shell.ended":
-      case "session.next.shell.opened":
-      case "session.next.shell.executed":
-      case "session.next.shell.blocked":
-      case "session.next.shell.checkpointed":
-      case "session.next.shell.restored":
-      case "session.next.shell.closed":
-        return
       default:
         // A newer server may send a type that this page does not know.
-        event satisfies never
+        event satisfies EventIn<
+          "about" | "prompts" | "requests" | "texts" | "calls" | "compactions" | "tree" | "decisions" | "shells"
+        >
     }
   }
 
