@@ -7,9 +7,15 @@ import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type WritableTarget } from "@daybook/core/workspace/Target"
 import { byteOrderMark, type DecodedText, encodingNames } from "@daybook/core/workspace/TextEncoding"
-import { confirm, writeAtomically } from "./AtomicWrite.ts"
-import { isMarked, refuseRedacted } from "./RedactedText.ts"
-import { encodeWholeText, isCrlf, readWholeText } from "./WholeText.ts"
+import {
+  confirm,
+  encodeWholeText,
+  isCrlf,
+  isMarked,
+  readWholeText,
+  refuseRedacted,
+  writeAtomically
+} from "./FileText.ts"
 
 const WriteTool = Tool.make("write", {
   description:
