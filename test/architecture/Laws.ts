@@ -120,7 +120,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   client: ["connection", "events"],
   inspector: ["page"],
   discord: ["domain", "text", "post", "trust", "outbox", "wire", "book", "send", "live", "inbox", "command"],
-  server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
+  server: ["shared", "socket", "http"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
 

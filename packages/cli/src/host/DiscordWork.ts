@@ -11,8 +11,7 @@ import { showIssues } from "@daybook/core/definition/Yaml"
 import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
 import type { Asks } from "@daybook/server"
-import * as HttpServing from "@daybook/server/api/HttpServing"
-import * as Recovery from "@daybook/server/api/Recovery"
+import * as HttpServing from "@daybook/server/http/HttpServing"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -140,7 +139,7 @@ export const run = Effect.fn("Command.discord")(function* (request: Request) {
       const filename = yield* DatabasePath.writable
       const asks = yield* ClientAsks.make
       // What dead processes left is taken up until the signal, and ends before the runs do.
-      const serving = Effect.scoped(Effect.zipRight(Recovery.recover, until(bot, signal)))
+      const serving = Effect.scoped(Effect.zipRight(HttpServing.recover, until(bot, signal)))
       yield* Effect.provide(Effect.zipRight(serving, endRuns), own(filename, asks))
     })
   ).pipe(withTelemetry, Effect.provide(logged))

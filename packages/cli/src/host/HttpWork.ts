@@ -7,9 +7,8 @@ import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
 import * as Store from "@daybook/log/Store"
-import * as HttpServing from "@daybook/server/api/HttpServing"
-import * as Recovery from "@daybook/server/api/Recovery"
-import type { Machine } from "@daybook/server/api/MachineHandlers"
+import * as HttpServing from "@daybook/server/http/HttpServing"
+import type { Machine } from "@daybook/server/http/ServerHandlers"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
@@ -117,6 +116,6 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     accessLog: true,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })
-  yield* Recovery.recover
+  yield* HttpServing.recover
   return { url, token } satisfies HttpAddress
 })

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process"
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync } from "node:fs"
 import { Effect } from "effect"
-import { makeFolder } from "@daybook/server/support/PrivateFolder"
+import { makeFolder } from "@daybook/server/shared/PrivateFolder"
 import { exitCode } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import { HostNotStarted } from "../support/Errors.ts"
