@@ -117,9 +117,8 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "source"
   ],
   api: ["wire", "group", ".", "document"],
-  client: ["connection", "events"],
   inspector: ["page"],
-  discord: ["domain", "text", "post", "trust", "outbox", "wire", "book", "send", "live", "inbox", "command"],
+  discord: ["domain", "post", "outbox", "wire", "live", "inbox", "command"],
   server: ["shared", "socket", "http"],
   cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }

@@ -10,8 +10,7 @@ import { Effect, Either, type Scope } from "effect"
 import { notCounting, projectAt } from "@daybook/core/trust/Project"
 import { ProjectTrust } from "@daybook/core/trust/ProjectTrust"
 import { makeFolders } from "@daybook/log/storage/MakeFolders"
-import { isStdio, type McpServer, type StdioServer } from "./McpServer.ts"
-import { ServerFault } from "./ServerFault.ts"
+import { isStdio, type McpServer, ServerFault, type StdioServer } from "./McpServer.ts"
 
 /** Folder and `PATH` of servers without `cwd`, and what is kept of all servers. */
 export interface StartOptions {

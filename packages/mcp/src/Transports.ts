@@ -9,8 +9,9 @@ import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { bounded } from "@daybook/core/child/ControlGroup"
 import { Sandbox } from "@daybook/core/child/Sandbox"
 import { watch } from "@daybook/core/child/SandboxWatch"
-import { maxBodyBytes } from "@daybook/core/support/Limits"
-import { boundedFetch } from "./BoundedFetch.ts"
+import { boundedBody } from "@daybook/core/http/BoundedBody"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
+import { maxBodyBytes, maxEventBytes } from "@daybook/core/support/Limits"
 import {
   type HttpServer,
   inSentence,
@@ -18,9 +19,17 @@ import {
   type McpServer,
   type Redactor,
   reveal,
+  ServerFault,
   type StdioServer
 } from "./McpServer.ts"
-import { ServerFault } from "./ServerFault.ts"
+
+// Fetches from an untrusted MCP server: within its origin, with bounded messages. Spec: MC-4, LM-1, LM-10.
+
+/** An event stream may stay open for ever, so only its events are bounded. */
+const limits = { body: maxBodyBytes.mcp, event: maxEventBytes.mcp }
+
+export const boundedFetch = async (url: string | URL, init?: RequestInit): Promise<Response> =>
+  boundedBody(await safeFetch(url, init), limits)
 
 /** A transport to a server, not yet opened. It closes with its scope. */
 export interface Way {

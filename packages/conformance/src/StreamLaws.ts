@@ -1,8 +1,34 @@
-/** Stored events: each once, in order, from any cursor on. */
+/**
+ * The clauses about streams of events: what is replayed, how a session is followed, and the events of all sessions.
+ */
 import { Schema } from "effect"
-import { admitted, after, counts, Cursored, End, eventOf, events, expect, type Law, refuses } from "../Kit.ts"
-import { replay, same, say, seqOf, session } from "../Kit.ts"
-import { allFrames, answer, type Frame, request, type Target } from "../Target.ts"
+import {
+  admitted,
+  after,
+  allFrames,
+  answer,
+  counts,
+  Cursored,
+  End,
+  eventOf,
+  events,
+  expect,
+  type Frame,
+  frames,
+  framesUntil,
+  type Law,
+  refuses,
+  replay,
+  request,
+  same,
+  say,
+  seqOf,
+  session,
+  type Target,
+  texts
+} from "./Kit.ts"
+
+// Stored events: each once, in order, from any cursor on.
 
 const Head = Schema.Struct({ cursor: Schema.String, seq: Schema.Int })
 const Expired = Schema.Struct({ floorCursor: Schema.String, snapshot: Schema.String })
@@ -206,6 +232,220 @@ export const replayLaws: ReadonlyArray<Law> = [
         0,
         "events after them"
       )
+    }
+  }
+]
+
+// New events: behind the seam, each once, for every reader, over connections that end.
+
+const isEvent = ({ type }: Frame): boolean => type === "event"
+
+/** Follows until the event with this number has come. */
+const until = (target: Target, id: string, last: number, query = "", headers: Record<string, string> = {}) =>
+  framesUntil((frame) => isEvent(frame) && seqOf(frame) >= last, target, `/sessions/${id}/events?${query}`, headers)
+
+export const followLaws: ReadonlyArray<Law> = [
+  {
+    clause: "HT-40",
+    says: "a stream follows: new events come after the seam, and a reader that left goes on without gap or repetition",
+    test: async (target) => {
+      const id = await session(target, 2)
+      const seen: Array<number> = []
+      let [cursor, followed] = ["-1", 0]
+      for (let connection = 0; connection < 4; connection++) {
+        let isFollowing = false
+        for await (const frame of frames(target, `/sessions/${id}/events?${after(cursor)}`)) {
+          expect(frame.type !== "end", `the stream that follows ended: ${JSON.stringify(frame.data)}`)
+          if (frame.type === "replay.complete") {
+            expect(!isFollowing, "a second seam came")
+            isFollowing = true
+            await say(target, id, `during connection ${connection}`)
+          }
+          if (!isEvent(frame)) continue
+          seen.push(seqOf(frame))
+          cursor = frame.cursor ?? cursor
+          if (isFollowing) followed++
+          // The first connection is left within the replay.
+          if (isFollowing || seen.length === 2) break
+        }
+        await say(target, id, `between connections ${connection}`)
+      }
+      counts(seen)
+      same(followed, 3, "connections that had a new event behind the seam")
+    }
+  },
+  {
+    clause: "HT-40",
+    says: "events that are stored while a reader replays or follows come once, in order, one by one",
+    test: async (target) => {
+      const id = await session(target, 10)
+      const [found] = await Promise.all([
+        until(target, id, 30),
+        Promise.all(Array.from({ length: 20 }, (_, index) => say(target, id, `meanwhile ${index}`)))
+      ])
+      counts(events(found).map(seqOf))
+      same(found.filter(({ type }) => type === "replay.complete").length, 1, "number of seams")
+      const seqs: Array<number> = []
+      for await (const frame of frames(target, `/sessions/${id}/events?${after(30)}`)) {
+        if (isEvent(frame)) seqs.push(seqOf(frame))
+        if (seqs.length === 5) break
+        // Each comes before the next one is stored.
+        await say(target, id, `then ${seqs.length}`)
+      }
+      counts(seqs, 31)
+    }
+  },
+  {
+    clause: "HT-40",
+    says: "every reader of a session has the same frames, with the same cursors, and none of another session",
+    test: async (target) => {
+      const [id, other] = [await session(target, 3), await session(target, 3)]
+      const { cursor } = (await until(target, id, 1)).at(-1) ?? {}
+      const saying = async () => {
+        for (const text of ["one", "two"]) {
+          await say(target, other, `elsewhere ${text}`)
+          await say(target, id, text)
+        }
+      }
+      const reading = Promise.all([
+        until(target, id, 5),
+        until(target, id, 5, after(cursor)),
+        until(target, id, 5, "", { "last-event-id": cursor ?? "" }),
+        until(target, id, 5, "type=session.next.prompt.admitted")
+      ])
+      const [[first, ...others]] = await Promise.all([reading, saying()])
+      const [whole, rest] = [events(first), others.map(events)]
+      counts(whole.map(seqOf))
+      for (const frame of whole) same(eventOf(frame).sessionID, id, "session of an event")
+      for (const found of rest) same(found, whole.slice(-found.length), "events of another reader")
+      same(
+        rest.map(({ length }) => length),
+        [4, 4, 5],
+        "events of the readers"
+      )
+    }
+  },
+  {
+    clause: "HT-47",
+    says: "a comment comes every 15 seconds on a stream without events",
+    slow: true,
+    test: async (target) => {
+      const id = await session(target, 1)
+      let [isPastSeam, began] = [false, Date.now()]
+      for await (const text of texts(target, `/sessions/${id}/events`)) {
+        if (isPastSeam && /^:/m.test(text)) break
+        if (text.includes("replay.complete")) [isPastSeam, began] = [true, Date.now()]
+      }
+      const seconds = Math.round((Date.now() - began) / 1_000)
+      expect(isPastSeam && seconds <= 20, `the first comment came after ${seconds} seconds`)
+    }
+  }
+]
+
+// The events of all sessions, in one order.
+
+const feed = (target: Target, cursor: string | undefined, query = "") =>
+  allFrames(target, `/events?follow=0${query}${after(cursor)}`)
+const head = (target: Target) => answer(target, Cursored, "/head")
+
+/** Positions grow. */
+const ascends = (found: ReadonlyArray<ReturnType<typeof eventOf>>): void => {
+  const positions = found.map(({ position }) => position)
+  same(
+    positions,
+    [...new Set(positions)].sort((a, b) => a - b),
+    "positions"
+  )
+}
+
+export const feedLaws: ReadonlyArray<Law> = [
+  {
+    clause: "HT-51",
+    says: "the feed has every event of all sessions once, in one order, and goes on from its cursors",
+    test: async (target) => {
+      const { cursor: start } = await head(target)
+      const ids = [await session(target, 1), await session(target, 1)]
+      for (const id of ids) await say(target, id, "again")
+      const whole = events(await feed(target, start))
+      const found = whole.map(eventOf)
+      ascends(found)
+      for (const id of ids) {
+        const seqs = found.flatMap(({ seq, sessionID }) => (sessionID === id ? [seq] : []))
+        same(seqs, [0, 1, 2], `events of ${id}`)
+      }
+      for (const [index, { cursor }] of whole.entries()) {
+        expect(cursor !== undefined && cursor !== "", `event ${index} of the feed has no id`)
+        const rest = events(await feed(target, cursor)).slice(0, whole.length - index - 1)
+        same(rest, whole.slice(index + 1), `events after cursor ${cursor}`)
+      }
+    }
+  },
+  {
+    clause: "HT-51",
+    says: "the feed follows, with one seam, and with types sends only their events",
+    test: async (target) => {
+      const { cursor: start } = await head(target)
+      const id = await session(target, 1)
+      const mine: Array<number> = []
+      let seams = 0
+      for await (const frame of frames(target, `/events?${after(start)}`)) {
+        if (frame.type === "replay.complete") {
+          seams++
+          await say(target, id, "while it follows")
+        }
+        if (frame.type !== "event") continue
+        const { seq, sessionID } = eventOf(frame)
+        if (sessionID === id) mine.push(seq)
+        if (seq >= 2 && sessionID === id) break
+      }
+      same([mine, seams], [[0, 1, 2], 1], "events of the session, and seams")
+      const created = events(await feed(target, start, "&type=session.created")).map(eventOf)
+      expect(
+        created.every(({ type }) => type === "session.created"),
+        "the feed has events of other types"
+      )
+      expect(
+        created.some(({ sessionID }) => sessionID === id),
+        "the feed lacks an event of the type"
+      )
+      const seam = await framesUntil(({ type }) => type === "replay.complete", target, `/events?${after(start)}`)
+      const { cursor } = Schema.decodeUnknownSync(Cursored)(seam.at(-1)?.data)
+      same(
+        events(await feed(target, cursor)).filter((frame) => eventOf(frame).sessionID === id),
+        [],
+        "events after the seam"
+      )
+    }
+  },
+  {
+    clause: "HT-53",
+    says: "the head of the feed is the cursor of the latest event of all sessions",
+    test: async (target) => {
+      const { cursor } = await head(target)
+      const id = await session(target, 1)
+      const own = events(await feed(target, cursor)).map(eventOf)
+      same(
+        own.flatMap(({ seq, sessionID }) => (sessionID === id ? [seq] : [])),
+        [0, 1],
+        "events after the head"
+      )
+      const { cursor: later } = await head(target)
+      const rest = events(await feed(target, later)).map(eventOf)
+      same(
+        rest.filter(({ sessionID }) => sessionID === id),
+        [],
+        "events of the session after the later head"
+      )
+    }
+  },
+  {
+    clause: "HT-42",
+    says: "a cursor that the feed did not give is refused there",
+    test: async (target) => {
+      const id = await session(target, 1)
+      const { cursor } = await answer(target, Cursored, `/sessions/${id}/head`)
+      for (const foreign of ["d1.00000000.0", "nonsense", cursor])
+        await refuses(target, `/events?follow=0${after(foreign)}`, 400, "ForeignCursor")
     }
   }
 ]

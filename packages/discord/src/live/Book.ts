@@ -1,16 +1,14 @@
 /**
- * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DI-2 in
- * specs/discord.md.
+ * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DI-2, DI-3
+ * in specs/discord.md.
  */
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import { Context, Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted, Schedule } from "effect"
 import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/PermissionsApi"
-import type { ConnectionError } from "@daybook/client/connection/ClientError"
 import * as Client from "@daybook/client/DaybookClient"
-import { answered } from "@daybook/client/connection/Answered"
-import * as Verbs from "@daybook/client/Verbs"
+import { answered, type ConnectionError } from "@daybook/client/ClientError"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
@@ -44,7 +42,7 @@ export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
       const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
         request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.bearerToken(token))
       )
-      const { events, permissions } = yield* Verbs.derived(http)
+      const { events, permissions } = yield* Client.derived(http)
       return Book.of({
         ...client,
         feedHead: Effect.map(answered(events.feedHead()), ({ cursor }) => cursor),
@@ -63,3 +61,21 @@ export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
       })
     })
   ).pipe(Layer.provide([FetchHttpClient.layer, Identifiers.layer]))
+
+// Says when a server is asked again, and after which pauses. Pure. Spec: DI-3 in specs/discord.md.
+
+const away = ["ServerUnreachable", "LogUnavailable", "Stopping", "TooManyRequests"]
+
+/** A server that fails, or that did not read the request in time (408): nothing was done. */
+const isLater = (status: number): boolean => status >= 500 || status === 408
+
+/** Whether the server may answer later. */
+export const isAway = (error: { readonly _tag: string; readonly status?: unknown }): boolean =>
+  away.includes(error._tag) ||
+  (error._tag === "UnexpectedAnswer" && typeof error.status === "number" && isLater(error.status))
+
+/** Growing pauses, up to half a minute, without end. */
+export const patiently = Schedule.exponential("500 millis", 2).pipe(
+  Schedule.union(Schedule.spaced("30 seconds")),
+  Schedule.jittered
+)

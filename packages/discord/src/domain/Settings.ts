@@ -1,6 +1,6 @@
 /**
- * Defines `discord.yaml`: the channels that the bot works in, and who may do what there. What it does not allow is refused.
- * Pure. Spec: DI-50, DI-51 in specs/discord.md.
+ * Defines `discord.yaml`: the channels that the bot works in, and who may do what there. What it does not allow is
+ * refused. Pure. Spec: DI-50, DI-51 in specs/discord.md.
  */
 import { Either, Schema } from "effect"
 import { amount, boolean, counting, expects, name, optional, shaped, someText } from "@daybook/core/definition/Fields"
@@ -43,3 +43,23 @@ export type Settings = typeof Settings.Type
 /** Reads the file's text. */
 export const read = (text: string): Either.Either<Settings, ReadonlyArray<Issue>> =>
   Either.flatMap(parseYaml(text), (parsed) => decodeParsed(Settings, parsed))
+
+/** What a person can be allowed to do; each includes those before it. */
+export const rights = ["ask", "approve", "administer"] as const
+export type Right = (typeof rights)[number]
+
+/** A person in a guild. */
+export interface Person {
+  readonly id: string
+  readonly roles: ReadonlyArray<string>
+}
+
+const includes = ({ everyone = false, roles = [], users = [] }: People, person: Person): boolean =>
+  everyone || users.includes(person.id) || person.roles.some((role) => roles.includes(role))
+
+/** Whether the person has this right, or one that includes it. */
+export const may = (settings: ChannelSettings, person: Person, right: Right): boolean =>
+  rights.slice(rights.indexOf(right)).some((each) => {
+    const people = settings[each]
+    return people !== undefined && includes(people, person)
+  })

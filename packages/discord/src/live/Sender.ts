@@ -1,16 +1,72 @@
 /**
- * Sends what is due: the posts of a channel in order, its reactions beside them, and channels independently. A request that
- * may have been done is looked for before it is repeated. Spec: DI-10..DI-13, DI-60..DI-66 in specs/discord.md.
+ * Sends what is due: the posts of a channel in order, its reactions beside them, and channels independently. A request
+ * that may have been done is looked for before it is repeated. Spec: DI-10..DI-13, DI-60..DI-67 in specs/discord.md.
  */
 import { Context, Duration, Effect, FiberSet, Layer, Metric, Queue, Random } from "effect"
-import type { OutboxFailed } from "../outbox/OutboxFile.ts"
 import { type Beginning, type DuePost, type DueReaction, Outbox } from "../outbox/Outbox.ts"
+import type { OutboxFailed } from "../outbox/OutboxFile.ts"
 import type { Body } from "../post/Post.ts"
-import { Discord } from "../wire/Discord.ts"
-import type { DiscordError } from "../wire/DiscordError.ts"
+import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
-import { find, sameText } from "./Finding.ts"
-import * as Measured from "./Measured.ts"
+import type { Message } from "../wire/Packets.ts"
+
+// Finds the message that an attempt made whose end is unknown. Of each channel at most one attempt is open, and the bot
+// writes there only through its outbox and in answers to interactions: so the message is the one of the bot, behind the
+// attempt's anchor, that is no post yet. Spec: DI-11, DI-12 in specs/discord.md,
+// specs/decisions/0069-discord-outbox.md.
+
+/** A message and an answer to a message; other types are notes of Discord. */
+const types = [0, 19]
+
+/** Pages of a hundred messages that are looked through. */
+const mostPages = 20
+
+/** Whether both show the same text: Discord removes space around it. */
+const sameText = (one: string, other: string): boolean => one.trim() === other.trim()
+
+/** The message of the attempt; undefined if it made none. */
+const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = channel, attempt }: DuePost) {
+  const [discord, outbox] = [yield* Discord, yield* Outbox]
+  const candidates: Array<Message> = []
+  let place = anchor
+  for (let page = 0; page < mostPages; page++) {
+    const messages = yield* Messages.after(discord, channel, place)
+    for (const message of messages) {
+      const isOwn = message.author.id === discord.self.id && types.includes(message.type)
+      if (!isOwn || message.interaction_metadata != null || message.webhook_id !== undefined) continue
+      if (!(yield* outbox.isPost(message.id))) candidates.push(message)
+    }
+    const last = messages.at(-1)
+    if (last === undefined || messages.length < 100) break
+    place = last.id
+  }
+  return candidates.find(({ content }) => sameText(content, attempt?.content ?? "")) ?? candidates[0]
+})
+
+export type Services = Context.Tag.Identifier<typeof Discord> | Context.Tag.Identifier<typeof Outbox>
+
+// Defines the metrics of the bot. Spec: DI-67 in specs/discord.md.
+
+export const postCount = Metric.counter("daybook_discord_posts", {
+  description: "messages that were created",
+  incremental: true
+})
+export const editCount = Metric.counter("daybook_discord_edits", {
+  description: "messages that were changed",
+  incremental: true
+})
+export const doubtCount = Metric.counter("daybook_discord_doubts", {
+  description: "posts that were looked for, because the end of a request was unknown",
+  incremental: true
+})
+export const failureCount = Metric.counter("daybook_discord_failures", {
+  description: "requests that failed, by reason",
+  incremental: true
+})
+export const promptCount = Metric.counter("daybook_discord_prompts", {
+  description: "messages that were admitted as prompts",
+  incremental: true
+})
 
 export class Sender extends Context.Tag("@daybook/discord/Sender")<
   Sender,
@@ -42,7 +98,7 @@ const make = Effect.gen(function* () {
 
   const created = (channel: string, { id, target }: DuePost, message: string, shown: Body) =>
     Effect.zipRight(
-      Effect.zipRight(outbox.created(id, message, shown), Metric.increment(Measured.posts)),
+      Effect.zipRight(outbox.created(id, message, shown), Metric.increment(postCount)),
       target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
     )
 
@@ -57,7 +113,7 @@ const make = Effect.gen(function* () {
   const create = (channel: string, post: DuePost) =>
     Effect.gen(function* () {
       if (post.attempt !== undefined) {
-        yield* Metric.increment(Measured.doubts)
+        yield* Metric.increment(doubtCount)
         const found = yield* Effect.provide(find(channel, post), services)
         if (found !== undefined) {
           const shown = sameText(found.content, post.attempt.content) ? post.attempt : { content: found.content }
@@ -76,7 +132,7 @@ const make = Effect.gen(function* () {
   const edit = (channel: string, message: string, post: DuePost) =>
     Effect.zipRight(
       Messages.edit(discord, channel, message, post.nonce, post.body),
-      Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(Measured.edits))
+      Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(editCount))
     )
 
   const post = (channel: string, due: DuePost) =>
@@ -99,7 +155,7 @@ const make = Effect.gen(function* () {
 
   const noted = (channel: string, error: DiscordError) =>
     Effect.zipRight(
-      Metric.increment(Metric.tagged(Measured.failures, "reason", error.reason)),
+      Metric.increment(Metric.tagged(failureCount, "reason", error.reason)),
       Effect.annotateLogs(Effect.logWarning(error.message), { channel })
     )
 
