@@ -81,20 +81,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: [
-    "domain",
-    "text",
-    "policy",
-    "output",
-    "transport",
-    "session",
-    "checkpoint",
-    "record",
-    ".",
-    "mcp",
-    "host",
-    "agent"
-  ],
+  shell: ["domain", "output", "policy", "transport", "session", "checkpoint", "record", ".", "mcp", "host", "agent"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [

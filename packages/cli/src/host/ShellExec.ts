@@ -1,6 +1,6 @@
 /** Runs `daybook shell exec`. Spec: SL-182..SL-184 in specs/shell.md. */
 import { Effect, Option, Struct } from "effect"
-import { Budget } from "@daybook/shell/domain/Budget"
+import { Budget } from "@daybook/shell/domain/ExecResult"
 import { decode } from "@daybook/shell/mcp/Arguments"
 import { defaults } from "@daybook/shell/ShellOptions"
 import { jsonLine } from "../render/Plain.ts"

@@ -3,7 +3,7 @@
  * `exit 1 in 3.4 s`. Pure. Callers make the lines safe for a terminal. Spec: SL-110..SL-112 in specs/shell.md.
  */
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import type { ShellEvent } from "./ShellEvent.ts"
+import type { ShellEvent } from "./ShellList.ts"
 
 type Executed = EventOfType<"session.next.shell.executed">["data"]
 
