@@ -96,12 +96,9 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "claude",
     "codex",
     "thread",
-    "detection",
     "document",
-    "difference",
     "export",
-    "import",
-    "source"
+    "import"
   ],
   api: ["wire", "group", ".", "document"],
   inspector: ["page"],

@@ -4,16 +4,13 @@
  * @module @daybook/shell
  */
 export * as Background from "./Background.ts"
-export * as Budget from "./domain/ExecResult.ts"
 export * as Checkpoints from "./checkpoint/Checkpoints.ts"
-export * as CheckpointError from "./checkpoint/Checkpoints.ts"
 export * as ExecResult from "./domain/ExecResult.ts"
 export * as LineBudget from "./output/LineBudget.ts"
 export * as OutputPipeline from "./output/OutputPipeline.ts"
 export * as Policy from "./policy/Policy.ts"
 export * as RedactionStream from "./output/RedactionStream.ts"
 export * as ShellError from "./domain/ShellError.ts"
-export * as ShellFact from "./record/ShellRecord.ts"
 export * as ShellList from "./record/ShellList.ts"
 export * as ShellRecord from "./record/ShellRecord.ts"
 export * as Target from "./domain/Target.ts"

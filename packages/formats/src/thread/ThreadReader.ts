@@ -10,15 +10,16 @@ import { describeIssues } from "@daybook/log/support/Issues"
 import type { AnswerPart, Content, Head, Item, Piece, Place, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { check, timeOf } from "./ThreadID.ts"
 import {
+  check,
   type ContentBlock,
   decodeMetadata,
   decodeRecord,
   type MessageRecord,
   metadataFile,
   recordsFile,
-  type ThreadMetadata
+  type ThreadMetadata,
+  timeOf
 } from "./ThreadRecord.ts"
 
 type Answer = Extract<Item, { readonly _tag: "Answer" }>

@@ -1,17 +1,27 @@
 /**
- * Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167, FM-444 in specs/formats.md.
+ * Opens a log of any dialect as a conversation, after finding which tool wrote it. Spec: FM-166, FM-167, FM-444 in
+ * specs/formats.md, IM-48.
  */
+import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
+import * as ClaudeReader from "../claude/ClaudeReader.ts"
 import { isDocument } from "../codex/CodexDocument.ts"
-import type { Dialect } from "../conversation/Dialect.ts"
+import * as CodexReader from "../codex/CodexReader.ts"
+import type { Dialect, Piece } from "../conversation/Conversation.ts"
 import { type EventStream, streamOf } from "../conversation/EventStream.ts"
-import { dialectOf as entryDialectOf } from "../entry/EntryDialect.ts"
-import { isHeader, isTitleSlot } from "../entry/Header.ts"
-import { decompressed } from "../lines/Compressed.ts"
+import { isHeader, isTitleSlot } from "../entry/Entry.ts"
+import * as EntryReader from "../entry/EntryReader.ts"
+import { dialectOf as entryDialectOf } from "../entry/EntryReader.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
+import { decompressed, type LogUnreadable } from "../lines/LogFile.ts"
+import type { Ends } from "../reading/DialectReader.ts"
+import * as ThreadReader from "../thread/ThreadReader.ts"
+
+// Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167, FM-444 in
+// specs/formats.md.
 
 /** No tool that this release knows wrote the log. */
 export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(
@@ -87,3 +97,27 @@ export const dialectOf = Effect.fn("Detection.dialectOf")(function* (path: strin
   if (isThreadFolder) return "thread" as const
   return yield* new UnknownDialect({ details: "it is a folder without session.jsonl; name a file in it" })
 })
+
+/** The dialect of a log, or the one that its content shows. */
+export type Choice = Dialect | "auto"
+
+/** The conversation of a file. */
+export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDialect | LogUnreadable, FileSystem>
+
+const entries = (path: string): Source => EntryReader.fromPath(path)
+
+/** The entry logs of one family have one reader, which finds the dialect. */
+const readers: Readonly<Record<Dialect, (path: string, ends: Ends) => Source>> = {
+  pi: entries,
+  xcsh: entries,
+  omp: entries,
+  thread: (path) => ThreadReader.read(basename(path) === "session.jsonl" ? dirname(path) : path),
+  "claude-code": (path, ends) => ClaudeReader.file(path, { ends }),
+  codex: (path, ends) => CodexReader.file(path, { ends })
+}
+
+/** Opens a log, which is only read. `ends`: after how many items earlier imports of it ended (IM-420). */
+export const open = (path: string, dialect: Choice = "auto", ends: Ends = []): Source =>
+  dialect === "auto"
+    ? Stream.unwrap(Effect.map(dialectOf(path), (found) => readers[found](path, ends)))
+    : readers[dialect](path, ends)

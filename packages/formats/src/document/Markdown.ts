@@ -5,10 +5,20 @@
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Part, Session, ToolPart } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
-import { fenced, oneLine, plainMarkdown, quoted } from "./Escape.ts"
-import { isContained } from "./RenderedMarkdown.ts"
-import { attachedTo, hintOf, inputOf, minuteText, nameOf } from "./Shown.ts"
-import { sentences, type Totals } from "./Totals.ts"
+import {
+  attachedTo,
+  fenced,
+  hintOf,
+  inputOf,
+  isContained,
+  minuteText,
+  nameOf,
+  oneLine,
+  plainMarkdown,
+  quoted,
+  sentences,
+  type Totals
+} from "./Text.ts"
 
 const line = (text: string, limit = 200) => plainMarkdown(oneLine(text, limit))
 
