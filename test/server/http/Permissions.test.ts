@@ -1,7 +1,7 @@
 /** Permissions of tools over TCP, with the asker of a runtime. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Schema, TestClock } from "effect"
-import { OpenPermission } from "../../../packages/api/src/group/PermissionsApi.ts"
+import { OpenPermission } from "../../../packages/api/src/group/WorkApi.ts"
 import {
   Answer,
   PermissionAsker,

@@ -4,7 +4,7 @@
  */
 import { ComponentType, MessageFlags, TextInputStyle } from "discord.js"
 import { Clock, Context, Effect, Either, Schedule, Schema } from "effect"
-import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
+import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import type { QuestionItem } from "@daybook/core/domain/Question"
 import type { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import type { Right } from "../domain/Settings.ts"

@@ -5,7 +5,7 @@
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { Effect, Metric, MetricKeyType, type MetricPair, MetricState, Option } from "effect"
 import { Api } from "@daybook/api"
-import type { OpenShell } from "@daybook/api/group/MachineApi"
+import type { OpenShell } from "@daybook/api/group/ServerApi"
 import { NotServed, type ShellsUnavailable } from "@daybook/api/wire/Access"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { StatsReport } from "@daybook/log/domain/StoreStats"

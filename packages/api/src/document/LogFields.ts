@@ -1,7 +1,4 @@
-/**
- * What the fields of events and frames mean. Keys are as in `BodyFields.ts`; the place of an event's data is its type without
- * `session.next.`. Pure.
- */
+/** What the fields of stored events and of messages mean. Keys are as in `Fields.ts`. Pure. */
 
 export const eventFields: Readonly<Record<string, string>> = {
   frame: "What the frame has.",
@@ -165,4 +162,88 @@ export const eventFields: Readonly<Record<string, string>> = {
   "shell.checkpointed.label": "The label of the checkpoint.",
   filesChanged: "How many files changed.",
   "shell.closed.reason": "Why it was closed. `lost`: its connection or its process ended."
+}
+
+export const messageFields: Readonly<Record<string, string>> = {
+  "Message.id": "The id of the message.",
+  "Message.seq": "The number of the event that made the message visible. It orders the transcript.",
+  "Message.createdAt": "When the message was stored, in milliseconds since 1970.",
+  "Message.edits": "What the model is shown in place of the message, or of results of its calls.",
+  "edits.callID": "The call whose result it is. Absent: the message.",
+  "edits.content": "What the model is shown. Absent: nothing.",
+  calls: "The calls that stay in an edited answer, with their inputs.",
+  "calls.callID": "The id of the call.",
+  "calls.input": "The input that the model is shown.",
+  "Message.withheld": "Parts that a model is not shown, because its server refused them.",
+  "withheld.callID": "The call whose input or result has the part. Absent: the message has it.",
+  "withheld.index":
+    "The place in the result's content, or in the prompt's expansion, else its files. Absent: its whole text.",
+  "withheld.kind": "What the part is.",
+  "withheld.model": "The model that is not shown the part.",
+  "withheld.reason": "Why the model's server refused the part.",
+  "Message.text": "The text.",
+  "Message.files": "Files that the prompt shows the model.",
+  "Message.agents": "Agents that the prompt mentions.",
+  "Message.references": "References of the configuration that the prompt mentions.",
+  "Message.system": "A privileged text, which the model gets directly before this prompt.",
+  "Message.tools": "Tools that are on or off from this prompt on, by patterns of names.",
+  "Message.client": "The request of a client of the socket that the prompt came from.",
+  "Message.output": "The form of the answer that a prompt asked for, or the output of a shell command.",
+  "Message.content": "The parts of the answer, in order.",
+  "Message.snapshot": "Names the state of the files.",
+  "Message.finish":
+    "Why the model stopped: `stop`, `length`, `content-filter`, `refusal`, `tool-calls`, `pause`, or other words.",
+  "Message.cost": "What the answer cost, in US dollars.",
+  "Message.tokens": "The tokens of the request.",
+  "Message.estimated": "True: cost and tokens are estimates of the server, not counts of the provider.",
+  "Message.inputEstimate": "Estimated tokens of the request.",
+  "Message.price": "The price of the model.",
+  "Message.error": "Why the request failed.",
+  "Message.completedAt": "When it ended, in milliseconds since 1970.",
+  "Message.callID": "The call of the command.",
+  "Message.command": "The command.",
+  "Message.summary": "The summary, which the model gets in place of what it covers.",
+  "Message.from": "The last message of the branch that was left.",
+  "Message.readFiles": "Files that were read in what is summarized.",
+  "Message.modifiedFiles": "Files that were changed in what is summarized.",
+  "Message.reason": "Whether the server or a person began the compaction.",
+  "Message.recent": "The latest part of the conversation, as a text.",
+  "Message.task": "The prompt of the running activity, up to a limit.",
+  "Message.firstKeptSeq": "Prompts from this number on follow as they are.",
+  "Message.keptSeq": "All messages from this number on follow as they are.",
+
+  expansion: "What the mentions of the prompt referred to when it was admitted.",
+  "expansion.text": "The text that a template made of the prompt.",
+  "expansion.parts": "What was read, in order.",
+  "parts.kind": "What it is. `failure`: it could not be read, and the content says why.",
+  "parts.name": "The name in the mention.",
+  "parts.content": "What the model gets.",
+  "parts.note": "How a picture was changed before it was stored.",
+  "parts.source": "Where the prompt's text mentions it.",
+
+  "content.id": "The id of the part, or of the call, within its message.",
+  "content.text": "The text. Absent: it is still being written.",
+  "content.providerMetadata": "What the provider sent with it.",
+  "content.name": "The name of the tool or the file.",
+  "content.state": "`pending`: the model writes the input. `running`, then `completed` or `error`.",
+  "content.raw": "The input as the model wrote it.",
+  "content.input": "The input of the call.",
+  "content.provider": "What the provider said about the call.",
+  executed: "Whether the provider ran the tool.",
+  "provider.metadata": "What the provider sent with the call.",
+  resultMetadata: "What the provider sent with the result.",
+  structured: "The result as data.",
+  "content.content": "The result as the model gets it.",
+  outputPaths: "Files that have the complete output.",
+  "content.error": "Why the call failed.",
+  result: "The result as the provider gave it.",
+  "content.createdAt": "When the model began to write the call, in milliseconds since 1970.",
+  ranAt: "When the tool began, in milliseconds since 1970.",
+  "content.completedAt": "When it ended, in milliseconds since 1970.",
+  "content.uri": "The address of the file.",
+  "content.mime": "The media type of the file.",
+  "price.input": "For a million tokens of input, in US dollars.",
+  "price.output": "For a million tokens of output, in US dollars.",
+  cacheRead: "For a million tokens read from the cache, in US dollars.",
+  cacheWrite: "For a million tokens written to the cache, in US dollars."
 }
