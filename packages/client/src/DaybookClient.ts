@@ -220,7 +220,7 @@ export interface Measuring {
 }
 
 /** Where to look. */
-export interface InFolder {
+interface InFolder {
   readonly directory?: string | undefined
 }
 

@@ -150,7 +150,7 @@ const StreamFailure = Schema.Union(
 )
 
 /** The stream, and where it begins. */
-export interface StreamRequest {
+interface StreamRequest {
   readonly path: string
   readonly query: Readonly<Record<string, string>>
 }

@@ -32,7 +32,7 @@ import type { Transport } from "./transport/Program.ts"
 export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
 
 /** Work on checkpoints waits for the commands before it. */
-export type Turned = <A>(
+type Turned = <A>(
   use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
 ) => Effect.Effect<A, CheckpointError | ShellClosed>
 

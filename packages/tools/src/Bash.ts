@@ -68,7 +68,7 @@ const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\'
 /** Together below the limits of an output, with room for the notices. */
 export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
 
-export interface OutputWindow {
+interface OutputWindow {
   readonly add: (stream: "stdout" | "stderr", bytes: Uint8Array) => void
   /** Bytes so far. */
   readonly bytes: () => number
@@ -179,7 +179,7 @@ const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }
 /** A process for each command. Nothing of one is left for the next. */
 const processPlace: CommandPlace = { cwd: undefined, before: "", start }
 
-export const bashLimits = {
+const bashLimits = {
   /** Seconds. */
   timeout: 120,
   maximumTimeout: 600,

@@ -20,7 +20,7 @@ import { pageLimits } from "@daybook/core/workspace/TextPage"
 export const maximumFiles = 20_000
 const timeLimit = "20 seconds"
 
-export interface FileListing {
+interface FileListing {
   /** Relative to the folder, with `/`, sorted by code unit. */
   readonly files: ReadonlyArray<string>
   /** Whether there are more files. */

@@ -11,7 +11,7 @@ import { ToolFailure } from "@daybook/core/domain/ToolError"
 // TO-544.
 
 /** An expression for `RegExp`. */
-export interface SearchPattern {
+interface SearchPattern {
   readonly source: string
   readonly flags: string
   /** It can match a line break: the text is searched as a whole, not line by line. */
@@ -222,7 +222,7 @@ export interface Match {
   readonly text: string
 }
 
-export interface SearchResult {
+interface SearchResult {
   readonly matches: ReadonlyArray<Match>
   /** Numbers of files searched, and of files skipped by reason. */
   readonly searched: number

@@ -47,7 +47,7 @@ const kept = { mark: "its byte order mark", crlf: "its line ends CR LF" } as con
  * The content in the form of the file that it replaces: with its byte order mark, and with CR LF if all its lines end so and the
  * content has none. Returns also what was kept.
  */
-export const inFormOf = (before: string, content: string) => {
+const inFormOf = (before: string, content: string) => {
   const crlf = isCrlf(before) && !content.includes("\r\n") && content.includes("\n")
   const mark = before.startsWith(byteOrderMark) && !content.startsWith(byteOrderMark)
   return {

@@ -58,10 +58,6 @@ export type End = typeof End.Type
 export const Seam = Schema.Struct({ cursor: Schema.String })
 export type Seam = typeof Seam.Type
 
-/** The types of frames. Only `event` moves the cursor. */
-export const FrameType = Schema.Literal("event", "replay.complete", "live", "end")
-export type FrameType = typeof FrameType.Type
-
 /** One frame as a line of JSON. */
 export const Frame = Schema.Union(
   Schema.Struct({ frame: Schema.Literal("event"), cursor: Schema.String, event: SessionEvent }),

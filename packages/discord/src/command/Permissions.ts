@@ -31,7 +31,7 @@ export type Audience = "person" | "everyone"
 export const beginAnswer = (discord: Wire, interaction: Interaction, audience: Audience = "person") =>
   callback(discord, interaction, 5, audience === "person" ? { flags: MessageFlags.Ephemeral } : {})
 
-export interface InteractionAnswer {
+interface InteractionAnswer {
   readonly content: string
   readonly file?: { readonly name: string; readonly text: string } | undefined
 }
@@ -213,7 +213,7 @@ export const source = ({ data }: Interaction) =>
   })
 
 /** A press of a button, a choice of a menu, or a form that was sent. */
-export type Press = NonNullable<Effect.Effect.Success<ReturnType<typeof source>>>
+type Press = NonNullable<Effect.Effect.Success<ReturnType<typeof source>>>
 
 /** What a person must be allowed to do to press it. */
 export const rightOf = (target: Target): Right => (target.type === "permission" ? "approve" : "ask")

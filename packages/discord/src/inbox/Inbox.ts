@@ -82,9 +82,9 @@ const rolesOf = (settings: ChannelSettings, { author, channel_id, guild_id, memb
   })
 
 /** Messages that are fetched of one channel after the bot was away. */
-export const mostMissed = 200
+const mostMissed = 200
 /** Threads that are read after the bot was away: the newest ones. */
-export const mostThreads = 500
+const mostThreads = 500
 /** Channels outside of the settings that are remembered. */
 const mostUnknown = 1_000
 

@@ -105,7 +105,7 @@ const without = <A>(record: Readonly<Record<string, A>>, key: string): Readonly<
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== key))
 
 /** The bodies that show a settled text. */
-export const textBodies = (text: string): ReadonlyArray<Body> => {
+const textBodies = (text: string): ReadonlyArray<Body> => {
   const chunks = split(text)
   if (chunks.length <= mostChunks) return chunks.map((content) => ({ content }))
   return [

@@ -40,7 +40,7 @@ export const allIn = (text: string): ReadonlyArray<BlobHash> =>
     : []
 
 /** Whether a text is a digest. */
-export const isHash: (text: string) => text is BlobHash = Schema.is(BlobHash)
+const isHash: (text: string) => text is BlobHash = Schema.is(BlobHash)
 
 /** The bytes of a blob are not the ones that it is named after. */
 export class BlobDamaged extends Schema.TaggedError<BlobDamaged>("@daybook/formats/BlobDamaged")("BlobDamaged", {

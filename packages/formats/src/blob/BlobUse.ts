@@ -35,7 +35,7 @@ const mapped = (value: unknown, change: Change, key?: string): unknown => {
 }
 
 /** The value with its pictures changed; the same value if none changed. */
-export const mapPictures = <A>(value: A, change: Change): A =>
+const mapPictures = <A>(value: A, change: Change): A =>
   // A text takes the place of a text: the type stays.
   mapped(value, change) as A
 
@@ -93,7 +93,7 @@ export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Retu
 })
 
 /** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-export interface MovedIn<A> {
+interface MovedIn<A> {
   readonly entry: A
   readonly missing: ReadonlyArray<BlobHash>
 }
@@ -138,7 +138,7 @@ export const references = Effect.fn("BlobUse.references")(function* (
 })
 
 /** How long ago a blob must have been put before a sweep may delete it. */
-export const sweepAge = Duration.hours(1)
+const sweepAge = Duration.hours(1)
 
 /**
  * Deletes the blobs that none of these logs refers to. If a log cannot be read, nothing is deleted. `logs` must name

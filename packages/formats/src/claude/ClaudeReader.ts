@@ -54,7 +54,7 @@ const headOf = (first: ClaudeRecord, name: string | undefined): Head | undefined
 
 // Follows the titles of a Claude Code log, which repeats the current one often. Spec: FM-142.
 
-export interface ClaudeTitles {
+interface ClaudeTitles {
   /** The title that a record changes; undefined if it changes none. `has`: the log has a record with this uuid. */
   readonly next: (record: ClaudeRecord, has: (uuid: string) => boolean) => string | undefined
 }
@@ -87,7 +87,7 @@ const makeTitles = (): ClaudeTitles => {
  * note or a setting extends the line that it hangs at, so that forks are only where a person or the tool went back.
  * Spec: FM-137 in specs/formats.md.
  */
-export interface ClaudeTree {
+interface ClaudeTree {
   readonly has: (uuid: string) => boolean
   /** A key that no item has; the same for the same log. */
   readonly key: (wanted: string) => string
@@ -151,7 +151,7 @@ const makeTree = (): ClaudeTree => {
 // Claude Code added. Pure. Spec: FM-136 in specs/formats.md.
 
 /** What a text of a user record means. */
-export type Meaning =
+type Meaning =
   | { readonly is: "prompt" }
   | { readonly is: "note" }
   | { readonly is: "interruption" }

@@ -22,13 +22,13 @@ import {
 } from "../reading/Tolerant.ts"
 
 /** Tokens of an API message. Cache tokens are not part of `input_tokens`; reasoning is part of `output_tokens`. */
-export const ApiUsage = Schema.Struct({
+const ApiUsage = Schema.Struct({
   input_tokens: count,
   output_tokens: count,
   cache_creation_input_tokens: count,
   cache_read_input_tokens: count
 })
-export type ApiUsage = typeof ApiUsage.Type
+type ApiUsage = typeof ApiUsage.Type
 
 const ApiMessage = Schema.Struct({
   id: word,
@@ -62,7 +62,7 @@ const CompactMetadata = Schema.Struct({
   preservedSegment: tolerant(Schema.Struct({ headUuid: word })),
   preservedMessages: tolerant(Schema.Struct({ uuids: list }))
 })
-export type CompactMetadata = typeof CompactMetadata.Type
+type CompactMetadata = typeof CompactMetadata.Type
 
 const Attachment = Schema.Struct({
   type: word,
@@ -249,7 +249,7 @@ const spentOf = (usage: ApiUsage, cost: number): Spent => ({
   cacheWrite: usage.cache_creation_input_tokens ?? 0
 })
 
-export interface ClaudeUsage {
+interface ClaudeUsage {
   /** What a line adds to what earlier lines of its message counted. */
   readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spent
 }

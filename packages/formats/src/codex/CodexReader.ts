@@ -116,7 +116,7 @@ interface Said {
   readonly kinds: Set<Kind>
 }
 
-export interface CodexRepeats {
+interface CodexRepeats {
   /** Whether a record of another kind has said this since the last answer. */
   readonly isRepeated: (kind: Kind, content: Content) => boolean
   /** The model answers: what comes later repeats nothing from before. */

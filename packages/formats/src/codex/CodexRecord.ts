@@ -10,14 +10,14 @@ import { isTooDeep } from "../lines/JsonLines.ts"
 import { beyond, count, list, nothing, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
 /** Cumulative or of one request. Cached tokens are part of `input_tokens`, reasoning is part of `output_tokens`. */
-export const TokenUsage = Schema.Struct({
+const TokenUsage = Schema.Struct({
   input_tokens: count,
   cached_input_tokens: count,
   cache_write_input_tokens: count,
   output_tokens: count,
   reasoning_output_tokens: count
 })
-export type TokenUsage = typeof TokenUsage.Type
+type TokenUsage = typeof TokenUsage.Type
 
 /** What any payload may have. Fields that this reader does not use stay in the item's `record`. */
 export const Payload = Schema.Struct({
@@ -184,7 +184,7 @@ const spentOf = (usage: TokenUsage): Spent => {
 
 const allOf = ({ cacheRead, cacheWrite, input, output }: Spent): number => input + cacheRead + cacheWrite + output
 
-export interface CodexUsage {
+interface CodexUsage {
   /** What was spent since the last count. */
   readonly count: (payload: Payload) => Spent
 }

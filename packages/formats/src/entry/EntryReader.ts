@@ -67,7 +67,7 @@ export type EntryError = typeof EntryError.Type
 // in specs/formats.md.
 
 /** Finds the bytes of a blob; none if it is missing. */
-export type Lookup<E, R> = (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, E, R>
+type Lookup<E, R> = (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, E, R>
 
 /**
  * The blobs that belong to a log in its tool's own folders: `sessions/FOLDER/LOG` and `blobs/HASH`. They are only read; a
@@ -155,7 +155,7 @@ export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>
 // time. Spec: FM-20..FM-26 in specs/formats.md.
 
 /** A record of version 3. `keptNothing`: its index of the first kept record names no entry before it. */
-export interface Migrated {
+interface Migrated {
   readonly record: JsonRecord
   readonly keptNothing?: true
 }

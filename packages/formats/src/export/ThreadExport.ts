@@ -20,7 +20,7 @@ import { type Group, Grouping } from "./Grouping.ts"
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** The thread's id: that of the imported thread, the session's if it ends in a ULID, else one made of the session's id. */
-export const threadIDOf = ({ createdAt, id, imported }: Session): ThreadRecord.ThreadID => {
+const threadIDOf = ({ createdAt, id, imported }: Session): ThreadRecord.ThreadID => {
   const own = imported?.dialect === "thread" ? imported.id : id.slice("ses_".length).toUpperCase()
   return Option.getOrElse(Schema.decodeUnknownOption(ThreadRecord.ThreadID)(own), () => {
     let time = ""

@@ -22,7 +22,7 @@ interface Segment {
 }
 
 /** A place in the tree: after a message, with the path up to it. */
-export interface Point {
+interface Point {
   readonly messageID: MessageID | undefined
   readonly segment: Segment
   /** The last event of the place. */

@@ -62,7 +62,7 @@ const startOfObject = (bytes: Uint8Array, { from, to }: Range): number => {
 }
 
 /** How many bytes at `at` separate records: white space, NUL, byte order mark, U+2028 and U+2029. 0: a record starts. */
-export const separatorAt = (bytes: Uint8Array, at: number): number => {
+const separatorAt = (bytes: Uint8Array, at: number): number => {
   const byte = bytes[at] ?? -1
   if (byte === 0x20 || byte === 0 || (byte >= 0x09 && byte <= 0x0d)) return 1
   const [second, third] = [bytes[at + 1], bytes[at + 2]]
@@ -182,7 +182,7 @@ export const maxDepth = 500
 const newline = 0x0a
 
 /** Whether a value is nested deeper than so many levels. */
-export const isDeeper = (value: unknown, levels: number): boolean => {
+const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
   for (const part of Object.values(value)) if (isDeeper(part, levels - 1)) return true

@@ -10,7 +10,7 @@ import { Decompress } from "fzstd"
 const magic = [0x28, 0xb5, 0x2f, 0xfd]
 
 /** Whether a file that starts with these bytes is compressed. */
-export const isCompressed = (start: Uint8Array): boolean => magic.every((byte, at) => start[at] === byte)
+const isCompressed = (start: Uint8Array): boolean => magic.every((byte, at) => start[at] === byte)
 
 /** One byte of data can expand to 32 KiB of text: this many bytes are decompressed at a time. */
 const portionBytes = 1024

@@ -27,7 +27,7 @@ import {
 // also what is not an entry. Spec: FM-99 (LO-3, MI-7).
 
 /** A log in memory. */
-export interface LoadedLog {
+interface LoadedLog {
   /** Records before the header: omp's title slot. */
   readonly before: ReadonlyArray<JsonRecord>
   /** In the current version. */
@@ -116,7 +116,7 @@ export interface LogFile {
   ) => Effect.Effect<void, E | SessionLocked | StorageFailed, R>
 }
 
-export interface RewriteOptions {
+interface RewriteOptions {
   /** Names a copy of the file as it is: the rewrite would lose a part of it. */
   readonly backup?: string | undefined
   /** The file's bytes from this offset on follow the records: another tool appended them. */

@@ -14,7 +14,7 @@ import { decompressed } from "../lines/LogFile.ts"
 // lines, or a command whose output follows. What comes after it waits. The wait is bounded, and ends where an earlier
 // import of the log ended, which gives the items of that import. Spec: FM-133, IM-420.
 
-export interface Outlet {
+interface Outlet {
   /** Produces a piece, behind the growing item if there is one. */
   readonly emit: (piece: Piece, sizeBytes?: number) => void
   /** Lets an item grow, and produces the one that grew before. `complete` makes the item; it is called once. */
@@ -147,7 +147,7 @@ const make = (dialect: DialectReader, name: string | undefined, ends: Ends | und
 }
 
 /** Reads records in file order. Problems of lines pass through. */
-export const readRecords =
+const readRecords =
   (dialect: DialectReader, name?: string, ends?: Ends) =>
   <E, R>(records: Stream.Stream<JsonLines.LogRecord | Problem, E, R>): Stream.Stream<Piece, E, R> =>
     Stream.suspend(() => {

@@ -289,7 +289,7 @@ export const withFiles = (summary: string, { modifiedFiles, readFiles }: Files):
   summary + tagged("read-files", readFiles) + tagged("modified-files", modifiedFiles)
 
 /** The summary without lists of files. */
-export const withoutFiles = (summary: string): string =>
+const withoutFiles = (summary: string): string =>
   summary.replace(/\s*<(read-files|modified-files)>\n[\s\S]*?\n?<\/\1>/g, "").trim()
 
 const block = (tag: string, text: string): string => `<${tag}>\n${withoutOwnTags(text)}\n</${tag}>\n\n`

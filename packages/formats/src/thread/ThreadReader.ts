@@ -55,7 +55,7 @@ const repaired = (value: Readonly<Record<string, unknown>>): Readonly<Record<str
     : value
 
 /** Turns records into items. Remembers the index that later records refer to, not their texts. */
-export const makeInterpreter = (model: string | undefined, createdAt: number) => {
+const makeInterpreter = (model: string | undefined, createdAt: number) => {
   const answered = modelOf(model)
   /** The message records: `seq` and key, in file order. */
   const messages: Array<readonly [number, string]> = []

@@ -96,7 +96,7 @@ const read = ({ most, response, source }: BufferedRequest, failed: (cause: unkno
     source.once("error", (cause) => resume(failed(cause)))
   })
 
-export class BufferedRequest extends Inspectable.Class implements HttpServerRequest.HttpServerRequest {
+class BufferedRequest extends Inspectable.Class implements HttpServerRequest.HttpServerRequest {
   readonly [HttpServerRequest.TypeId]: HttpServerRequest.TypeId = HttpServerRequest.TypeId
   readonly [HttpIncomingMessage.TypeId]: HttpIncomingMessage.TypeId = HttpIncomingMessage.TypeId
   readonly source: IncomingMessage

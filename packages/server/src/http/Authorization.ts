@@ -16,13 +16,13 @@ import { type AccessToken, matches } from "./AccessToken.ts"
 // stored: a scope, a session, an end, and a signature. Spec: HT-20..HT-22 in specs/http.md.
 
 /** What a token permits, and until when. */
-export const Grant = Schema.Struct({
+const Grant = Schema.Struct({
   scope: Scope,
   sessionID: Schema.optionalWith(SessionID, { exact: true }),
   /** Milliseconds since the epoch. */
   expires: Schema.optionalWith(Schema.Int, { exact: true })
 })
-export type Grant = typeof Grant.Type
+type Grant = typeof Grant.Type
 
 const GrantText = Schema.parseJson(Grant)
 const prefix = "dbt"

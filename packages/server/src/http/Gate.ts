@@ -63,7 +63,7 @@ export const nothing = "default-src 'none'; base-uri 'none'; form-action 'none';
 
 const closed = Object.entries(headers(nothing))
 
-export interface GateOptions {
+interface GateOptions {
   readonly site: Site
   readonly pages: Pages
   readonly ends: () => boolean

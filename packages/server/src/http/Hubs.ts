@@ -85,7 +85,7 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
 export type FeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
 
 /** A life of a session. */
-export interface Life {
+interface Life {
   readonly sessionID: SessionID
   readonly incarnation: number
 }

@@ -31,7 +31,7 @@ import { Drain } from "./Streams.ts"
 
 // The folders that sessions of HTTP clients may work in. Spec: HT-27 in specs/http.md.
 
-export interface Roots {
+interface Roots {
   /** Checks that the folder exists and is below a root, by its real path. */
   readonly check: (directory: string) => Effect.Effect<void, InvalidInput>
 }
@@ -123,7 +123,7 @@ export const transcriptLayer = HttpApiBuilder.group(Api, "transcript", (handlers
 // The runs that requests began and still have to hear of: the first request returns before a long run ends, and a later
 // one, with the same name, gets its error. Spec: HT-13, HT-69 in specs/http.md.
 
-export interface Resumes {
+interface Resumes {
   /** Runs the session, and remembers the outcome under the name; a known name joins its run. */
   readonly begin: (
     sessionID: SessionID,

@@ -65,7 +65,7 @@ export const drainLayer = Layer.effect(
 // a beginning of it, follows the text's start, and ends before the stored text: a text whose beginning is not known, or
 // that grew beyond the limit before the reader took it, has no more deltas. Spec: HT-46 in specs/http.md.
 
-export interface LiveDeltas {
+interface LiveDeltas {
   /** Takes a delta. */
   readonly heard: (event: LiveEvent) => void
   /** Takes a stored event that the reader gets now. */

@@ -217,7 +217,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
 // SO-91 in specs/socket.md (DC-20).
 
 /** A current admission. */
-export interface Admitting {
+interface Admitting {
   readonly session: string
   /** The client's id of the request. */
   readonly id: string

@@ -95,7 +95,7 @@ const window = 512
  * The last matching event up to `seq` that retention did not remove, or undefined. Searches backwards, so the cost is the
  * distance, not the length of the session.
  */
-export const lastBefore = Effect.fnUntraced(function* (
+const lastBefore = Effect.fnUntraced(function* (
   { log }: Backend,
   sessionID: SessionID,
   seq: number,

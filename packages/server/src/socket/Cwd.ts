@@ -137,7 +137,7 @@ export class CwdRefused extends Schema.TaggedError<CwdRefused>()("CwdRefused", {
   message: Schema.String
 }) {}
 
-export interface ResolveCwd {
+interface ResolveCwd {
   /** The host folder that is `/` for the agent. */
   readonly root: string
   readonly cwd: string

@@ -69,7 +69,7 @@ export interface Left {
   readonly runs: ReadonlySet<RunID>
 }
 
-export interface TempSessions {
+interface TempSessions {
   /** Marks the session as used by the connection, from its first request on. */
   readonly use: (connection: number, address: Address) => void
   readonly sent: (connection: number, address: Address, run: RunID) => void

@@ -118,7 +118,7 @@ export interface AskOptions {
   readonly canAnswer: () => boolean
 }
 
-export interface AskFrames {
+interface AskFrames {
   /** Takes an event that may open or close a question. */
   readonly see: (event: SessionEvent | LiveEvent) => void
   /** The frames since the last call, for this run. */

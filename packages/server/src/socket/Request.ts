@@ -22,7 +22,7 @@ const carriageReturn = 0x0d
 const firstCapacity = 4096
 
 /** Splits one stream of bytes. Between two chunks it keeps at most the begun line. */
-export interface Splitter {
+interface Splitter {
   /** The lines that end in the chunk. A line may be a view of the chunk: use it before the chunk changes. */
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
   /** Ends the stream; a last line without its end is a line too. */
@@ -98,7 +98,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
 
 /** The maximum length of a path and of a name, in UTF-8 bytes, as file systems allow. */
 export const maxCwdBytes = 4095
-export const maxSegmentBytes = 255
+const maxSegmentBytes = 255
 
 /** Control characters are refused: the file `cwd` of a session is one line. */
 const control = /\p{Cc}/u

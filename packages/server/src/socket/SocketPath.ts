@@ -84,8 +84,7 @@ export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared
 })
 
 /** A random name in the path's folder. */
-export const temporaryPath = (path: string): string =>
-  join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
+const temporaryPath = (path: string): string => join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
 
 /** Whether a server answers at the path. */
 const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>

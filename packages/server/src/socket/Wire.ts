@@ -172,7 +172,7 @@ export type RunFrame = typeof RunFrame.Type
 /** Any frame: those of a live run, and rows of `events.jsonl` in answer to `resume` (they have a `seq`). */
 export const Frame = Schema.Union(EventRow, RunFrame)
 export type Frame = typeof Frame.Type
-export type ErrorFrame = Extract<RunFrame, { readonly type: "error" }>
+type ErrorFrame = Extract<RunFrame, { readonly type: "error" }>
 
 /** The error frame of a refused line or request. */
 export const errorFrame = (error: {

@@ -25,7 +25,7 @@ import * as ShellRecord from "../record/ShellRecord.ts"
 /** Bytes that wait before the shell is not read any more. */
 const mostHeld = 1_048_576
 
-export interface CommandOutput {
+interface CommandOutput {
   readonly take: CalledCommand["take"]
   /** For one reader. Ends with `end`. */
   readonly output: Stream.Stream<Chunk>

@@ -56,7 +56,7 @@ const longestOutput = 128 * 1024 * 1024
 /** Characters of what a program says when it does not begin, or ends early. */
 const longestComplaint = 500
 
-export interface Finished {
+interface Finished {
   readonly output: Buffer
   /** 0 for success. */
   readonly code: number

@@ -42,7 +42,7 @@ import {
 const many = 262_144
 const most = 4_194_304
 
-export interface LiveText {
+interface LiveText {
   readonly add: (stream: OutputStream, text: string, flow: Flow) => void
   /** Nothing more is added. */
   readonly end: Effect.Effect<void>

@@ -123,12 +123,12 @@ export interface Line {
   readonly length: number
 }
 
-export const linesMark = (lines: number): string => `[... ${lines} ${lines === 1 ? "line" : "lines"} left out ...]`
+const linesMark = (lines: number): string => `[... ${lines} ${lines === 1 ? "line" : "lines"} left out ...]`
 const charactersMark = (characters: number): string =>
   `[... ${characters} ${characters === 1 ? "character" : "characters"} left out ...]`
 
 /** Lines with their newlines, first in, first out. */
-export class LineQueue {
+class LineQueue {
   private lines: Array<Line> = []
   private start = 0
   /** Stored characters. */
@@ -175,13 +175,13 @@ interface Part {
   readonly text: string
 }
 
-export interface CappedLines {
+interface CappedLines {
   readonly text: string
   readonly linesKept: number
   readonly charactersKept: number
 }
 
-export class LineCap {
+class LineCap {
   private readonly limit: number
   private readonly headLength: number
   private readonly head: Array<Line> = []

@@ -43,7 +43,7 @@ export const shape = (output: string, budget: CompiledBudget, { scan }: Secrets)
   return { text, truncated: false, report }
 }
 
-export interface OutputPipelineOptions {
+interface OutputPipelineOptions {
   readonly budget: LineBudget.CompiledBudget
   readonly secrets: RedactionStream.Secrets
   /** Receives all redacted text, in order; also newlines at the end. Called within `add` and `end`. */
@@ -56,7 +56,7 @@ export interface OutputPipeline {
   readonly end: () => LineBudget.Shaped
 }
 
-export interface CleanText {
+interface CleanText {
   readonly add: (bytes: Uint8Array) => string
   /** Call once, after the last bytes. */
   readonly end: () => string

@@ -59,7 +59,7 @@ const wordStart = (text: string, index: number): number => {
 /** Where the last word of a line begins. A backslash after it continues the line. */
 const lastWord = (line: string): number => wordStart(line, line.replace(/[^\S\n]*\\?\r?\n$/, "").length)
 
-export interface RegionOptions {
+interface RegionOptions {
   /** Characters that are searched together, at most, if there is no private key. */
   readonly longest: number
   /** Finds what a line break may cut. */

@@ -16,7 +16,7 @@ export const durationText = (ms: number): string => {
 }
 
 /** How a command ended: `exit 1 in 3.4 s`. */
-export const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
+const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
   `exit ${exitCode} in ${durationText(durationMs)}${timedOut === true ? " (timed out)" : ""}`
 
 export const blockText = ({ policy, reason }: EventOfType<"session.next.shell.blocked">["data"]): string =>

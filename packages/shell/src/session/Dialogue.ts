@@ -70,7 +70,7 @@ export interface Events {
   readonly noted: (token: string, record: string) => void
 }
 
-export interface StreamCutter {
+interface StreamCutter {
   /** The next command: its output lies between its beginning and an end, and goes to the sink. */
   readonly expect: (token: string, sink: Sink) => void
   /** Another mark of the running command. */

@@ -17,7 +17,7 @@ import type { Dialect } from "./ShellScripts.ts"
 // A command's standard input that is written while the command runs: a fifo where the shell is, which a program beside
 // the shell fills. Spec: SL-65 in specs/shell.md.
 
-export interface InputPipe {
+interface InputPipe {
   /** Path of the fifo. */
   readonly path: string
   /** Completes when the bytes are on their way; they are lost if the command has ended. */
@@ -89,7 +89,7 @@ export const makeLateOutput = (secrets: Secrets): LateOutput => {
   }
 }
 
-export interface ExecutionOptions {
+interface ExecutionOptions {
   readonly budget: CompiledBudget
   readonly secrets: Secrets
   /** Keeps whole outputs under `handle`; without it, what is left out is lost. */
@@ -141,7 +141,7 @@ const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefi
   ...(stderr === undefined ? {} : { stderr })
 })
 
-export interface PassedOptions {
+interface PassedOptions {
   readonly take: (stream: OutputStream, bytes: Uint8Array) => void
   readonly secrets: Secrets
   readonly dialect: Dialect

@@ -18,7 +18,7 @@ import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from ".
 // Ends a command that runs too long. One sleeping fiber serves all commands of a shell, because a fiber for each would
 // cost a short command a tenth of its time. Spec: SL-23 in specs/shell.md.
 
-export interface Deadline {
+interface Deadline {
   /** Calls back after this time, unless `clear` comes before. */
   readonly set: (millis: number, call: () => void) => void
   readonly clear: () => void

@@ -53,7 +53,7 @@ const parked = {
 } as const
 const parkedInput = 6
 
-export interface Bootstrap {
+interface Bootstrap {
   /** The line that says how the shell was started begins with it. */
   readonly token: string
   /** Value of `DAYBOOK_SHELL`. */

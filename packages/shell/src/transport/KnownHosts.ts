@@ -14,7 +14,7 @@ import { systemKnownHosts, type TransportSettings } from "./TransportSettings.ts
 // and writes the files. Spec: SL-87, SL-88 in specs/shell.md.
 
 /** A line that names a key: a key that its hosts have, or one that was revoked. */
-export interface KnownKey {
+interface KnownKey {
   readonly revoked: boolean
   /** The line's list of hosts. */
   readonly hosts: string
@@ -23,7 +23,7 @@ export interface KnownKey {
   readonly key: string
 }
 
-export interface KnownKeys {
+interface KnownKeys {
   readonly keys: ReadonlyArray<KnownKey>
   /** The numbers of lines that are not understood. They may name the host. */
   readonly faults: ReadonlyArray<number>

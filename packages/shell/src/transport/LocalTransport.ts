@@ -31,7 +31,7 @@ export interface LocalSettings {
 }
 
 /** How a program is started. */
-export interface LocalLaunch {
+interface LocalLaunch {
   readonly env: Readonly<Record<string, string>>
   /** A program with arguments that runs the script. */
   readonly prefix: ReadonlyArray<string>
@@ -89,7 +89,7 @@ const startProcess = ({ cwd, env, prefix }: LocalLaunch, script: string) =>
     }
   })
 
-export interface Launched {
+interface Launched {
   readonly program: Program
   readonly pid: number
   /** Kills its process group. */

@@ -51,7 +51,7 @@ export interface Transport {
 }
 
 /** The sandbox of a shell. */
-export interface ShellSandbox {
+interface ShellSandbox {
   /** The folder in which the shell starts. */
   readonly cwd: string
   readonly limits: Limits

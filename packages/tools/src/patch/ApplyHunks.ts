@@ -15,7 +15,7 @@ import type { Hunk } from "./Patch.ts"
  * How two lines are compared: exactly, without trailing blanks, by characters that look alike, also by any blanks, or
  * without leading and trailing blanks.
  */
-export type Tolerance = "exact" | "end" | Nearness | "around"
+type Tolerance = "exact" | "end" | Nearness | "around"
 
 const reduce: Readonly<Record<Tolerance, (line: string) => string>> = {
   exact: (line) => line,
@@ -90,7 +90,7 @@ const makeHunkSearch = (lines: ReadonlyArray<string>, hunks: ReadonlyArray<Hunk>
 }
 
 /** A hunk matches no place in the file, or more than one. */
-export class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/tools/HunkRefused")("HunkRefused", {
+class HunkRefused extends Schema.TaggedError<HunkRefused>("@daybook/tools/HunkRefused")("HunkRefused", {
   /** The hunk's number within the file, from 1. */
   hunk: Schema.Int,
   /** The line of the patch where it begins. */

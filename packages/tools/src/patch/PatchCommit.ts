@@ -84,7 +84,7 @@ export type Step = { readonly change: number; readonly target: Target } & (
 /** A step with the paths of its file and of its temporary files, through their folder's descriptor. */
 export type Prepared = Step & { readonly real: string; readonly temporary: string; readonly original: string }
 
-export interface CommitOptions {
+interface CommitOptions {
   readonly io: FileOperations
   readonly hold: LocationFiles["Type"]["hold"]
 }
