@@ -8,7 +8,7 @@ const enter = (lane: Admission.Lane, key = "a") =>
   Effect.flatMap(lane.enter(key), (place) => (place === undefined ? Effect.dieMessage("full") : Effect.succeed(place)))
 
 /** As its users run it. */
-const start = <A, E, R>(place: Admission.Turn, effect: Effect.Effect<A, E, R>) =>
+const start = <A, E, R>(place: Admission.LanePlace, effect: Effect.Effect<A, E, R>) =>
   Effect.uninterruptible(Effect.fork(place(effect)))
 
 it.effect("SO-31: turns come in the order of asking, however the work is started", () =>

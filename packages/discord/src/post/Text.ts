@@ -3,6 +3,7 @@
  * characters. Pure. Spec: DI-20..DI-25 in specs/discord.md.
  */
 import { redactSecrets } from "@daybook/log/support/Redaction"
+import { cutAt } from "@daybook/log/support/Text"
 
 // Reads a text as paragraphs and blocks of code. Discord knows only fences of three backticks: other fences become such
 // ones, and backticks that would end a block early are parted by an invisible character. Pure. Spec: DI-20..DI-23.
@@ -82,9 +83,7 @@ const closing = `\n${fence}`
 /** Where to cut a line that is too long: behind a space of its second half, never within a character. */
 const cutOf = (line: string, room: number): number => {
   const space = line.lastIndexOf(" ", room - 1) + 1
-  if (space > room / 2) return space
-  const before = line.charCodeAt(room - 1)
-  return before >= 0xd800 && before <= 0xdbff ? room - 1 : room
+  return space > room / 2 ? space : cutAt(line, room)
 }
 
 const rendered = ({ fence: opening, lines }: Unit): string =>

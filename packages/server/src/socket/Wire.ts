@@ -7,6 +7,7 @@ import { Schema } from "effect"
 import { QuestionItem } from "@daybook/core/domain/Question"
 import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import { JsonValue } from "@daybook/log/domain/Json"
+import { beginningOf } from "@daybook/log/support/Text"
 import { ErrorCode, EventRow, RunID } from "@daybook/transcript/row/Rows"
 import { AskID, maxLineBytes, Scope } from "./Request.ts"
 
@@ -191,18 +192,11 @@ export const errorFrame = (error: {
 /** The longest delta in UTF-16 code units; any such frame is far below the limit of a line. */
 export const maxDeltaLength = 65_536
 
-/** The first `length` code units, without half a surrogate pair at the end. */
-const clip = (text: string, length: number): string => {
-  if (text.length <= length) return text
-  const last = text.charCodeAt(length - 1)
-  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length)
-}
-
 /** The text in pieces that fit a delta. */
 export const deltaTexts = (text: string): ReadonlyArray<string> => {
   const pieces: Array<string> = []
   for (let rest = text; rest.length > 0; rest = rest.slice(pieces.at(-1)?.length)) {
-    pieces.push(clip(rest, maxDeltaLength))
+    pieces.push(beginningOf(rest, maxDeltaLength))
   }
   return pieces
 }
@@ -218,14 +212,14 @@ export const encodeFrame = (frame: Frame): string => {
   if (fits(line)) return `${line}\n`
   for (const length of [131_072, 16_384, 1024]) {
     const shorter = JSON.stringify({ ...frame, truncated: true }, (_, value: unknown) =>
-      typeof value === "string" ? clip(value, length) : value
+      typeof value === "string" ? beginningOf(value, length) : value
     )
     if (fits(shorter)) return `${shorter}\n`
   }
   // Many small values: keep only the plain fields.
   const named = Object.entries(frame).filter(([, value]) => typeof value !== "object")
   return `${JSON.stringify({ ...Object.fromEntries(named), truncated: true }, (_, value: unknown) =>
-    typeof value === "string" ? clip(value, 1024) : value
+    typeof value === "string" ? beginningOf(value, 1024) : value
   )}\n`
 }
 

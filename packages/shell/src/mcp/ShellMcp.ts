@@ -21,6 +21,7 @@ import {
   SetLevelRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, Queue, Schema, type Scope, Struct } from "effect"
+import { endOf } from "@daybook/log/support/Text"
 import type * as Shells from "../Shells.ts"
 import type { ExecResult } from "../domain/ExecResult.ts"
 import type { OutputStream } from "../output/OutputStore.ts"
@@ -40,11 +41,6 @@ export interface Report {
   readonly progress: number
   /** The last characters, without the beginning of a surrogate pair; or that there are none. */
   readonly message: string
-}
-
-const lastOf = (text: string): string => {
-  const code = text.charCodeAt(text.length - longestReport)
-  return text.slice(-longestReport + (code >= 0xdc00 && code <= 0xdfff ? 1 : 0))
 }
 
 /** Takes the output of a command; a fiber of the scope sends reports. */
@@ -76,7 +72,7 @@ export const makeProgress = Effect.fnUntraced(function* (
   return (_, text) => {
     if (text === "") return
     characters += text.length
-    latest = lastOf(latest + text)
+    latest = endOf(latest + text, longestReport)
     printedAt = clock.unsafeCurrentTimeMillis()
     bell.unsafeOffer(undefined)
   }

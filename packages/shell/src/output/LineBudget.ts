@@ -5,6 +5,7 @@
 import { Either } from "effect"
 import { RE2JS } from "re2js"
 import { codeUnits } from "@daybook/log/support/CodeUnits"
+import { beginningOf, endOf } from "@daybook/log/support/Text"
 import { type Budget, defaultCharacters, type Keep, type StreamReport } from "../domain/ExecResult.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 
@@ -52,21 +53,6 @@ export interface Kept {
   readonly omitted: number
 }
 
-const isHigh = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
-const isLow = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff
-
-/** The first characters of a text, without half of a surrogate pair at the end. */
-const firstOf = (text: string, length: number): string => {
-  const head = text.slice(0, length)
-  return head.length < text.length && isHigh(head.charCodeAt(head.length - 1)) ? head.slice(0, -1) : head
-}
-
-/** The last characters of a text, without half of a surrogate pair at the beginning. */
-const lastOf = (text: string, length: number): string => {
-  const tail = text.slice(Math.max(0, text.length - length))
-  return tail.length < text.length && isLow(tail.charCodeAt(0)) ? tail.slice(1) : tail
-}
-
 /** A copy that does not keep the text alive that it is a part of. */
 const detached = (text: string): string => (text.length < 16 ? text : ` ${text}`.slice(1))
 
@@ -106,8 +92,8 @@ export class HeadTail {
   /** What is kept now. */
   kept(): Kept {
     if (this.length <= this.limit) return { head: this.head + this.tail, tail: "", omitted: 0 }
-    const head = firstOf(this.head + this.tail.slice(0, 1), this.headLength)
-    const tail = lastOf(this.tail, this.tailLength)
+    const head = beginningOf(this.head + this.tail.slice(0, 1), this.headLength)
+    const tail = endOf(this.tail, this.tailLength)
     return { head, tail, omitted: this.length - head.length - tail.length }
   }
 }
@@ -238,7 +224,7 @@ const headPart = (lines: ReadonlyArray<Line>, length: number): Part => {
   let left = length
   for (const line of lines) {
     if (left <= 0) break
-    const text = firstOf(line.text, left)
+    const text = beginningOf(line.text, left)
     if (text.length === line.text.length || text !== "") kept.push({ ...line, text })
     if (text.length < line.text.length) break
     left -= text.length + 1
@@ -251,7 +237,7 @@ const tailPart = (lines: ReadonlyArray<Line>, length: number): Part => {
   let left = length
   for (const line of lines.toReversed()) {
     if (left <= 0) break
-    const text = lastOf(line.text, left)
+    const text = endOf(line.text, left)
     if (text.length === line.text.length || text !== "") kept.push({ ...line, text })
     if (text.length < line.text.length) break
     left -= text.length + 1

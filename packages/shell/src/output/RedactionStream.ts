@@ -8,6 +8,7 @@ import type { SecretKind } from "@daybook/log/support/Redaction"
 import { shapeForms } from "@daybook/log/support/SecretRules"
 import * as SecretScan from "@daybook/log/support/SecretScan"
 import type { Hint } from "@daybook/log/support/SecretScan"
+import { cutAt } from "@daybook/log/support/Text"
 import { tokenForms } from "@daybook/log/support/TokenForms"
 
 // Finds the lines that have to be searched together around a hint of a secret: the line, a private key's lines, and
@@ -19,12 +20,6 @@ const longestKey = 65_536
 
 /** The last line of a private key is shorter than this. */
 const longestKeyEnd = 80
-
-/** An index that does not cut a surrogate pair. */
-const wholeIndex = (text: string, index: number): number => {
-  const code = text.charCodeAt(index - 1)
-  return index > 0 && index < text.length && code >= 0xd800 && code <= 0xdbff ? index - 1 : index
-}
 
 /** A private or public key, or a certificate. The text of public ones is not searched for random text. */
 const keyBegin = /-----BEGIN [A-Z0-9 ]{1,60}-----/
@@ -177,7 +172,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
       return { redacted: Redaction.replaced(text, found), at: text.length }
     }
     if (at === 0) {
-      at = wholeIndex(text, text.length - lookahead)
+      at = cutAt(text, text.length - lookahead)
       for (let next = crossing(at); next !== undefined; next = crossing(at)) at = next.end
     }
     const before = found.filter(({ end }) => end <= at)
@@ -239,7 +234,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
   /** The beginning of an incomplete line that is so long that it cannot wait for its end. */
   const passPart = (): string => {
     const hint = scan.hint(pending, 0)
-    const to = Math.max(0, wholeIndex(pending, Math.min(hint?.at ?? Infinity, pending.length) - longestHeld))
+    const to = Math.max(0, cutAt(pending, Math.min(hint?.at ?? Infinity, pending.length) - longestHeld))
     const passed = pending.slice(0, to)
     pending = pending.slice(to)
     if (hint !== undefined) waiting = { at: hint.at - to, length: hint.length }

@@ -8,6 +8,7 @@ import type { Location } from "@daybook/log/domain/Values"
 import type { ShellCloseReason, ShellType } from "@daybook/log/events/LiveShellEvents"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type ReadError } from "@daybook/log/log/EventLog"
+import { beginningOf, endOf } from "@daybook/log/support/Text"
 import type { ExecResult, Unrecorded } from "../domain/ExecResult.ts"
 import type { CommandBlocked } from "../domain/ShellError.ts"
 import type { Target } from "../domain/Target.ts"
@@ -24,16 +25,12 @@ export const longestOutput = 100_000
 /** Maximum UTF-16 code units of a title, a folder, a reason or a label. */
 export const longestLine = 4_096
 
-const isLow = (code: number): boolean => code >= 0xdc00 && code <= 0xdfff
-
 /** Both ends of a longer text, with a line between them that says how much is missing. Splits no surrogate pair. */
 const bounded = (text: string, limit = longestOutput): string => {
   if (text.length <= limit) return text
   const half = Math.floor((limit - 64) / 2)
-  const head = isLow(text.charCodeAt(half)) ? half - 1 : half
-  const from = text.length - half
-  const tail = isLow(text.charCodeAt(from)) ? from + 1 : from
-  return `${text.slice(0, head)}\n[${tail - head} characters are not recorded]\n${text.slice(tail)}`
+  const [head, tail] = [beginningOf(text, half), endOf(text, half)]
+  return `${head}\n[${text.length - head.length - tail.length} characters are not recorded]\n${tail}`
 }
 
 const line = (text: string): string => bounded(text, longestLine)
