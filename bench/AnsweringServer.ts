@@ -6,7 +6,7 @@ import { Context, Deferred, Effect, Layer, type Stream } from "effect"
 import { layerLanguageModel } from "../packages/core/src/model/ModelResolver.ts"
 import * as Garbage from "../packages/cli/src/support/Garbage.ts"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
-import { serve } from "../packages/server/src/SessionSocket.ts"
+import { serve } from "../packages/server/src/socket/SessionSocket.ts"
 import { exporterAt } from "./ExportThread.ts"
 import * as Workload from "./Workload.ts"
 

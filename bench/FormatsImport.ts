@@ -2,4 +2,4 @@
 export * as Garbage from "../packages/cli/src/support/Garbage.ts"
 export * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 export { importLog } from "../packages/formats/src/import/Import.ts"
-export * as LogSource from "../packages/formats/src/source/LogSource.ts"
+export * as LogSource from "../packages/formats/src/import/LogSource.ts"

@@ -11,7 +11,7 @@ import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import { SessionID } from "../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../packages/log/src/log/EventLog.ts"
 import * as Models from "../packages/models/src/Models.ts"
-import * as HttpServing from "../packages/server/src/api/HttpServing.ts"
+import * as HttpServing from "../packages/server/src/http/HttpServing.ts"
 import { AccessToken } from "../packages/server/src/http/AccessToken.ts"
 import * as Workload from "./Workload.ts"
 

@@ -50,7 +50,7 @@ const sinks = { stdout: () => undefined, stderr: () => undefined }
 export const measure = (rounds: number, megabytes: number): Promise<Result> =>
   Effect.gen(function* () {
     const pipe = yield* rawPipe
-    const shell = yield* LiveShell.open(LocalTransport.make(), { cwd: "/tmp", late: () => undefined })
+    const shell = yield* LiveShell.open(LocalTransport.makeUnconfined(), { cwd: "/tmp", late: () => undefined })
     const shells = yield* Shells.Shells
     const id = yield* shells.create({ target: { transport: "local", cwd: "/tmp" } })
     const found = {

@@ -11,7 +11,7 @@ import { Effect, Layer, Redacted } from "effect"
 import * as Garbage from "../packages/cli/src/support/Garbage.ts"
 import * as Daybook from "../packages/embedded/src/Daybook.ts"
 import * as Models from "../packages/models/src/Models.ts"
-import * as HttpServing from "../packages/server/src/api/HttpServing.ts"
+import * as HttpServing from "../packages/server/src/http/HttpServing.ts"
 import { AccessToken } from "../packages/server/src/http/AccessToken.ts"
 
 const say = (line: string) => process.stdout.write(`${line}\n`)

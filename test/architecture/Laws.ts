@@ -81,20 +81,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "runner",
     "session"
   ],
-  shell: [
-    "domain",
-    "text",
-    "policy",
-    "output",
-    "transport",
-    "session",
-    "checkpoint",
-    "record",
-    ".",
-    "mcp",
-    "host",
-    "agent"
-  ],
+  shell: ["domain", "output", "policy", "transport", "session", "checkpoint", "record", ".", "mcp", "host", "agent"],
   transcript: ["row", "fold"],
   files: ["layout", "disk", "context", "render", "record", "session", "export", "verify", "thread"],
   formats: [
@@ -109,19 +96,15 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "claude",
     "codex",
     "thread",
-    "detection",
     "document",
-    "difference",
     "export",
-    "import",
-    "source"
+    "import"
   ],
   api: ["wire", "group", ".", "document"],
-  client: ["connection", "events"],
   inspector: ["page"],
-  discord: ["domain", "text", "post", "trust", "outbox", "wire", "book", "send", "live", "inbox", "command"],
-  server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
-  cli: ["support", "render", "ctx", "config", "terminal", "arguments", "watch", "host", "commands"]
+  discord: ["domain", "post", "outbox", "wire", "live", "inbox", "command"],
+  server: ["shared", "socket", "http"],
+  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
 }
 
 /** Where SQL may stand. */

@@ -11,7 +11,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { shell } from "../../packages/cli/src/commands/shell.ts"
 import * as Store from "../../packages/log/src/Store.ts"
-import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
+import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import { pruned } from "../support/Pruning.ts"
 import { build } from "./support/Bundle.ts"
 import { jsonLines, type Place, place } from "./support/Process.ts"
@@ -20,10 +20,10 @@ beforeAll(() => void build())
 
 const [one, two] = [SessionID.make("ses_one"), SessionID.make("ses_two")]
 
-const opened = ShellFact.opened("1_local", { transport: "local" }, "/home/u")
-const closed = ShellFact.closed("1_local", "destroyed")
+const opened = ShellRecord.opened("1_local", { transport: "local" }, "/home/u")
+const closed = ShellRecord.closed("1_local", "destroyed")
 const ran = (command: string, stdout = "") =>
-  ShellFact.executed("1_local", command, {
+  ShellRecord.executed("1_local", command, {
     stdout,
     stderr: "",
     exit_code: 1,
@@ -33,7 +33,7 @@ const ran = (command: string, stdout = "") =>
   })
 
 /** Appends to the database of the place, from this process. */
-const append = ({ database }: Place, sessionID: SessionID, facts: ReadonlyArray<ShellFact.ShellFact>) =>
+const append = ({ database }: Place, sessionID: SessionID, facts: ReadonlyArray<ShellRecord.ShellFact>) =>
   Effect.flatMap(EventLog, (log) => Effect.forEach(facts, (fact) => log.append(sessionID, [fact]))).pipe(
     Effect.provide(Store.layer({ filename: database }))
   )

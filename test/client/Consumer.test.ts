@@ -7,7 +7,6 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import * as Consumer from "../../packages/client/src/Consumer.ts"
 import * as FileStorage from "../../packages/client/src/FileStorage.ts"
-import * as MemoryStorage from "../../packages/client/src/MemoryStorage.ts"
 import * as SqlStorage from "../../packages/client/src/SqlStorage.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../packages/log/src/testing/Samples.ts"
@@ -25,7 +24,7 @@ const connected = (filename: string) =>
     Effect.provide(Effect.all([SqlClient.SqlClient, SqlStorage.make]), context)
   )
 
-storageContract("memory", MemoryStorage.make)
+storageContract("memory", Consumer.memoryStorage)
 storageContract(
   "a folder",
   Effect.flatMap(temporaryFolder, (folder) => inFolder(join(folder, "cursors")))

@@ -4,9 +4,9 @@ import { PermissionFlagsBits } from "discord.js"
 import { Deferred, Effect, Exit, Metric, Scope, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Bot from "../../packages/discord/src/Bot.ts"
-import { check } from "../../packages/discord/src/Check.ts"
+import { check } from "../../packages/discord/src/Bot.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
-import * as Measured from "../../packages/discord/src/send/Measured.ts"
+import * as Sender from "../../packages/discord/src/live/Sender.ts"
 import { Discord, layer as discordLayer } from "../../packages/discord/src/wire/Discord.ts"
 import { failure, finish, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import { waitingFor } from "../support/Waiting.ts"
@@ -303,8 +303,8 @@ describe("care", () => {
         const lines: Array<string> = []
         yield* Served.start(place, undefined, lines)
         const at = { ...place, ...place.discord, ann: People.join(world, "ann"), model: yield* ScriptedModel }
-        const lost = Metric.tagged(Measured.failures, "reason", "lost")
-        const counters = [Measured.posts, Measured.edits, Measured.prompts, Measured.doubts, lost]
+        const lost = Metric.tagged(Sender.failureCount, "reason", "lost")
+        const counters = [Sender.postCount, Sender.editCount, Sender.promptCount, Sender.doubtCount, lost]
         const values = Effect.forEach(counters, (counter) => Effect.map(Metric.value(counter), ({ count }) => count))
         const before = yield* values
         const path = /^\/api\/v10\/channels\/\d+\/messages$/

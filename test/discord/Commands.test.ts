@@ -2,7 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schema, Stream, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import * as Asks from "../../packages/server/src/ask/Asks.ts"
+import * as Asks from "../../packages/server/src/shared/Asks.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { userTexts } from "../support/Harness.ts"

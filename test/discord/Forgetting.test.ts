@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sessionOf, snowflakeOf } from "../../packages/discord/src/domain/Names.ts"
 import * as Outbox from "../../packages/discord/src/outbox/Outbox.ts"
-import { nonceOf } from "../../packages/discord/src/post/Nonce.ts"
+import { nonceOf } from "../../packages/discord/src/post/Post.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 
 const day = 86_400_000

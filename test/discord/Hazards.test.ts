@@ -1,7 +1,7 @@
 /** A text with every hazard of Discord's Markdown. Spec: DI-20..DI-25 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { publishable } from "../../packages/discord/src/text/Publishable.ts"
+import { publishable } from "../../packages/discord/src/post/Text.ts"
 import { says } from "../support/ScriptedModel.ts"
 import * as People from "./support/People.ts"
 import * as Served from "./support/ServedBot.ts"

@@ -2,8 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import * as Names from "../../packages/discord/src/domain/Names.ts"
-import { may, type Right, rights } from "../../packages/discord/src/trust/Rights.ts"
-import { type ChannelSettings, type People, read } from "../../packages/discord/src/trust/Settings.ts"
+import {
+  type ChannelSettings,
+  may,
+  type People,
+  read,
+  type Right,
+  rights
+} from "../../packages/discord/src/domain/Settings.ts"
 import { cases } from "../support/Cases.ts"
 
 const ids = FastCheck.subarray(["1", "2", "3", "4"])

@@ -1,8 +1,7 @@
 /** Splitting texts into messages. Spec: DI-20..DI-25 in specs/discord.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { most, split } from "../../packages/discord/src/text/Split.ts"
-import { publishable, publishableSoFar } from "../../packages/discord/src/text/Publishable.ts"
+import { most, publishable, publishableSoFar, split } from "../../packages/discord/src/post/Text.ts"
 import { cases } from "../support/Cases.ts"
 
 const line = FastCheck.oneof(

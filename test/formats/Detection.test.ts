@@ -3,8 +3,8 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc } from "effect"
-import type { Dialect } from "../../packages/formats/src/conversation/Dialect.ts"
-import * as Detection from "../../packages/formats/src/detection/Detection.ts"
+import type { Dialect } from "../../packages/formats/src/conversation/Conversation.ts"
+import * as LogSource from "../../packages/formats/src/import/LogSource.ts"
 import { cases } from "../support/Cases.ts"
 import { bytes, type Json, session, user, uuid } from "./support/ClaudeLogs.ts"
 import { bareRollout, document, rollout } from "./support/CodexLogs.ts"
@@ -32,7 +32,7 @@ const logs: ReadonlyArray<readonly [Dialect, ReadonlyArray<Json>]> = [
 describe("Detection", () => {
   it("FM-166: the first records of a log name its dialect", () => {
     for (const [dialect, records] of logs) {
-      assert.deepStrictEqual(Detection.detect(records), Either.right(dialect), JSON.stringify(records[0]))
+      assert.deepStrictEqual(LogSource.detect(records), Either.right(dialect), JSON.stringify(records[0]))
     }
   })
 
@@ -40,7 +40,7 @@ describe("Detection", () => {
     fc.assert(
       fc.property(
         fc.array(fc.dictionary(fc.constantFrom("type", "id", "uuid", "payload", "seq", "v"), fc.jsonValue())),
-        (records) => Either.isEither(Detection.detect(records))
+        (records) => Either.isEither(LogSource.detect(records))
       ),
       { numRuns: cases(40) }
     )
@@ -52,7 +52,7 @@ describe("Detection", () => {
       [[{ type: "thread" }, { type: "turn" }], "thread, turn"],
       [[{ name: "package", version: "1.0.0" }], "none"]
     ] as const) {
-      const refused = Either.getOrThrow(Either.flip(Detection.detect(records)))
+      const refused = Either.getOrThrow(Either.flip(LogSource.detect(records)))
       assert.include(refused.message, found)
     }
   })
@@ -70,7 +70,7 @@ describe("Detection", () => {
       ],
       [[{ type: "thread.started", thread_id: "t1" }, { type: "turn.started" }], "/rollout-*-t1.jsonl"]
     ] as const) {
-      const refused = Either.getOrThrow(Either.flip(Detection.detect(records)))
+      const refused = Either.getOrThrow(Either.flip(LogSource.detect(records)))
       assert.strictEqual(refused._tag, "EventStream")
       assert.include(refused.message, log)
     }
@@ -78,8 +78,8 @@ describe("Detection", () => {
 
   it("FM-444: a log is a log, also with an event in it", () => {
     const header = { type: "session", version: 3, id: uuid(1), timestamp: "2026-01-01T00:00:00Z", cwd: "/work" }
-    assert.deepStrictEqual(Detection.detect([header, { type: "agent_start" }, entry]), Either.right("pi"))
-    assert.deepStrictEqual(Detection.detect([header]), Either.right("pi"))
+    assert.deepStrictEqual(LogSource.detect([header, { type: "agent_start" }, entry]), Either.right("pi"))
+    assert.deepStrictEqual(LogSource.detect([header]), Either.right("pi"))
   })
 
   it.scoped("FM-167: a file is read for its dialect, a folder with session.jsonl is a thread, others are refused", () =>
@@ -87,16 +87,16 @@ describe("Detection", () => {
       const files = yield* FileSystem
       const folder = yield* files.makeTempDirectoryScoped()
       yield* files.writeFile(`${folder}/x.txt`, Buffer.concat([Buffer.from("{ damaged\n"), bytes(session(1))]))
-      assert.strictEqual(yield* Detection.dialectOf(`${folder}/x.txt`), "claude-code")
-      const refused = yield* Effect.flip(Detection.dialectOf(folder))
+      assert.strictEqual(yield* LogSource.dialectOf(`${folder}/x.txt`), "claude-code")
+      const refused = yield* Effect.flip(LogSource.dialectOf(folder))
       assert.strictEqual(refused._tag, "UnknownDialect")
       yield* files.writeFileString(`${folder}/session.jsonl`, "")
-      assert.strictEqual(yield* Detection.dialectOf(folder), "thread")
+      assert.strictEqual(yield* LogSource.dialectOf(folder), "thread")
       for (const layout of [undefined, 2]) {
         yield* files.writeFileString(`${folder}/rollout.json`, JSON.stringify(document, undefined, layout))
-        assert.strictEqual(yield* Detection.dialectOf(`${folder}/rollout.json`), "codex")
+        assert.strictEqual(yield* LogSource.dialectOf(`${folder}/rollout.json`), "codex")
       }
-      const missing = yield* Effect.flip(Detection.dialectOf(`${folder}/absent`))
+      const missing = yield* Effect.flip(LogSource.dialectOf(`${folder}/absent`))
       assert.strictEqual(missing._tag, "LogUnreadable")
     }).pipe(Effect.provide(NodeContext.layer))
   )

@@ -2,7 +2,7 @@ import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { maxBodyBytes } from "../../packages/core/src/support/Limits.ts"
-import { boundedFetch } from "../../packages/mcp/src/BoundedFetch.ts"
+import { boundedFetch } from "../../packages/mcp/src/Transports.ts"
 import { origin, redirect } from "../http/support/Origins.ts"
 import { makeMcp, obedient, wrong } from "./support/Servers.ts"
 

@@ -6,9 +6,9 @@ import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Queue, Scope, Stream, TestClock } from "effect"
-import { type Connection, make } from "../../packages/server/src/socket/Connection.ts"
-import type { Line } from "../../packages/server/src/wire/Lines.ts"
-import { encodeFrame } from "../../packages/server/src/wire/Wire.ts"
+import { type Connection, makeConnection } from "../../packages/server/src/socket/Listener.ts"
+import type { Line } from "../../packages/server/src/socket/Request.ts"
+import { encodeFrame } from "../../packages/server/src/socket/Wire.ts"
 import { type Client, connectTo } from "./support/Client.ts"
 import { temporaryFolder } from "./support/Folder.ts"
 import { answerPongs } from "./support/Pong.ts"
@@ -27,7 +27,7 @@ const makeServer = Effect.gen(function* () {
   const accept = Effect.zip(connectTo(path), Queue.take(sockets))
   const pair = Effect.gen(function* () {
     const [client, socket] = yield* accept
-    return { client, socket, connection: yield* make(socket, 1) }
+    return { client, socket, connection: yield* makeConnection(socket, 1) }
   })
   return { accept, pair }
 })
@@ -255,7 +255,7 @@ it.scoped("SO-66: finish gives up on a client that does not read, and the end of
     const { accept } = yield* makeServer
     const [client, socket] = yield* accept
     const scope = yield* Scope.make()
-    const connection = yield* make(socket, 1).pipe(Scope.extend(scope))
+    const connection = yield* makeConnection(socket, 1).pipe(Scope.extend(scope))
     client.socket.pause()
     const writing = yield* Effect.fork(Effect.flip(connection.write("x".repeat(5_000_000))))
     yield* Effect.yieldNow()
@@ -279,7 +279,7 @@ it.scoped("FR-10: a socket that was closed before anybody looked is a closed con
     socket.once("close", () => Deferred.unsafeDone(closed, Exit.void))
     socket.destroy(new Error("reset"))
     yield* Deferred.await(closed)
-    const connection = yield* make(socket, 1)
+    const connection = yield* makeConnection(socket, 1)
     yield* connection.closed
     assert.deepStrictEqual(yield* lines(connection), [])
     assert.strictEqual((yield* Effect.flip(connection.write("x\n")))._tag, "ConnectionClosed")

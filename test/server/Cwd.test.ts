@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, realpathSync, rmSync, statSync, symlinkSync, writ
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck } from "effect"
-import { recheckCwd, resolveCwd } from "../../packages/server/src/cwd/Cwd.ts"
+import { recheckCwd, resolveCwd } from "../../packages/server/src/socket/Cwd.ts"
 import { cases } from "../support/Cases.ts"
 import { temporaryFolder } from "./support/Folder.ts"
 

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileS
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { agentDefaultCwd } from "../../packages/server/src/cwd/Cwd.ts"
+import { agentDefaultCwd } from "../../packages/server/src/socket/Cwd.ts"
 import { temporaryFolder } from "./support/Folder.ts"
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)

@@ -7,7 +7,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { listen } from "../../packages/server/src/socket/Listener.ts"
-import { maxLineBytes } from "../../packages/server/src/wire/Lines.ts"
+import { maxLineBytes } from "../../packages/server/src/socket/Request.ts"
 import { type Random, random } from "../request/support/Random.ts"
 import { connectTo } from "./support/Client.ts"
 import { temporaryFolder } from "./support/Folder.ts"

@@ -2,18 +2,18 @@
 import { it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { assert } from "vitest"
-import * as Lane from "../../packages/server/src/support/Lane.ts"
+import * as Admission from "../../packages/server/src/socket/Admission.ts"
 
-const enter = (lane: Lane.Lane, key = "a") =>
+const enter = (lane: Admission.Lane, key = "a") =>
   Effect.flatMap(lane.enter(key), (place) => (place === undefined ? Effect.dieMessage("full") : Effect.succeed(place)))
 
 /** As its users run it. */
-const start = <A, E, R>(place: Lane.Place, effect: Effect.Effect<A, E, R>) =>
+const start = <A, E, R>(place: Admission.LanePlace, effect: Effect.Effect<A, E, R>) =>
   Effect.uninterruptible(Effect.fork(place(effect)))
 
 it.effect("SO-31: turns come in the order of asking, however the work is started", () =>
   Effect.gen(function* () {
-    const lane = Lane.make(8)
+    const lane = Admission.makeLane(8)
     const places = yield* Effect.replicateEffect(enter(lane), 5)
     const order: Array<number> = []
     const fibers = []
@@ -34,7 +34,7 @@ it.effect("SO-31: turns come in the order of asking, however the work is started
 
 it.effect("SO-31: keys do not wait for each other", () =>
   Effect.gen(function* () {
-    const lane = Lane.make(8)
+    const lane = Admission.makeLane(8)
     const held = yield* start(yield* enter(lane, "a"), Effect.never)
     assert.strictEqual(yield* (yield* enter(lane, "b"))(Effect.succeed("b")), "b")
     yield* Fiber.interrupt(held)
@@ -43,7 +43,7 @@ it.effect("SO-31: keys do not wait for each other", () =>
 
 it.effect("SO-31: who gives up waiting is passed over", () =>
   Effect.gen(function* () {
-    const lane = Lane.make(8)
+    const lane = Admission.makeLane(8)
     const gate = yield* Deferred.make<void>()
     const first = yield* start(yield* enter(lane), Deferred.await(gate))
     const second = yield* start(yield* enter(lane), Effect.dieMessage("it was given up"))
@@ -61,7 +61,7 @@ it.effect(
   "SO-106, SO-31: a full queue takes nobody, but for what has to be done, and has room again when one has gone",
   () =>
     Effect.gen(function* () {
-      const lane = Lane.make(1)
+      const lane = Admission.makeLane(1)
       const first = yield* start(yield* enter(lane), Effect.never)
       const second = yield* start(yield* enter(lane), Effect.never)
       assert.isUndefined(yield* lane.enter("a"))

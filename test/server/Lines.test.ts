@@ -1,6 +1,6 @@
 import { assert, it, vi } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { type Line, make, maxLineBytes } from "../../packages/server/src/wire/Lines.ts"
+import { type Line, make, maxLineBytes } from "../../packages/server/src/socket/Request.ts"
 import { cases } from "../support/Cases.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck, Schema } from "effect"
-import { maxLineBytes } from "../../packages/server/src/wire/Lines.ts"
+import { maxLineBytes } from "../../packages/server/src/socket/Request.ts"
 import {
   type Answer,
   decode,
@@ -11,7 +11,7 @@ import {
   maxDeltaLength,
   Request,
   type WireError
-} from "../../packages/server/src/wire/Wire.ts"
+} from "../../packages/server/src/socket/Wire.ts"
 
 /** What of an answer goes with what: decided by the operation, not by the form of its fields. */
 const answerFits = ({ answers, decision, message }: Answer) =>

@@ -1,8 +1,7 @@
 /** Creations that are interrupted, or that the end of the layer overtakes. Spec: SL-67, SL-70, SL-77 in specs/shell.md. */
 import { expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import type { ShellFact } from "../../packages/shell/src/record/ShellFact.ts"
-import { ShellRecord } from "../../packages/shell/src/record/ShellRecord.ts"
+import { type ShellFact, ShellRecord } from "../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
 import { local } from "./support/LocalShells.ts"
 import { processesOf } from "./support/Processes.ts"

@@ -8,7 +8,7 @@ import { NodeFileSystem } from "@effect/platform-node"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
 import { importLog } from "../../packages/formats/src/import/Import.ts"
-import * as LogSource from "../../packages/formats/src/source/LogSource.ts"
+import * as LogSource from "../../packages/formats/src/import/LogSource.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 
 const [, , filename = "", log = "", at = ""] = process.argv

@@ -6,7 +6,7 @@ import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import type { Settled } from "../../packages/core/src/tool/ToolRegistry.ts"
 import * as LocationFiles from "../../packages/core/src/workspace/LocationFiles.ts"
 import { makeApplyPatch } from "../../packages/tools/src/ApplyPatch.ts"
-import { type FileOperations, nodeFileOperations } from "../../packages/tools/src/patch/FileOperations.ts"
+import { type FileOperations, nodeFileOperations } from "../../packages/tools/src/patch/PatchCommit.ts"
 import { patchOf, treeOf } from "./PatchTree.ts"
 import { makeWorkbench, type Options } from "./Workbench.ts"
 

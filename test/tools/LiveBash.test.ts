@@ -8,8 +8,8 @@ import { Answer } from "../../packages/core/src/permission/PermissionAsker.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as CommandOutput from "../../packages/shell/src/agent/CommandOutput.ts"
-import { isShellEvent } from "../../packages/shell/src/record/ShellEvent.ts"
+import * as SessionShells from "../../packages/shell/src/agent/SessionShells.ts"
+import { isShellEvent } from "../../packages/shell/src/record/ShellList.ts"
 import { bashLaws } from "./BashContract.ts"
 import { makeLifeline } from "./Lifeline.ts"
 import { makeLiveBench } from "./LiveBench.ts"
@@ -377,7 +377,7 @@ describe("the live shell of bash", () => {
     Effect.gen(function* () {
       const flow = { paused: 0, resumed: 0 }
       const taken = { pause: () => (flow.paused += 1), resume: () => (flow.resumed += 1) }
-      const { discard, end, output, take } = yield* CommandOutput.make
+      const { discard, end, output, take } = yield* SessionShells.makeOutput
       const bytes = Buffer.alloc(700_000)
       take("stdout", bytes, taken)
       assert.deepStrictEqual(flow, { paused: 0, resumed: 0 })

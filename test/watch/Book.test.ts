@@ -4,9 +4,9 @@ import { FastCheck as fc } from "effect"
 import { Book, type Shell } from "../../packages/cli/src/watch/page/Book.ts"
 import { Filter } from "../../packages/cli/src/watch/page/Filter.ts"
 import { fold } from "../../packages/cli/src/watch/page/Folded.ts"
-import type { ShellEvent } from "../../packages/shell/src/record/ShellEvent.ts"
-import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
 import * as ShellList from "../../packages/shell/src/record/ShellList.ts"
+import type { ShellEvent } from "../../packages/shell/src/record/ShellList.ts"
+import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../support/Cases.ts"
 import { closed, eventsOf, opened, ran } from "./support/Facts.ts"
 
@@ -29,7 +29,7 @@ const logs = fc
       fact: fc
         .tuple(fc.constantFrom(opened, closed, "ran" as const, "checkpoint" as const), fc.nat(140).map(String))
         .map(([make, id]) =>
-          make === "ran" ? ran("make", {}, id) : make === "checkpoint" ? ShellFact.checkpointed(id, "cp_1") : make(id)
+          make === "ran" ? ran("make", {}, id) : make === "checkpoint" ? ShellRecord.checkpointed(id, "cp_1") : make(id)
         )
     }),
     { maxLength: 900, size: "max" }
@@ -112,7 +112,7 @@ it("SL-228: the events of closed shells that are no longer listed are forgotten,
 })
 
 it("SL-227: a filter finds a text in commands, outputs, reasons and labels, in any case, as it is written", () => {
-  const blocked = ShellFact.blocked("1_local", "rm", { policy: "shell", reason: "Needle" } as never)
+  const blocked = ShellRecord.blocked("1_local", "rm", { policy: "shell", reason: "Needle" } as never)
   const events = eventsOf([
     ran("a needle"),
     ran("b", { stdout: "NEEDLE" }),
@@ -120,7 +120,7 @@ it("SL-227: a filter finds a text in commands, outputs, reasons and labels, in a
     ran("d", { late_output: "needle" }),
     ran("e"),
     blocked,
-    ShellFact.checkpointed("1_local", "cp_1", "needle.*"),
+    ShellRecord.checkpointed("1_local", "cp_1", "needle.*"),
     closed()
   ])
   const [shell] = bookOf(events).shells

@@ -11,7 +11,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import * as ShellEventStream from "../../packages/cli/src/watch/ShellEventStream.ts"
 import * as ShellFeed from "../../packages/cli/src/watch/ShellFeed.ts"
-import * as ServerSentEvents from "../../packages/server/src/http/ServerSentEvents.ts"
+import * as LocalServer from "../../packages/server/src/http/LocalServer.ts"
 import { fileLog, memoryLog, temporaryDatabase } from "../support/Database.ts"
 import { pruned } from "../support/Pruning.ts"
 import { append, closed, create, eventsOf, opened, ran } from "./support/Facts.ts"
@@ -278,10 +278,10 @@ it.scoped("SL-223: a reader of a quiet log gets a heartbeat every 15 seconds, wh
     assert.strictEqual(texts.length, 2)
     yield* TestClock.adjust("1 second")
     yield* Fiber.join(fiber)
-    const beat = ServerSentEvents.heartbeat(2)
+    const beat = LocalServer.sseHeartbeat(2)
     assert.deepStrictEqual(texts, [
-      ServerSentEvents.opening(1_000),
-      ServerSentEvents.frame({ id: 2, event: "caught-up", data: "{}" }),
+      LocalServer.sseOpening(1_000),
+      LocalServer.sseFrame({ id: 2, event: "caught-up", data: "{}" }),
       beat
     ])
     assert.strictEqual(beat, ": alive\nid: 2\n\n")
@@ -290,7 +290,7 @@ it.scoped("SL-223: a reader of a quiet log gets a heartbeat every 15 seconds, wh
 
 it("SL-221: frames are joined to texts of at most 64 Ki characters, in order, and a longer frame stays alone", () => {
   const frames = [10, 65_526, 1, 70_000, 5, 6].map((length) => "x".repeat(length))
-  const texts = ServerSentEvents.joined(frames)
+  const texts = LocalServer.joined(frames)
   assert.strictEqual(texts.join(""), frames.join(""))
   assert.deepStrictEqual(
     texts.map(({ length }) => length),

@@ -11,7 +11,7 @@ import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { CommandBlocked } from "../../packages/shell/src/domain/ShellError.ts"
-import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
+import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import { build } from "../cli/support/Bundle.ts"
 import { jsonLines, type Place, place } from "../cli/support/Process.ts"
 import { sharedBrowser, visit as visitWith, type VisitOptions } from "./support/Chromium.ts"
@@ -29,7 +29,7 @@ const [one, two] = [SessionID.make("ses_one"), SessionID.make("ses_two")]
 const inStore = <A, E>({ database }: Place, effect: Effect.Effect<A, E, EventLog>) =>
   Effect.provide(effect, Store.layer({ filename: database }))
 
-const append = (here: Place, sessionID: SessionID, ...facts: ReadonlyArray<ShellFact.ShellFact>) =>
+const append = (here: Place, sessionID: SessionID, ...facts: ReadonlyArray<ShellRecord.ShellFact>) =>
   inStore(here, appendTo(sessionID, ...facts))
 
 /** A place with two sessions. */
@@ -76,7 +76,7 @@ describe.skipIf(lacks("chromium"))("the page", () => {
         yield* append(here, one, opened("1_local", "/home/u"))
         yield* act(() => list(page).filter({ hasText: "no command yet · opened just now" }).waitFor())
         const ssh = { transport: "ssh", host: "ci.example.com", user: "build", auth: { type: "agent" } } as const
-        yield* append(here, two, ShellFact.opened("1_ssh_build@ci.example.com", ssh as never, "/srv"))
+        yield* append(here, two, ShellRecord.opened("1_ssh_build@ci.example.com", ssh as never, "/srv"))
         yield* append(here, one, ran("ls", { cwd: "/home/u/shop" }))
         yield* append(here, one, opened("2_local", "/tmp"), ran("true", { cwd: "/tmp" }, "2_local"), closed("2_local"))
         yield* act(() => list(page).filter({ hasText: "destroyed" }).waitFor())
@@ -111,9 +111,9 @@ describe.skipIf(lacks("chromium"))("the page", () => {
             stderr: "not ok",
             late_output: "late"
           }),
-          ShellFact.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "too much" })),
-          ShellFact.checkpointed("1_local", "4f2a", "before"),
-          ShellFact.restored("1_local", "4f2a", 2),
+          ShellRecord.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "too much" })),
+          ShellRecord.checkpointed("1_local", "4f2a", "before"),
+          ShellRecord.restored("1_local", "4f2a", 2),
           ran("sleep 9", { exit_code: 124, timed_out: true, truncated: true, output: "out_1" }),
           ran("many", { stdout: Array.from({ length: 90 }, (_, index) => `line ${index}`).join("\n") }),
           closed()
@@ -165,8 +165,8 @@ describe.skipIf(lacks("chromium"))("the page", () => {
           output: hostile,
           truncated: true
         }),
-        ShellFact.blocked("1_local", hostile, new CommandBlocked({ policy: "shell", reason: hostile })),
-        ShellFact.checkpointed("1_local", "4f2a", hostile),
+        ShellRecord.blocked("1_local", hostile, new CommandBlocked({ policy: "shell", reason: hostile })),
+        ShellRecord.checkpointed("1_local", "4f2a", hostile),
         opened(hostile, hostile)
       )
       const url = yield* serve(here)

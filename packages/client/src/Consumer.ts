@@ -8,10 +8,9 @@ import { Chunk, Effect, Stream } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import type { ConnectionError } from "./connection/ClientError.ts"
+import type { ConnectionError } from "./ClientError.ts"
 import { DaybookClient } from "./DaybookClient.ts"
-import type { StreamError } from "./events/Connecting.ts"
-import type { Item } from "./events/Following.ts"
+import type { Item, StreamError } from "./Streams.ts"
 
 /** Keeps the cursors of consumers. A cursor that was stored is there after a crash, whole or as it was before. */
 export interface Storage<E = never> {
@@ -72,3 +71,15 @@ export const run = <E, R, E2>({
       })
     )
   }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))
+
+// Keeps the cursors of consumers as long as the process, for state that is lost with it too. Spec: HT-67 in
+// specs/http.md.
+
+/** A storage of its own. */
+export const memoryStorage: Effect.Effect<Storage> = Effect.sync(() => {
+  const cursors = new Map<string, string>()
+  return {
+    load: (name) => Effect.sync(() => cursors.get(name)),
+    store: (name, cursor) => Effect.sync(() => void cursors.set(name, cursor))
+  }
+})

@@ -4,7 +4,7 @@
  */
 import { Effect, Layer, Predicate, Record, Schema, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
-import { ConnectionError } from "./connection/ClientError.ts"
+import { ConnectionError } from "./ClientError.ts"
 import { DaybookClient } from "./DaybookClient.ts"
 
 const isConnectionError = Schema.is(ConnectionError)

@@ -1,23 +1,308 @@
 /** The verbs that are streams, over connections that break. Spec: HT-60..HT-62 in specs/http.md. */
+import * as Sse from "@effect/experimental/Sse"
+import * as HttpApiError from "@effect/platform/HttpApiError"
 import type * as HttpClient from "@effect/platform/HttpClient"
-import { type Duration, Effect, Option, Stream } from "effect"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
+import { Chunk, Duration, Effect, Either, Option, Predicate, Schedule, Schema, Stream } from "effect"
+import * as Access from "@daybook/api/wire/Access"
+import * as Cursor from "@daybook/api/wire/Cursor"
+import { Expired, ForeignCursor } from "@daybook/api/wire/Cursor"
+import * as EventFrames from "@daybook/api/wire/EventFrames"
+import { type End, mediaTypes } from "@daybook/api/wire/EventFrames"
+import { failures } from "@daybook/api/wire/Failure"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
-import type {
+import { durableDefinitions, type DurableType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import {
   CursorAhead,
-  CursorExpired,
+  type CursorExpired,
   EventUnreadable,
-  From,
+  type From,
   LogUnavailable,
-  ReadError,
-  ReplayComplete,
+  type ReadError,
+  type ReplayComplete,
   SessionNotFound
 } from "@daybook/log/log/EventLog"
-import { type ConnectionError, UnexpectedAnswer } from "./connection/ClientError.ts"
-import { isSessionID, noSession } from "./connection/OfSession.ts"
-import type { StreamError } from "./events/Connecting.ts"
-import * as Following from "./events/Following.ts"
-import * as Place from "./events/Place.ts"
+import {
+  type ConnectionError,
+  isSessionID,
+  noSession,
+  ServerUnreachable,
+  translated,
+  UnexpectedAnswer
+} from "./ClientError.ts"
+
+// Positions of callers as texts of requests, and back. Pure. Spec: HT-41 in specs/http.md.
+
+/** The greatest number that a request can have: ahead of every log. Its negative is before every log. */
+const most = 999_999_999_999_999
+
+/** A number as a cursor; the log itself refuses one that is ahead of it. */
+export const textOfPlace = (after: number | undefined): string | undefined =>
+  after === undefined
+    ? undefined
+    : String(Number.isNaN(after) ? most : Math.min(most, Math.max(-most, Math.floor(after))))
+
+/** The query of a request that begins after a number. */
+const queryOfPlace = ({
+  after,
+  incarnation
+}: Pick<From, "after" | "incarnation">): Readonly<Record<string, string>> => {
+  const text = textOfPlace(after)
+  return {
+    ...(text === undefined ? {} : { after: text }),
+    ...(incarnation === undefined ? {} : { incarnation: String(incarnation) })
+  }
+}
+
+/** A number that is none of a log is refused as the caller gave it. */
+export const asGiven =
+  (after: number | undefined) =>
+  <E>(error: E): E | CursorAhead =>
+    error instanceof CursorAhead && after !== undefined
+      ? new CursorAhead({ cursor: after, latest: error.latest })
+      : error
+
+/** The position and the life of a session in a cursor of the server. */
+export const readPlace = (text: string): Effect.Effect<{ position: number; incarnation: number }, UnexpectedAnswer> => {
+  const cursor = Cursor.read(text)
+  return cursor === undefined
+    ? new UnexpectedAnswer({ details: "a cursor has another form" })
+    : Effect.succeed({ position: cursor.position, incarnation: cursor.incarnation ?? 0 })
+}
+
+// Reads the frames of one connection: server-sent events, their data as schemas. Spec: HT-44..HT-48 in specs/http.md.
+
+/** A frame of the connection. */
+export type Frame =
+  | EventFrames.Frame
+  /** An event of a type that this build does not know. It only moves the cursor. */
+  | { readonly frame: "unknown"; readonly cursor: string }
+
+/** The largest frame in characters: larger than any event that a log keeps. */
+const maxEventSize = 256 * 1024 * 1024
+
+const known: ReadonlySet<string> = new Set(durableDefinitions.map(({ type }) => type))
+
+const Json = Schema.parseJson()
+const decodeEvent = Schema.decodeUnknown(SessionEvent)
+const decodeLive = Schema.decodeUnknownOption(LiveEvent)
+const decodeSeam = Schema.decodeUnknown(EventFrames.Seam)
+const decodeEnd = Schema.decodeUnknown(EventFrames.End)
+
+const isKnown = (event: unknown): boolean =>
+  Predicate.hasProperty(event, "type") && typeof event.type === "string" && known.has(event.type)
+
+/** What a server-sent event says; nothing for a kind that this build does not know. */
+const frameOf = Effect.fnUntraced(
+  function* ({ data, event, id: cursor }: Sse.Event) {
+    const value = yield* Schema.decodeUnknown(Json)(data)
+    switch (event) {
+      case "event":
+        if (cursor === undefined) return yield* new UnexpectedAnswer({ details: "an event has no cursor" })
+        if (!isKnown(value)) return Option.some<Frame>({ frame: "unknown", cursor })
+        return Option.some<Frame>({ frame: "event", cursor, event: yield* decodeEvent(value) })
+      case "replay.complete":
+        return Option.some<Frame>({ frame: "replay.complete", ...(yield* decodeSeam(value)) })
+      case "live":
+        return Option.map(decodeLive(value), (live): Frame => ({ frame: "live", live }))
+      case "end":
+        return Option.some<Frame>({ frame: "end", ...(yield* decodeEnd(value)) })
+      default:
+        return Option.none<Frame>()
+    }
+  },
+  Effect.catchTag("ParseError", ({ message }) => new UnexpectedAnswer({ details: message }))
+)
+
+/** The frames in the text of a connection. */
+const parsed = <E>(text: Stream.Stream<string, E>): Stream.Stream<Frame, E | UnexpectedAnswer> =>
+  Stream.suspend(() => {
+    const events: Array<Sse.Event> = []
+    const parser = Sse.makeParser(
+      (event) => {
+        if (event._tag === "Event") events.push(event)
+      },
+      { maxEventSize }
+    )
+    return text.pipe(
+      Stream.mapConcatEffect((piece) => {
+        const fault = parser.feed(piece)
+        if (fault !== undefined) return new UnexpectedAnswer({ details: fault.message })
+        return Effect.forEach(events.splice(0), frameOf)
+      }),
+      Stream.filterMap((frame) => frame)
+    )
+  })
+
+// Opens one connection for events and reads it to its end. A refusal is the error of the endpoint; an end of the stream
+// is an error too, except that of a replay which was not to be followed. Spec: HT-40..HT-48 in specs/http.md.
+
+/** Why events are not read. An expired cursor comes with one to go on from, and the path of a snapshot. */
+export const StreamError = Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
+export type StreamError = typeof StreamError.Type
+
+/** Why a stream of events fails. */
+const StreamFailure = Schema.Union(
+  failures(StreamError),
+  failures(Schema.Union(ForeignCursor, ...Access.Refused.members)),
+  HttpApiError.HttpApiDecodeError
+)
+
+/** The stream, and where it begins. */
+interface StreamRequest {
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+}
+
+/** A connection that carries no byte for this long is dead: three heartbeats are missing (HT-47). */
+const silence = Duration.seconds(45)
+
+const decodeFailure = Schema.decodeUnknownEither(StreamFailure)
+
+/** Why a connection, or its stream, ended. */
+export type Failure = StreamError | ConnectionError
+
+const failureOf = (status: number, body: unknown): Failure =>
+  Either.match(decodeFailure(body), {
+    onLeft: () => new UnexpectedAnswer({ status, details: "StatusCode" }),
+    onRight: (failure) => (failure._tag === "HttpApiDecodeError" ? translated(failure) : failure)
+  })
+
+const unreachable = (details: string) => new ServerUnreachable({ details })
+
+const refused = (response: HttpClientResponse.HttpClientResponse) =>
+  Effect.flatMap(
+    Effect.orElseSucceed(response.json, () => undefined),
+    (body) => Effect.fail(failureOf(response.status, body))
+  )
+
+const ended = ({ error, reason }: End): Stream.Stream<never, Failure> => {
+  if (reason === "complete") return Stream.empty
+  return Stream.fail(reason === "draining" ? new Access.Stopping() : failureOf(200, error))
+}
+
+const untilEnd = (frames: Stream.Stream<Frame, Failure>): Stream.Stream<Frame, Failure> =>
+  frames.pipe(
+    Stream.takeUntil(({ frame }) => frame === "end"),
+    Stream.flatMap((frame) => (frame.frame === "end" ? ended(frame) : Stream.succeed(frame)))
+  )
+
+const isStream = ({ headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  headers["content-type"]?.startsWith(mediaTypes.sse) === true
+
+/** Something else than a server of the API answers there. */
+const noStream = new UnexpectedAnswer({ status: 200, details: "the answer is not an event stream" })
+
+/** The bytes of the response, or why there are none. */
+const opened = (http: HttpClient.HttpClient, { path, query }: StreamRequest) =>
+  HttpClientRequest.get(path).pipe(
+    HttpClientRequest.setUrlParams(query),
+    HttpClientRequest.accept(mediaTypes.sse),
+    http.execute,
+    Effect.mapError(translated),
+    Effect.timeoutFail({ duration: silence, onTimeout: () => unreachable("it did not answer for 45 seconds") }),
+    Effect.flatMap((response) => {
+      if (response.status !== 200) return refused(response)
+      return isStream(response) ? Effect.succeed(response.stream) : Effect.fail(noStream)
+    })
+  )
+
+/** Frames up to the end of the connection. A stream without a frame `end` was cut off. */
+const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.Stream<Frame, Failure> =>
+  opened(http, request).pipe(
+    Effect.map((bytes) =>
+      bytes.pipe(
+        Stream.mapError(() => unreachable("the connection was cut")),
+        Stream.timeoutFail(() => unreachable("the connection carried nothing for 45 seconds"), silence),
+        Stream.decodeText(),
+        parsed
+      )
+    ),
+    Stream.unwrap,
+    Stream.concat(Stream.fail(unreachable("the connection was cut"))),
+    untilEnd
+  )
+
+// Follows events over connections that break: connects again with the cursor of the last frame, after a growing, random
+// delay. Without gap or repetition, since a cursor moves only with what the caller has got. Spec: HT-60..HT-62 in
+// specs/http.md.
+
+/** What to follow, and where to begin. */
+export interface Following {
+  readonly path: string
+  /** Where the first request begins. */
+  readonly from: Readonly<Record<string, string>>
+  /** What every request has. */
+  readonly query: Readonly<Record<string, string>>
+}
+
+/** An event with its cursor, the seam, or a delta. */
+export type Item = Exclude<EventFrames.Frame, { readonly frame: "end" }>
+
+/** Whether a new connection can succeed with the same cursor. */
+const isTransient = (error: Failure): boolean => {
+  switch (error._tag) {
+    case "ServerUnreachable":
+    case "LogUnavailable":
+    case "Stopping":
+    case "TooManyRequests":
+      return true
+    case "UnexpectedAnswer":
+      return error.status !== undefined && error.status >= 500
+    default:
+      return false
+  }
+}
+
+/** A server says how long a client that asks too often has to wait. */
+const atLeast = (error: Failure, delay: Duration.Duration): Duration.Duration =>
+  error._tag === "TooManyRequests" ? Duration.max(delay, Duration.seconds(error.retryAfterSeconds)) : delay
+
+/** The delays between connections, up to ten seconds, until none succeeded for so long. */
+const reconnecting = (giveUpAfter: Duration.DurationInput) =>
+  Schedule.identity<Failure>().pipe(
+    Schedule.zipLeft(Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("10 seconds")))),
+    Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
+    Schedule.modifyDelay(atLeast),
+    Schedule.whileInput(isTransient),
+    Schedule.upTo(giveUpAfter)
+  )
+
+const cursorOf = (frame: Frame): string | undefined => ("cursor" in frame ? frame.cursor : undefined)
+
+const isItem = (frame: Frame): frame is Item =>
+  frame.frame === "event" || frame.frame === "replay.complete" || frame.frame === "live"
+
+/** The items from the cursor on, over as many connections as needed, with one seam. */
+const followEvents = (
+  http: HttpClient.HttpClient,
+  { from, path, query }: Following,
+  giveUpAfter: Duration.DurationInput
+): Stream.Stream<Item, Failure> =>
+  Stream.suspend(() => {
+    let place = from
+    let isPastSeam = false
+    const moved = (frames: Chunk.Chunk<Frame>) => {
+      for (const frame of frames) {
+        const cursor = cursorOf(frame)
+        if (cursor !== undefined) place = { after: cursor }
+      }
+      return frames
+    }
+    const isNew = ({ frame }: Item): boolean => {
+      if (frame !== "replay.complete") return true
+      const isFirst = !isPastSeam
+      isPastSeam = true
+      return isFirst
+    }
+    return Stream.suspend(() => connect(http, { path, query: { ...query, ...place } })).pipe(
+      Stream.mapChunks(moved),
+      Stream.retry(reconnecting(giveUpAfter)),
+      Stream.filter(isItem),
+      Stream.filter(isNew)
+    )
+  })
 
 /** What to follow: one session, or all, from a cursor on. */
 export interface FollowOptions {
@@ -43,7 +328,7 @@ export interface Streams {
   /** Where the session's log ends now. */
   readonly head: (sessionID: SessionID) => Effect.Effect<Head, SessionNotFound | LogUnavailable | ConnectionError>
   /** Events with their cursors, for callers that keep cursors: they are opaque, and valid in this database alone. */
-  readonly follow: (options: FollowOptions) => Stream.Stream<Following.Item, StreamError | ConnectionError>
+  readonly follow: (options: FollowOptions) => Stream.Stream<Item, StreamError | ConnectionError>
   /** `session.next.*` events after the number, then new ones (TL-1). */
   readonly events: (options: From) => Stream.Stream<SessionEvent, ReadError | ConnectionError>
   /** `events` with one marker where replay ends (TL-9). */
@@ -64,7 +349,7 @@ const pathOf = (sessionID: SessionID | undefined): string =>
 const notOfFeed = ({ message }: SessionNotFound) => new UnexpectedAnswer({ status: 404, details: message })
 
 /** The streams over a connection. */
-export const make = (
+export const makeStreams = (
   http: HttpClient.HttpClient,
   giveUpAfter: Duration.DurationInput,
   head: Streams["head"]
@@ -72,7 +357,7 @@ export const make = (
   // An id of another form names no session.
   const from = (sessionID: SessionID | undefined, place: Readonly<Record<string, string>>, query = {}) =>
     sessionID === undefined || isSessionID(sessionID)
-      ? Following.follow(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
+      ? followEvents(http, { path: pathOf(sessionID), from: place, query }, giveUpAfter)
       : Stream.fromEffect(noSession(sessionID))
 
   const follow: Streams["follow"] = ({ after, follow = true, live = false, sessionID, types }) =>
@@ -83,13 +368,13 @@ export const make = (
     })
 
   const tail: Streams["tail"] = ({ sessionID, ...place }) =>
-    from(sessionID, Place.queryOf(place)).pipe(
+    from(sessionID, queryOfPlace(place)).pipe(
       Stream.mapConcatEffect((item): Effect.Effect<ReadonlyArray<SessionEvent | ReplayComplete>, UnexpectedAnswer> => {
         if (item.frame === "event") return Effect.succeed([item.event])
         if (item.frame === "live") return Effect.succeed([])
-        return Effect.map(Place.read(item.cursor), ({ position }) => [{ type: "replay.complete", cursor: position }])
+        return Effect.map(readPlace(item.cursor), ({ position }) => [{ type: "replay.complete", cursor: position }])
       }),
-      Stream.mapError(Place.asGiven(place.after))
+      Stream.mapError(asGiven(place.after))
     )
 
   // Creation is not part of the `session.next.*` events of the facade.
@@ -108,10 +393,10 @@ export const make = (
         Stream.filterMap((item) => (item.frame === "live" ? Option.some(item.live) : Option.none()))
       ),
     feed: ({ after } = {}) =>
-      from(undefined, Place.queryOf({ after })).pipe(
+      from(undefined, queryOfPlace({ after })).pipe(
         Stream.filterMap((item) => (item.frame === "event" ? Option.some(item.event) : Option.none())),
         Stream.mapError((error) => (error._tag === "SessionNotFound" ? notOfFeed(error) : error)),
-        Stream.mapError(Place.asGiven(after))
+        Stream.mapError(asGiven(after))
       )
   }
 }

@@ -3,9 +3,9 @@
  *
  * @module @daybook/client
  */
-export { ConnectionError, ServerUnreachable, UnexpectedAnswer } from "./connection/ClientError.ts"
+export { ConnectionError, ServerUnreachable, UnexpectedAnswer } from "./ClientError.ts"
 export * as Consumer from "./Consumer.ts"
 export { DaybookClient, layer, make, type Measuring, type Options } from "./DaybookClient.ts"
-export type { Item } from "./events/Following.ts"
+export type { Item } from "./Streams.ts"
 export { shellTypes } from "@daybook/log/events/LiveShellEvents"
 export type { FollowOptions } from "./Streams.ts"

@@ -1,6 +1,5 @@
 /** Tests laws, each for a limited time, and says which hold. */
-import type { Law } from "./Kit.ts"
-import type { Target } from "./Target.ts"
+import type { Law, Target } from "./Kit.ts"
 
 /** Whether a law holds. */
 export interface Verdict {

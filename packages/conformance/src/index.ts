@@ -4,5 +4,5 @@
  * @module @daybook/conformance
  */
 export { type Law, laws } from "./Laws.ts"
-export type { Target } from "./Target.ts"
+export type { Target } from "./Kit.ts"
 export { holds, json, line, type Options, report, summary, type Verdict, verify } from "./Verdict.ts"

@@ -4,26 +4,59 @@
  *   events -> fold -> outbox (with the cursor) -> sender -> Discord
  *   Discord -> gateway -> lanes -> Sessions.prompt
  */
-import type * as HttpClient from "@effect/platform/HttpClient"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import { PermissionFlagsBits } from "discord.js"
 import { Clock, Effect, Layer, Queue, type Redacted } from "effect"
 import { safeFetch } from "@daybook/core/http/SameOrigin"
-import { check } from "./Check.ts"
 import * as Interactions from "./command/Interactions.ts"
 import * as Permissions from "./command/Permissions.ts"
-import * as Inbox from "./inbox/Inbox.ts"
 import * as Names from "./domain/Names.ts"
+import type { Settings } from "./domain/Settings.ts"
+import * as Inbox from "./inbox/Inbox.ts"
 import * as Following from "./live/Following.ts"
-import { Outbox } from "./outbox/Outbox.ts"
+import * as SenderLayer from "./live/Sender.ts"
+import { Sender } from "./live/Sender.ts"
 import * as OutboxLayer from "./outbox/Outbox.ts"
+import { Outbox } from "./outbox/Outbox.ts"
 import type { OutboxFailed } from "./outbox/OutboxFile.ts"
-import * as SenderLayer from "./send/Sender.ts"
-import { Sender } from "./send/Sender.ts"
-import type { Settings } from "./trust/Settings.ts"
 import * as DiscordLayer from "./wire/Discord.ts"
-import { Discord } from "./wire/Discord.ts"
-import type { DiscordError } from "./wire/DiscordError.ts"
+import { Discord, type DiscordError } from "./wire/Discord.ts"
 import type { Packet } from "./wire/Packets.ts"
+
+// Checks that the bot can work before it does: its token, its intents, and its permissions in each channel. Spec: DI-68
+// in specs/discord.md.
+
+/** What the bot needs in a channel. */
+const needed = {
+  "View Channel": PermissionFlagsBits.ViewChannel,
+  "Send Messages": PermissionFlagsBits.SendMessages,
+  "Send Messages in Threads": PermissionFlagsBits.SendMessagesInThreads,
+  "Create Public Threads": PermissionFlagsBits.CreatePublicThreads,
+  "Read Message History": PermissionFlagsBits.ReadMessageHistory,
+  "Add Reactions": PermissionFlagsBits.AddReactions,
+  "Attach Files": PermissionFlagsBits.AttachFiles
+} as const
+
+/** The problem of a channel; undefined if the bot can work there. */
+export interface Finding {
+  readonly channel: string
+  readonly problem: string | undefined
+}
+
+/** The findings of all channels. Fails if the token or an intent is refused. The gateway must be open. */
+export const check = Effect.fn("Check.check")(function* (settings: Settings) {
+  const discord = yield* Discord
+  return yield* Effect.forEach(Object.keys(settings.channels), (channel) =>
+    Effect.match(discord.permissions(channel), {
+      onFailure: ({ message }): Finding => ({ channel, problem: message }),
+      onSuccess: (has): Finding => {
+        const missing = Object.entries(needed).flatMap(([name, bit]) => ((has & bit) === bit ? [] : [name]))
+        return { channel, problem: missing.length === 0 ? undefined : `the bot lacks: ${missing.join(", ")}` }
+      }
+    })
+  )
+})
 
 export interface Options {
   readonly settings: Settings

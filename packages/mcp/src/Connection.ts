@@ -4,24 +4,176 @@
  * MC-23.
  */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import type { Progress } from "@modelcontextprotocol/sdk/types.js"
-import { Deferred, Effect, Queue } from "effect"
+import type { Progress, ResultSchema } from "@modelcontextprotocol/sdk/types.js"
+import { Deferred, Effect, Predicate, Queue } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
-import {
-  codeOf,
-  describe,
-  fault,
-  forgotten,
-  isForgotten,
-  methodNotFound,
-  type Peer,
-  unreachable
-} from "./ConnectionFault.ts"
-import { isStdio, type McpServer, type Redactor } from "./McpServer.ts"
-import { ServerFault } from "./ServerFault.ts"
-import * as Requests from "./ServerRequests.ts"
-import type { Listing } from "./ToolListing.ts"
+import { inSentence, isStdio, type McpServer, type Redactor, ServerFault } from "./McpServer.ts"
+import { type Listing, listingLimits, readListing } from "./ToolListing.ts"
 import type { Way } from "./Transports.ts"
+
+// Phrases what goes wrong on a connection to a server, without the server's secrets.
+
+/** The other side of a connection. */
+export interface Peer {
+  readonly server: McpServer
+  readonly way: Way
+  readonly redact: Redactor
+}
+
+/** Codes of the protocol's errors. */
+const connectionClosed = -32000
+const methodNotFound = -32601
+
+/** The code of an error, if it has one. */
+const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
+
+/**
+ * The server refused the request because it does not know the session. The protocol says 404; many servers say 400, with a
+ * word about the session.
+ */
+const isForgotten = ({ way }: Peer, cause: unknown): boolean =>
+  way.hasSession() &&
+  (codeOf(cause) === 404 || (codeOf(cause) === 400 && cause instanceof Error && /session/i.test(cause.message)))
+
+/** The HTTP connection broke, or its address leads nowhere. */
+const isLoss = (cause: unknown): boolean => cause instanceof TypeError || codeOf(cause) === 404
+
+/** Describes an error of the transport or the protocol, with its cause. */
+const describe = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  const inner = cause.cause instanceof Error ? cause.cause : undefined
+  const behind = inner === undefined ? "" : inner.message !== "" ? inner.message : String(codeOf(inner) ?? inner.name)
+  return behind === "" || cause.message.includes(behind) ? cause.message : `${cause.message}: ${behind}`
+}
+
+/** A fault with these details. */
+const fault = ({ redact }: Peer, details: string) => new ServerFault({ details: inSentence(redact.all(details)) })
+
+const lostFault = ({ redact }: Peer, details: string) =>
+  new ServerFault({ details: inSentence(redact.all(details)), reason: "lost" })
+
+const forgotten = () => new ServerFault({ details: "it no longer knows the session", reason: "forgotten" })
+
+/** The fault of a request that failed. */
+const faultOf = (peer: Peer, cause: unknown): ServerFault =>
+  codeOf(cause) === connectionClosed
+    ? lostFault(peer, "it closed the connection before it answered")
+    : isForgotten(peer, cause)
+      ? forgotten()
+      : isLoss(cause)
+        ? lostFault(peer, describe(cause))
+        : fault(peer, describe(cause))
+
+/** Why no connection could be made. */
+const unreachable = (peer: Peer, cause: unknown): ServerFault => {
+  const { server, way } = peer
+  if (!isStdio(server)) return fault(peer, `it cannot be reached: ${describe(cause)}`)
+  switch (codeOf(cause)) {
+    case "ENOENT":
+      return fault(
+        peer,
+        `there is no command ${JSON.stringify(server.command)}` +
+          (server.cwd === undefined ? "" : `, or no folder ${JSON.stringify(server.cwd)}`)
+      )
+    case "EACCES":
+      return fault(peer, `the command ${JSON.stringify(server.command)} may not be run`)
+    case connectionClosed:
+      return new ServerFault({ details: `its process ended before it answered${way.lastWords()}` })
+    default:
+      return new ServerFault({
+        details: fault(peer, `it does not start: ${describe(cause)}`).details + way.lastWords()
+      })
+  }
+}
+
+// Sends requests to a connected server, and reads its lists in pages. Spec: MC-20, MC-23.
+
+/** A resource that a server lists. */
+export interface McpResource {
+  readonly uri: string
+  readonly name: string
+  readonly description?: string
+  readonly mime?: string
+}
+
+/** A client that is connected to its server. */
+export interface Connected {
+  readonly client: Client
+  readonly peer: Peer
+  /** The protocol's result schema; the SDK is loaded when first needed. */
+  readonly results: typeof ResultSchema
+}
+
+/** The longest timer: our own clock limits a request. */
+const noTimeout = 2 ** 31 - 1
+
+/** The most resources that are listed. */
+const resourceLimit = 1_000
+
+/** Sends a request; interruption sends the protocol's cancellation. */
+const request = (
+  { client, peer, results }: Connected,
+  method: string,
+  params: JsonRecord,
+  onprogress?: (progress: Progress) => void
+) =>
+  Effect.tryPromise({
+    try: (signal): Promise<JsonRecord> =>
+      client.request({ method, params }, results, {
+        signal,
+        timeout: noTimeout,
+        ...(onprogress === undefined ? {} : { onprogress })
+      }),
+    catch: (cause) => faultOf(peer, cause)
+  })
+
+/** Reads a paged list; the number of pages is bounded. */
+const pages = Effect.fnUntraced(function* (connected: Connected, method: string, key: string, limit: number) {
+  const all: Array<unknown> = []
+  let cursor: string | undefined
+  for (let page = 0; page < listingLimits.pages; page++) {
+    const result = yield* request(connected, method, cursor === undefined ? {} : { cursor })
+    const values = result[key]
+    if (!Array.isArray(values)) {
+      return yield* fault(connected.peer, `it answered ${method} without a list of ${key}`)
+    }
+    all.push(...values.slice(0, limit + 1 - all.length))
+    const next = result["nextCursor"]
+    if (typeof next !== "string" || all.length > limit) break
+    cursor = next
+  }
+  return all
+})
+
+/** The server's tools; none if it does not offer tools. */
+const listTools = (connected: Connected) =>
+  connected.client.getServerCapabilities()?.tools === undefined
+    ? Effect.succeed<Listing>({ tools: [], leftOut: [] })
+    : Effect.flatMap(pages(connected, "tools/list", "tools", listingLimits.tools), (values) =>
+        Effect.try({ try: () => readListing(values), catch: (cause) => faultOf(connected.peer, cause) })
+      )
+
+const readResourceEntry = (value: unknown): ReadonlyArray<McpResource> => {
+  if (!Predicate.isReadonlyRecord(value) || typeof value["uri"] !== "string") return []
+  const { description, mimeType, name, title, uri } = value
+  const shown = [title, name].find((each) => typeof each === "string" && each !== "")
+  return [
+    {
+      uri,
+      name: typeof shown === "string" ? inSentence(shown, 200) : uri,
+      ...(typeof description === "string" ? { description: inSentence(description) } : {}),
+      ...(typeof mimeType === "string" ? { mime: inSentence(mimeType, 100) } : {})
+    }
+  ]
+}
+
+/** The server's resources; none if it does not offer resources. */
+const listResources = (connected: Connected) =>
+  connected.client.getServerCapabilities()?.resources === undefined
+    ? Effect.succeed<ReadonlyArray<McpResource>>([])
+    : Effect.map(pages(connected, "resources/list", "resources", resourceLimit), (values) =>
+        values.slice(0, resourceLimit).flatMap(readResourceEntry)
+      )
 
 /** A connected server. Interrupting a request cancels it on the server. */
 export interface Connection {
@@ -31,7 +183,7 @@ export interface Connection {
     input: JsonRecord,
     onProgress: (progress: Progress) => void
   ) => Effect.Effect<JsonRecord, ServerFault>
-  readonly listResources: Effect.Effect<ReadonlyArray<Requests.McpResource>, ServerFault>
+  readonly listResources: Effect.Effect<ReadonlyArray<McpResource>, ServerFault>
   readonly readResource: (uri: string) => Effect.Effect<JsonRecord, ServerFault>
   /** Waits until the server announces that its tools changed. */
   readonly changed: Effect.Effect<void>
@@ -71,17 +223,17 @@ const open = Effect.fnUntraced(function* (peer: Peer, { changed, closed, doubts 
   client.onerror = () => void doubts.unsafeOffer(undefined)
   // oxlint-enable unicorn/prefer-add-event-listener
   yield* Effect.tryPromise({
-    try: () => client.connect(peer.way.transport, { timeout: Requests.noTimeout }),
+    try: () => client.connect(peer.way.transport, { timeout: noTimeout }),
     catch: (cause) => unreachable(peer, cause)
   })
   peer.way.answered()
-  return { client, peer, results: ResultSchema } satisfies Requests.Connected
+  return { client, peer, results: ResultSchema } satisfies Connected
 })
 
 /** Checks that the server is alive: any answer counts, even "method not found". */
 const ping = (peer: Peer, client: Client) =>
   Effect.tryPromise({
-    try: (signal) => client.ping({ signal, timeout: Requests.noTimeout }),
+    try: (signal) => client.ping({ signal, timeout: noTimeout }),
     catch: (cause) => cause
   }).pipe(
     Effect.catchIf(
@@ -95,7 +247,7 @@ const ping = (peer: Peer, client: Client) =>
   )
 
 /** Fails when the server is lost. */
-const lost = ({ client, peer }: Requests.Connected, { closed, doubts }: Signals): Effect.Effect<never, ServerFault> => {
+const lost = ({ client, peer }: Connected, { closed, doubts }: Signals): Effect.Effect<never, ServerFault> => {
   const { server, way } = peer
   const ended = Effect.zipRight(
     Deferred.await(closed),
@@ -118,11 +270,10 @@ export const connect = Effect.fn("Mcp.connect")(function* (
   const signals = yield* makeSignals
   const connected = yield* open({ server, way, redact }, signals)
   return {
-    listTools: Requests.listTools(connected),
-    callTool: (name, input, onProgress) =>
-      Requests.request(connected, "tools/call", { name, arguments: input }, onProgress),
-    listResources: Requests.listResources(connected),
-    readResource: (uri) => Requests.request(connected, "resources/read", { uri }),
+    listTools: listTools(connected),
+    callTool: (name, input, onProgress) => request(connected, "tools/call", { name, arguments: input }, onProgress),
+    listResources: listResources(connected),
+    readResource: (uri) => request(connected, "resources/read", { uri }),
     changed: Queue.take(signals.changed),
     lost: lost(connected, signals),
     redact: redact.all

@@ -6,21 +6,19 @@ import { Context, Deferred, Duration, Effect, FiberId, FiberSet, Layer, Stream, 
 import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
 import { HostTools } from "@daybook/core/tool/HostTools"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import type { Connection } from "./Connection.ts"
+import type { Connection, McpResource } from "./Connection.ts"
 import { readContents } from "./Content.ts"
-import { callTimeout, isEnabled, McpError, type McpServers } from "./McpServer.ts"
+import { callTimeout, isEnabled, McpError, type McpServers, type ServerFault } from "./McpServer.ts"
 import * as OfferedTools from "./OfferedTools.ts"
-import type { ServerFault } from "./ServerFault.ts"
-import type { McpResource } from "./ServerRequests.ts"
+import { allSettled, type McpStatus, report, settled, type Supervised, using } from "./OfferedTools.ts"
 import { makeStart, type StartOptions } from "./StartFolder.ts"
-import { allSettled, type McpStatus, report, settled, type Supervised, using } from "./Supervised.ts"
 import { supervise } from "./Supervisor.ts"
-import * as ToolCache from "./ToolCache.ts"
+import * as ToolListing from "./ToolListing.ts"
 
 export { McpError, McpServer, McpServers } from "./McpServer.ts"
-export type { McpResource } from "./ServerRequests.ts"
+export type { McpResource } from "./Connection.ts"
 export type { StartOptions } from "./StartFolder.ts"
-export type { McpStatus } from "./Supervised.ts"
+export type { McpStatus } from "./OfferedTools.ts"
 
 /** The configured MCP servers. Their tools are registered with `HostTools`, which runs the calls. */
 export class Mcp extends Context.Tag("@daybook/mcp/Mcp")<
@@ -75,7 +73,7 @@ const make = Effect.fnUntraced(function* (configured: McpServers, options: Start
     servers.map(([, server]) => server),
     options
   )
-  const cache = ToolCache.make(options.tools)
+  const cache = ToolListing.make(options.tools)
   const supervised = servers.map(([name, server]): Supervised => ({
     name,
     server,

@@ -5,6 +5,18 @@
 import { Duration, Option, Redacted, Schema } from "effect"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
 
+// Defines how a server fails.
+
+/** A server's failure, as a sentence without its secrets. */
+export class ServerFault extends Schema.TaggedError<ServerFault>("@daybook/mcp/ServerFault")("ServerFault", {
+  details: Schema.String,
+  /**
+   * `lost`: the transport broke, and the server is connected again. `forgotten`: the server no longer knows the session,
+   * and did not run the request. `unavailable`: it is not connected. Absent: it answered with an error.
+   */
+  reason: Schema.optionalWith(Schema.Literal("lost", "forgotten", "unavailable"), { exact: true })
+}) {}
+
 /** Replaces the schema's message, which would show the value: it may be a secret. */
 const saying = (text: string) => ({ message: () => ({ message: text, override: true }) })
 

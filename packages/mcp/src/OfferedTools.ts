@@ -2,18 +2,150 @@
  * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered while it
  * is unchanged, also from the list of an earlier start to that of the connection. Spec: MC-14, MC-20..MC-25, MC-541, MC-685.
  */
-import { Duration, Effect, ExecutionStrategy, Exit, Queue, Scope } from "effect"
+import { createHash } from "node:crypto"
+import { Deferred, Duration, Effect, ExecutionStrategy, Exit, FiberId, Queue, Scope, SubscriptionRef } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { fingerprint } from "@daybook/core/support/Fingerprint"
+import type { HostTools } from "@daybook/core/tool/HostTools"
 import { fromJsonSchema, type ToolCall, type ToolDefinition } from "@daybook/core/tool/ToolDefinition"
 import type { JsonRecord } from "@daybook/log/domain/Values"
+import type { Connection } from "./Connection.ts"
 import { readProgress, readResult, wordsOf } from "./Content.ts"
-import { callTimeout, serverFingerprint } from "./McpServer.ts"
-import type { ServerFault } from "./ServerFault.ts"
-import { type Supervised, using } from "./Supervised.ts"
+import { callTimeout, type McpServer, ServerFault, serverFingerprint } from "./McpServer.ts"
 import { sanitise } from "./SafeSchema.ts"
-import type { ListedTool, Listing } from "./ToolListing.ts"
-import { offeredNames } from "./ToolNames.ts"
+import type { Start } from "./StartFolder.ts"
+import type { ListedTool, Listing, ToolCache } from "./ToolListing.ts"
+
+// Names a server's tools for providers: `<server>_<tool>`, in the characters and the length that every provider
+// accepts, unique, and the same after every start. Pure. Spec: MC-10, MC-39.
+
+const longest = 64
+const hashLength = 8
+
+/** Daybook's own names with a `_`: a server's tool must not have the name of such a tool or permission. */
+const ours = new Set(["apply_patch", "external_directory"])
+
+const hashed = (name: string, server: string, tool: string): string => {
+  const hash = createHash("sha256").update(`${server}\0${tool}`).digest("hex").slice(0, hashLength)
+  return `${name.slice(0, longest - hashLength - 1)}_${hash}`
+}
+
+/**
+ * A server's tools by offered name. Depends only on the configured servers and this server's tools, not on the order of
+ * connections. A changed name, or one that another server's tool could have, gets a hash only if it would not be unique
+ * without.
+ */
+export const offeredNames = (
+  server: string,
+  servers: ReadonlyArray<string>,
+  tools: ReadonlyArray<string>
+): ReadonlyMap<string, string> => {
+  const plain = new Map(tools.map((tool) => [tool, `${server}_${tool}`.replaceAll(/[^A-Za-z0-9_-]/g, "_")]))
+  const counts = new Map<string, number>()
+  for (const name of plain.values()) counts.set(name, (counts.get(name) ?? 0) + 1)
+  // `a` with `b_c` and `a_b` with `c` collide: the server with the longer name keeps its tools' names.
+  const longer = servers.filter((other) => other.startsWith(`${server}_`))
+  const names = new Map<string, string>()
+  for (const [tool, name] of plain) {
+    const exact = name === `${server}_${tool}`
+    const shared = (counts.get(name) ?? 0) > 1 && !exact
+    const foreign = ours.has(name) || longer.some((other) => name.startsWith(`${other}_`))
+    names.set(shared || foreign || name.length > longest ? hashed(name, server, tool) : name, tool)
+  }
+  return names
+}
+
+// What is known of one server: its status, its connection, and the wait for them. Spec: MC-7, MC-38, MC-542.
+
+/** A server's status. */
+export interface McpStatus {
+  readonly name: string
+  readonly state: "connecting" | "connected" | "failed"
+  /** Why it failed or is late, or which of its tools are not offered or were repaired. */
+  readonly details?: string
+  /** Number of tools that it offers now. */
+  readonly tools: number
+}
+
+/** One server of the host. */
+export interface Supervised {
+  readonly name: string
+  readonly server: McpServer
+  /** The names of all configured servers; they restrict the tool names. */
+  readonly names: ReadonlyArray<string>
+  readonly host: HostTools["Type"]
+  readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
+  /** Connected servers. */
+  readonly connections: Map<string, Connection>
+  /** The last offered tools with their servers; kept while a server is disconnected. */
+  readonly known: Map<string, string>
+  /** Where and how its process starts. */
+  readonly start: Start
+  readonly cache: ToolCache
+  /** Its `settled` completes when the server has connected or failed; there is a new one when it connects anew. */
+  readonly waiting: { settled: Deferred.Deferred<void> }
+}
+
+/** Time limit of connecting and the first list together, and of each later list. */
+export const connectTimeout = Duration.seconds(10)
+
+/** Updates the status; logs details that changed. */
+export const report = Effect.fnUntraced(function* (supervised: Supervised, now: Omit<McpStatus, "name">) {
+  const { name, status, waiting } = supervised
+  const before = yield* SubscriptionRef.getAndUpdate(status, (all) => new Map(all).set(name, { name, ...now }))
+  if (now.state !== "connecting") yield* Deferred.succeed(waiting.settled, undefined)
+  if (now.details !== undefined && before.get(name)?.details !== now.details) {
+    const log = now.state === "connected" ? Effect.logInfo : Effect.logWarning
+    yield* Effect.annotateLogs(log(`MCP server "${name}" (${now.state}): ${now.details}`), "server", name)
+  }
+})
+
+/** Waits until each server has connected or failed. */
+export const allSettled = (servers: ReadonlyArray<Supervised>): Effect.Effect<void> =>
+  Effect.forEach(servers, ({ waiting }) => Deferred.await(waiting.settled), { discard: true })
+
+/** The same, at most the time of connecting. */
+export const settled = (servers: ReadonlyArray<Supervised>): Effect.Effect<void> =>
+  Effect.asVoid(Effect.timeoutOption(allSettled(servers), connectTimeout))
+
+/** The connection; waits for a server that is being connected. */
+const current = Effect.fnUntraced(function* (supervised: Supervised) {
+  const { connections, name, status } = supervised
+  yield* settled([supervised])
+  const connection = connections.get(name)
+  if (connection !== undefined) return connection
+  const { details } = (yield* status).get(name) ?? {}
+  return yield* new ServerFault({ details: details ?? "it is not connected now", reason: "unavailable" })
+})
+
+/** Notes that the connection's session is forgotten: what follows waits for the next connection. */
+export const forget = (supervised: Supervised, connection: Connection): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { connections, name, status, waiting } = supervised
+    if (connections.get(name) !== connection) return Effect.void
+    connections.delete(name)
+    waiting.settled = Deferred.unsafeMake(FiberId.none)
+    return SubscriptionRef.update(status, (all) => {
+      const tools = all.get(name)?.tools ?? 0
+      return new Map(all).set(name, { name, state: "connecting", tools })
+    })
+  })
+
+/**
+ * Uses the connection. A request that the server refused because it had forgotten the session was not run: it is repeated once
+ * on the next connection.
+ */
+export const using = <A, E>(
+  supervised: Supervised,
+  use: (connection: Connection) => Effect.Effect<A, E | ServerFault>
+): Effect.Effect<A, E | ServerFault> => {
+  const once = Effect.flatMap(current(supervised), (connection) =>
+    Effect.tapError(use(connection), (error) => (isForgotten(error) ? forget(supervised, connection) : Effect.void))
+  )
+  return Effect.catchIf(once, isForgotten, () => once)
+}
+
+const isForgotten = (error: unknown): boolean => error instanceof ServerFault && error.reason === "forgotten"
 
 /** What else to say of a fault, by its reason. */
 const after = {

@@ -9,8 +9,7 @@ import * as path from "node:path"
 import { Effect, Either, type Scope } from "effect"
 import { notCounting, projectAt, ProjectTrust } from "@daybook/core/trust/ProjectTrust"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import { isStdio, type McpServer, type StdioServer } from "./McpServer.ts"
-import { ServerFault } from "./ServerFault.ts"
+import { isStdio, type McpServer, ServerFault, type StdioServer } from "./McpServer.ts"
 
 /** Folder and `PATH` of servers without `cwd`, and what is kept of all servers. */
 export interface StartOptions {

@@ -8,10 +8,8 @@
  */
 import { Cause, Clock, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
 import { connect, type Connection } from "./Connection.ts"
-import { inSentence, redactor } from "./McpServer.ts"
-import type { OfferedTools } from "./OfferedTools.ts"
-import { ServerFault } from "./ServerFault.ts"
-import { connectTimeout, forget, report, type Supervised } from "./Supervised.ts"
+import { inSentence, redactor, ServerFault } from "./McpServer.ts"
+import { connectTimeout, forget, type OfferedTools, report, type Supervised } from "./OfferedTools.ts"
 import { describeListing, type Listing } from "./ToolListing.ts"
 import * as Transports from "./Transports.ts"
 

@@ -7,9 +7,10 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"
 import { childEnvironment } from "@daybook/core/child/ChildEnvironment"
 import { Sandbox } from "@daybook/core/child/Sandbox"
-import { bounded, watch } from "@daybook/core/child/SandboxWatch"
-import { maxBodyBytes } from "@daybook/core/support/Limits"
-import { boundedFetch } from "./BoundedFetch.ts"
+import { watch } from "@daybook/core/child/SandboxWatch"
+import { boundedBody } from "@daybook/core/http/BoundedBody"
+import { safeFetch } from "@daybook/core/http/SameOrigin"
+import { maxBodyBytes, maxEventBytes } from "@daybook/core/support/Limits"
 import {
   type HttpServer,
   inSentence,
@@ -17,9 +18,17 @@ import {
   type McpServer,
   type Redactor,
   reveal,
+  ServerFault,
   type StdioServer
 } from "./McpServer.ts"
-import { ServerFault } from "./ServerFault.ts"
+
+// Fetches from an untrusted MCP server: within its origin, with bounded messages. Spec: MC-4, LM-1, LM-10.
+
+/** An event stream may stay open for ever, so only its events are bounded. */
+const limits = { body: maxBodyBytes.mcp, event: maxEventBytes.mcp }
+
+export const boundedFetch = async (url: string | URL, init?: RequestInit): Promise<Response> =>
+  boundedBody(await safeFetch(url, init), limits)
 
 /** A transport to a server, not yet opened. It closes with its scope. */
 export interface Way {

@@ -1,5 +1,6 @@
 /** The client for programs without Effect: promises, async iterables, and errors with a `code`. */
-import type { Bodies, LiveEvent, Queries, Results, SessionEvent } from "./wire.d.ts"
+import type { Bodies, Queries, Results, SessionEvent } from "./wire.d.ts"
+import type { LiveEvent } from "@daybook/log/events/SessionEvents"
 
 export type * from "./wire.d.ts"
 

@@ -3,8 +3,8 @@
  *
  * @module @daybook/server
  */
-export * as Asks from "./ask/Asks.ts"
-export { type BackendServices } from "./session/Backend.ts"
+export * as Asks from "./shared/Asks.ts"
+export { type BackendServices } from "./socket/Backend.ts"
 export { SocketBusy, SocketUnusable } from "./socket/Listener.ts"
 export {
   NameTaken,
@@ -14,5 +14,5 @@ export {
   type ServedModel,
   type ServedSocket,
   type ServeOptions
-} from "./SessionSocket.ts"
-export * as Wire from "./wire/Wire.ts"
+} from "./socket/SessionSocket.ts"
+export * as Wire from "./socket/Wire.ts"

@@ -7,7 +7,7 @@ import { ExecResult } from "./domain/ExecResult.ts"
 import type { ShellNotFound } from "./domain/ShellError.ts"
 import type { ExecError } from "./OpenShell.ts"
 import type { ExecOptions } from "./ShellOptions.ts"
-import { HeadTail } from "./text/HeadTail.ts"
+import { HeadTail } from "./output/LineBudget.ts"
 
 /** A command that was started. */
 export const Collected = Schema.Struct({

@@ -18,24 +18,21 @@ import {
 import type { Target } from "./domain/Target.ts"
 import type { OutputStore } from "./output/OutputStore.ts"
 import type { Policy } from "./policy/Policy.ts"
-import * as ShellFact from "./record/ShellFact.ts"
-import * as Recording from "./record/Recording.ts"
+import * as ShellRecord from "./record/ShellRecord.ts"
 import type { ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as Execution from "./session/Execution.ts"
-import * as InputPipe from "./session/InputPipe.ts"
-import * as LateOutput from "./session/LateOutput.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import { inFolder } from "./session/ShellScripts.ts"
 import { defaults, type ExecOptions, longestCommand } from "./ShellOptions.ts"
-import * as LineBudget from "./text/LineBudget.ts"
+import * as LineBudget from "./output/LineBudget.ts"
 import type { CheckpointError, ShellCheckpoints } from "./ShellCheckpoints.ts"
-import { redacted, type Secrets } from "./text/RedactionStream.ts"
+import { redacted, type Secrets } from "./output/RedactionStream.ts"
 import type { Transport } from "./transport/Program.ts"
 
 export type ExecError = InvalidOption | ShellClosed | CommandBlocked | TransportFailed | ShellRecordFailed
 
 /** Work on checkpoints waits for the commands before it. */
-export type Turned = <A>(
+type Turned = <A>(
   use: (checkpoints: ShellCheckpoints) => Effect.Effect<A, CheckpointError>
 ) => Effect.Effect<A, CheckpointError | ShellClosed>
 
@@ -68,7 +65,7 @@ export interface Parts {
   readonly target: Target
   readonly transport: Transport
   readonly live: LiveShell.LiveShell
-  readonly late: LateOutput.LateOutput
+  readonly late: Execution.LateOutput
   /** Holds the transport and the shell. */
   readonly scope: Scope.CloseableScope
   readonly budget: LineBudget.CompiledBudget
@@ -80,9 +77,9 @@ export interface Parts {
   readonly outputs: { readonly prefix: string; readonly run: string }
   /** Zero: never. */
   readonly idle: Duration.Duration
-  readonly recording: Recording.Recording
+  readonly recording: ShellRecord.Recording
   /** Stores a fact that need not wait for its turn. */
-  readonly write: (fact: ShellFact.ShellFact) => Effect.Effect<void, ShellRecordFailed>
+  readonly write: (fact: ShellRecord.ShellFact) => Effect.Effect<void, ShellRecordFailed>
 }
 
 /** Why a command is refused before it is judged. */
@@ -131,7 +128,7 @@ const runWithInput = (
   if (input === undefined) return live.run(command, sinks)
   return Effect.scoped(
     Effect.gen(function* () {
-      const pipe = yield* InputPipe.open(transport)
+      const pipe = yield* Execution.open(transport)
       const texts = typeof input === "string" ? Stream.make(input) : input
       yield* Effect.forkScoped(Effect.zipRight(Stream.runForEach(texts, pipe.write), pipe.end))
       return yield* live.run({ ...command, input: pipe.path }, sinks)
@@ -152,7 +149,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   const end = (reason: CloseReason) =>
     Scope.close(parts.scope, Exit.void).pipe(
       // After the running command's own fact.
-      Effect.zipRight(turn(recording.add(ShellFact.closed(id, reason)))),
+      Effect.zipRight(turn(recording.add(ShellRecord.closed(id, reason)))),
       Effect.flatMap((failure) =>
         // A removed session takes no more records (SL-108).
         failure === undefined || failure.reason === "no session"
@@ -189,10 +186,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   /** The command has run: whether it is recorded or not, its caller gets the result. */
   const recorded = (command: string, handle: string, result: ExecResult, callID: string | undefined) =>
     Effect.map(
-      recording.add(ShellFact.executed(id, redacted(command, secrets), result, callID)),
+      recording.add(ShellRecord.executed(id, redacted(command, secrets), result, callID)),
       (failure): ExecResult => {
         if (failure === undefined) return result
-        const more = Recording.unrecorded(failure)
+        const more = ShellRecord.unrecorded(failure)
         if (result.output === undefined || failure.reason === "unavailable") return { ...result, ...more }
         // Nothing will name the output, and its session may have been removed.
         parts.store?.remove(handle)
@@ -296,7 +293,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
 
   const blocked = (command: string, { policy: list, reason }: CommandBlocked) => {
     const refusal = new CommandBlocked({ policy: list, reason: redacted(reason, secrets) })
-    return write(ShellFact.blocked(id, redacted(command, secrets), refusal)).pipe(
+    return write(ShellRecord.blocked(id, redacted(command, secrets), refusal)).pipe(
       // The refusal is the answer in any case.
       Effect.catchAll((error) => Effect.logWarning(`shell ${id}: a blocked command is not recorded: ${error.details}`)),
       Effect.zipRight(refusal)

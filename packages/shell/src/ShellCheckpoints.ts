@@ -2,16 +2,44 @@
  * The checkpoints of an open shell: on request, and before commands that may change files. Records what was made and restored.
  * Spec: SL-150, SL-163..SL-167 in specs/shell.md.
  */
-import type { Grammar } from "@daybook/core/permission/CommandLine"
 import { Effect, Either, type Scope } from "effect"
-import { CheckpointFailed } from "./checkpoint/CheckpointError.ts"
-import type { CheckpointSettings } from "./checkpoint/CheckpointOptions.ts"
+import { type Grammar, readCommandLine, type SimpleCommand } from "@daybook/core/permission/CommandLine"
+import type { CheckpointSettings } from "./ShellOptions.ts"
 import * as Checkpoints from "./checkpoint/Checkpoints.ts"
-import { isReadOnly, mayRedefine } from "./checkpoint/ReadOnly.ts"
-import * as ShellFact from "./record/ShellFact.ts"
-import { type Recording, unrecorded } from "./record/Recording.ts"
-import type { ShellRecordFailed } from "./record/ShellRecord.ts"
+import { CheckpointFailed } from "./checkpoint/Checkpoints.ts"
+import * as ShellRecord from "./record/ShellRecord.ts"
+import { type Recording, type ShellRecordFailed, unrecorded } from "./record/ShellRecord.ts"
 import type { Transport } from "./transport/Program.ts"
+
+// Tells commands that certainly only read from all others, so that an automatic checkpoint can be left out. Any doubt
+// counts as a change. Pure. Spec: SL-164, SL-165 in specs/shell.md.
+
+/** Commands that write no file and run no other command, whatever their options. */
+const readers = new Set(
+  (
+    ": [ basename cat cd cksum cmp cut df dirname du echo egrep expr false fgrep fold grep groups head hexdump id ls " +
+    "md5sum nl od paste pgrep printenv ps pwd readlink realpath seq sha1sum sha256sum sha512sum sleep stat strings tac " +
+    "tail test tr true type uname uptime wc which whoami"
+  ).split(" ")
+)
+
+const onlyReads = ({ assignments, redirects, substitutions, words, ...command }: SimpleCommand): boolean =>
+  !command.defined &&
+  assignments.length + redirects.length + substitutions.length === 0 &&
+  words[0]?.fixed === true &&
+  readers.has(words[0].text)
+
+/** Whether each command of the line is a reader, without redirections, substitutions or assignments. */
+export const isReadOnly = (grammar: Grammar, text: string): boolean => {
+  const line = readCommandLine(grammar, text)
+  return !("unread" in line) && line.loose.length === 0 && line.commands.every(onlyReads)
+}
+
+/** Whether a command may give the names of readers another meaning in its shell. */
+const mayRedefine = (text: string): boolean =>
+  /\(\s*\)|\b(?:alias|function|eval|source|enable|hash|trap|exec|PATH|ENV|PROMPT_COMMAND)\b|(?:^|[\s;&|({!])\.\s/.test(
+    text
+  )
 
 export type CheckpointError = Checkpoints.CheckpointError | ShellRecordFailed
 
@@ -68,7 +96,7 @@ export const make = Effect.fnUntraced(function* (
 
   const make = Effect.fnUntraced(function* (kind: "asked" | "command", label: string | undefined) {
     const made = yield* checkpoints.create(kind, label)
-    const failure = made.isNew ? yield* recording.add(ShellFact.checkpointed(id, made.id, label)) : undefined
+    const failure = made.isNew ? yield* recording.add(ShellRecord.checkpointed(id, made.id, label)) : undefined
     return { made: made.id, failure }
   })
 
@@ -90,7 +118,7 @@ export const make = Effect.fnUntraced(function* (
     list: checkpoints.list,
     restore: Effect.fn("ShellCheckpoints.restore")(function* (checkpointID) {
       const restored = yield* checkpoints.restore(checkpointID)
-      const failure = yield* recording.add(ShellFact.restored(id, restored.restored_to, restored.files_changed))
+      const failure = yield* recording.add(ShellRecord.restored(id, restored.restored_to, restored.files_changed))
       const { added, changed, deleted } = restored
       return {
         ...restored,

@@ -21,7 +21,14 @@ import {
   type Subscribable,
   SubscriptionRef
 } from "effect"
-import { checkpointSettings } from "./checkpoint/CheckpointOptions.ts"
+import {
+  checkpointSettings,
+  type CreateOptions,
+  defaults,
+  type ExecOptions,
+  type HostOptions,
+  type ShellSettings
+} from "./ShellOptions.ts"
 import type { Checkpoint, Checkpointed, Restored } from "./checkpoint/Checkpoints.ts"
 import type { ExecResult } from "./domain/ExecResult.ts"
 import {
@@ -38,14 +45,12 @@ import * as OpenShell from "./OpenShell.ts"
 import * as ShellCheckpoints from "./ShellCheckpoints.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
-import * as ShellFact from "./record/ShellFact.ts"
-import * as Recording from "./record/Recording.ts"
+import * as ShellFact from "./record/ShellRecord.ts"
 import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
-import * as LateOutput from "./session/LateOutput.ts"
+import * as Execution from "./session/Execution.ts"
 import * as LiveShell from "./session/LiveShell.ts"
-import { type CreateOptions, defaults, type ExecOptions, type HostOptions, type ShellSettings } from "./ShellOptions.ts"
-import * as LineBudget from "./text/LineBudget.ts"
-import { prepare, redacted } from "./text/RedactionStream.ts"
+import * as LineBudget from "./output/LineBudget.ts"
+import { prepare, redacted } from "./output/RedactionStream.ts"
 import * as Transports from "./transport/Transports.ts"
 
 /** An open shell, as `list` shows it. */
@@ -157,7 +162,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const policy = yield* Policy.make(settings.policy, lists)
     const settled = yield* checkpointSettings(target.transport === "local", options)
     const secrets = prepare([...known, ...OpenShell.secretsOf(target)])
-    const late = LateOutput.make(secrets)
+    const late = Execution.makeLateOutput(secrets)
     const transport = yield* connect(options, host)
     const live = yield* Effect.mapError(
       LiveShell.open(transport, { cwd: transport.sandbox?.cwd ?? target.cwd, late: late.sink }),
@@ -177,7 +182,7 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const { compiled, late, live, policy, secrets, settled, transport } = parts
     const recorder = host.record ?? record
     const write = writer(recorder)
-    const recording = Recording.make(write)
+    const recording = ShellFact.makeRecording(write)
     number += 1
     // Several processes may use a session one after the other, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`

@@ -9,9 +9,8 @@ import { quotedPath } from "@daybook/core/support/QuotedPath"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings } from "@daybook/core/workspace/FileFailure"
-import { type FileOperations, nodeFileOperations } from "./patch/FileOperations.ts"
+import { commit, type FileOperations, nodeFileOperations } from "./patch/PatchCommit.ts"
 import { type Hunk, parsePatch } from "./patch/Patch.ts"
-import { commit } from "./patch/PatchCommit.ts"
 import { planSteps, resolveChanges, type ResolvedChange } from "./patch/PatchPlan.ts"
 
 const description = `Changes files of the working directory with one patch: all of it is applied, or nothing. For example:

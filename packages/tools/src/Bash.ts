@@ -4,29 +4,180 @@
  * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-139, BR-1, BR-20, SB-1.
  */
 import { createHash } from "node:crypto"
+import * as path from "node:path"
+import { StringDecoder } from "node:string_decoder"
 import * as Tool from "@effect/ai/Tool"
-import { Effect, Fiber, Option, Schema, Stream } from "effect"
+import { Duration, Effect, Fiber, Option, Schema, Stream } from "effect"
 import { childEnvironment, Granted } from "@daybook/core/child/ChildEnvironment"
-import { Sandbox } from "@daybook/core/child/Sandbox"
-import { allowance } from "@daybook/core/child/SandboxWatch"
-import type { Chunk } from "@daybook/core/child/ShellProcess"
+import { bounded, allowance, watch } from "@daybook/core/child/SandboxWatch"
+import { Sandbox, start as startConfined } from "@daybook/core/child/Sandbox"
+import { type Chunk, runShell } from "@daybook/core/child/ShellProcess"
 import type { Agent } from "@daybook/core/domain/Agent"
 import { literal } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import type { ToolOutput } from "@daybook/core/domain/ToolOutput"
-import { readCommandLine } from "@daybook/core/permission/CommandLine"
-import { changesShell, verdictAfter, whyAsked } from "@daybook/core/permission/CommandRules"
+import { type CommandLine, readCommandLine } from "@daybook/core/permission/CommandLine"
+import { whyAsked, changesShell, verdictAfter } from "@daybook/core/permission/CommandRules"
 import { Permission } from "@daybook/core/permission/Permission"
+import { countLines } from "@daybook/core/support/TextBounds"
 import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { entered, entering, pathsOutside } from "./CommandAdvice.ts"
 import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
-import { makeOutputWindow, type OutputWindow } from "./OutputWindow.ts"
-import { processPlace } from "./ProcessCommands.ts"
 
-export const bashLimits = {
+// What a command line shows about folders before it runs. The warnings advise the person and the model, and are not a
+// boundary: a shell can name a path in more ways than a scan can see (TO-118). Pure.
+
+const maximumPaths = 10
+const word = /(^|[\s"'`=<>|;&(:])((?:~|\/)[^\s"'`<>|;&():]*)/g
+/** Paths that every command may name. */
+const harmless = /^\/(?:dev\/(?:null|zero|stdin|stdout|stderr|tty|fd\/\d+)|(?:usr\/(?:local\/)?)?bin\/[\w.-]+)?$/
+
+/** The absolute paths that a command names outside a folder. */
+export const pathsOutside = (command: string, folder: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  for (const [, before, name = ""] of command.matchAll(word)) {
+    // This is the middle of a URL.
+    if (before === ":" && name.startsWith("//")) continue
+    const inside = name.startsWith("/") && !path.relative(folder, path.resolve(name)).startsWith("..")
+    if (!inside && !harmless.test(name)) found.add(name)
+    if (found.size === maximumPaths) break
+  }
+  return [...found]
+}
+
+/** The folder that a line enters which does nothing else, from the folder `cwd`. */
+const entered = (line: CommandLine, cwd: string): string | undefined => {
+  if ("unread" in line || line.loose.length > 0 || line.defines.length > 0) return undefined
+  const [first, second] = line.commands
+  if (first === undefined || second !== undefined) return undefined
+  const [name, target, more] = first.words
+  const isPlain = first.assignments.length === 0 && first.redirects.length === 0 && more === undefined
+  return isPlain && name?.text === "cd" && target?.fixed === true ? path.resolve(cwd, target.text) : undefined
+}
+
+/** The line that enters a folder. */
+const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\''`)}'`
+
+// Keeps the shown part of a long output, its beginning and its end, in bounded memory. Decodes the two streams of a
+// process separately, so that one never splits a character of the other. Spec: TO-64.
+
+/** Together below the limits of an output, with room for the notices. */
+export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
+
+interface OutputWindow {
+  readonly add: (stream: "stdout" | "stderr", bytes: Uint8Array) => void
+  /** Bytes so far. */
+  readonly bytes: () => number
+  /** Whether the output is truncated. */
+  readonly cut: () => boolean
+  /** The end of the output, at most `limit` characters. */
+  readonly latest: (limit: number) => string
+  /** The shown text; `where` is appended to the truncation note. */
+  readonly render: (where: string) => string
+}
+
+/** The end of a text within both limits, from the beginning of a line if possible. */
+const cutTail = (text: string) => {
+  let start = text.length
+  let [lines, bytes] = [0, 0]
+  while (start > 0 && lines < windowLimits.tailLines) {
+    const newline = start < 2 ? -1 : text.lastIndexOf("\n", start - 2)
+    const size = Buffer.byteLength(text.slice(newline + 1, start))
+    if (bytes + size > windowLimits.tailBytes) break
+    ;[start, lines, bytes] = [newline + 1, lines + 1, bytes + size]
+  }
+  // The last line exceeds the limit. A UTF-16 unit takes at most three bytes, so this slice fits.
+  return lines === 0 ? text.slice(-Math.floor(windowLimits.tailBytes / 3)) : text.slice(start)
+}
+
+/** The beginning of a text within both limits, in whole lines. */
+const cutStart = (text: string) => {
+  let end = 0
+  for (let lines = 0; lines < windowLimits.headLines; lines++) {
+    const newline = text.indexOf("\n", end)
+    if (newline < 0 || Buffer.byteLength(text.slice(0, newline + 1)) > windowLimits.headBytes) break
+    end = newline + 1
+  }
+  return text.slice(0, end)
+}
+
+export const makeOutputWindow = (): OutputWindow => {
+  const decoders = { stdout: new StringDecoder("utf8"), stderr: new StringDecoder("utf8") }
+  const whole = windowLimits.headBytes + windowLimits.tailBytes
+  // `tail` holds the whole output until it exceeds the window; then `head` keeps its beginning.
+  let [head, tail] = ["", ""]
+  let [bytes, lines, cut] = [0, 0, false]
+
+  const append = (text: string) => {
+    tail += text
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++
+    if (!cut && (Buffer.byteLength(tail) > whole || lines > windowLimits.headLines + windowLimits.tailLines)) {
+      cut = true
+      head = cutStart(tail)
+      tail = tail.slice(head.length)
+    }
+    if (cut && tail.length > 4 * windowLimits.tailBytes) tail = cutTail(tail)
+  }
+
+  return {
+    add: (stream, chunk) => {
+      bytes += chunk.length
+      append(decoders[stream].write(Buffer.from(chunk)))
+    },
+    bytes: () => bytes,
+    cut: () => cut,
+    latest: (limit) => (tail.length < limit ? `${head}${tail}` : tail).slice(-limit),
+    render: (where) => {
+      append(decoders.stdout.end() + decoders.stderr.end())
+      if (!cut) return tail
+      const end = cutTail(tail)
+      const shown = countLines(head) + countLines(end)
+      const marker =
+        `[Cut: ${shown} of ${Math.max(lines, shown)} lines, ${Buffer.byteLength(head) + Buffer.byteLength(end)} of ` +
+        `${bytes} bytes are shown, the rest is left out here.${where}]\n`
+      return `${head}${marker}${end}`
+    }
+  }
+}
+
+// Runs each command in a process of its own, in the host's sandbox if there is one. Spec: TO-61, TO-62, SB-1.
+
+const stopped = (why: NonNullable<Ended["stopped"]>): Ended => ({ code: null, signal: null, stopped: why })
+
+const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }: CommandRequest) {
+  const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
+  const shell =
+    confined === undefined
+      ? yield* runShell({ command: text, cwd, env })
+      : yield* Effect.catchTag(
+          startConfined(confined.launch, (prefix) =>
+            runShell({ command: text, cwd: "/", env: confined.env, prefix: [...bounds, ...prefix] })
+          ),
+          "SandboxRefused",
+          ({ message }) => new ToolFailure({ type: "sandbox.denied", message })
+        )
+  const passed =
+    confined === undefined
+      ? Effect.never
+      : Effect.map(
+          watch(() => shell.pid, confined.limits),
+          stopped
+        )
+  const exit: Effect.Effect<Ended> = Effect.timeoutTo(Effect.raceFirst(shell.exit, passed), {
+    duration: Duration.seconds(seconds),
+    onSuccess: (ended) => ended,
+    onTimeout: () => stopped("timeout")
+  })
+  const fiber = yield* Effect.forkScoped(exit)
+  return { output: shell.output, exit: Fiber.join(fiber), end: shell.end }
+})
+
+/** A process for each command. Nothing of one is left for the next. */
+const processPlace: CommandPlace = { cwd: undefined, before: "", start }
+
+const bashLimits = {
   /** Seconds. */
   timeout: 120,
   maximumTimeout: 600,

@@ -7,10 +7,8 @@ import { diffOf, signed } from "@daybook/core/permission/PermissionSubject"
 import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type Target, type WritableTarget } from "@daybook/core/workspace/FileFailure"
-import { confirm, writeAtomically } from "./AtomicWrite.ts"
-import { refuseRedacted } from "./RedactedText.ts"
+import { confirm, encodeWholeText, isCrlf, readWholeText, refuseRedacted, writeAtomically } from "./FileText.ts"
 import { nearPlace, replacementFor } from "./NearText.ts"
-import { encodeWholeText, isCrlf, readWholeText } from "./WholeText.ts"
 
 const EditTool = Tool.make("edit", {
   description:

@@ -11,7 +11,7 @@ import { define } from "@daybook/core/tool/ToolDefinition"
 import { spellings, type Target, tryFile } from "@daybook/core/workspace/FileFailure"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { pageLimits } from "@daybook/core/workspace/TextPage"
-import { checkGlob, listFiles } from "./FileListing.ts"
+import { checkGlob, listFiles } from "./Glob.ts"
 import { readExpression, searchLimits, searchLines } from "./LineSearch.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })

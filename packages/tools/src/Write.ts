@@ -7,9 +7,15 @@ import { define } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { spellings, type WritableTarget } from "@daybook/core/workspace/FileFailure"
 import { byteOrderMark, type DecodedText, encodingNames } from "@daybook/core/workspace/TextEncoding"
-import { confirm, writeAtomically } from "./AtomicWrite.ts"
-import { isMarked, refuseRedacted } from "./RedactedText.ts"
-import { encodeWholeText, isCrlf, readWholeText } from "./WholeText.ts"
+import {
+  confirm,
+  encodeWholeText,
+  isCrlf,
+  isMarked,
+  readWholeText,
+  refuseRedacted,
+  writeAtomically
+} from "./FileText.ts"
 
 const WriteTool = Tool.make("write", {
   description:
@@ -41,7 +47,7 @@ const kept = { mark: "its byte order mark", crlf: "its line ends CR LF" } as con
  * The content in the form of the file that it replaces: with its byte order mark, and with CR LF if all its lines end so and the
  * content has none. Returns also what was kept.
  */
-export const inFormOf = (before: string, content: string) => {
+const inFormOf = (before: string, content: string) => {
   const crlf = isCrlf(before) && !content.includes("\r\n") && content.includes("\n")
   const mark = before.startsWith(byteOrderMark) && !content.startsWith(byteOrderMark)
   return {

@@ -1,6 +1,6 @@
 /** A log whose tails and feed are read through a server and a client over TCP. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import { ConnectionError } from "../../../packages/client/src/connection/ClientError.ts"
+import { ConnectionError } from "../../../packages/client/src/ClientError.ts"
 import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog, type ReplayComplete } from "../../../packages/log/src/log/EventLog.ts"
 import * as ServedApi from "../../server/http/support/ServedApi.ts"

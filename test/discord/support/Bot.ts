@@ -9,7 +9,7 @@ import {
   type TextChannel
 } from "discord.js"
 import { Effect, type Scope } from "effect"
-import { makeRequest } from "../../../packages/discord/src/wire/Requests.ts"
+import { makeRequest } from "../../../packages/discord/src/wire/Discord.ts"
 import { waitingFor } from "../../support/Waiting.ts"
 import type { Loopback } from "./Loopback.ts"
 

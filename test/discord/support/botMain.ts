@@ -2,8 +2,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Logger, LogLevel, Redacted, Schema } from "effect"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
-import * as Book from "../../../packages/discord/src/book/Book.ts"
-import { Settings } from "../../../packages/discord/src/trust/Settings.ts"
+import * as Book from "../../../packages/discord/src/live/Book.ts"
+import { Settings } from "../../../packages/discord/src/domain/Settings.ts"
 import { Order } from "./BotProcess.ts"
 import { hasty } from "../../support/HastyClock.ts"
 

@@ -3,12 +3,10 @@ import { readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFil
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Layer, Option, TestClock } from "effect"
-import { BlobHash, hashOf, parse, refOf } from "../../../packages/formats/src/blob/BlobRef.ts"
-import { BlobStore } from "../../../packages/formats/src/blob/BlobStore.ts"
+import * as FileBlobStore from "../../../packages/formats/src/blob/BlobStore.ts"
+import { BlobHash, BlobStore, hashOf, parseRef, refOf } from "../../../packages/formats/src/blob/BlobStore.ts"
 import * as BlobUse from "../../../packages/formats/src/blob/BlobUse.ts"
-import * as FileBlobStore from "../../../packages/formats/src/blob/FileBlobStore.ts"
-import * as MemoryBlobStore from "../../../packages/formats/src/blob/MemoryBlobStore.ts"
-import { blobsOf, blobThreshold, externalize, internalize } from "../../../packages/formats/src/blob/Pictures.ts"
+import { blobsOf, blobThreshold, externalize, internalize } from "../../../packages/formats/src/blob/BlobUse.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 import { cases } from "../../support/Cases.ts"
@@ -68,9 +66,9 @@ it("FM-83: moving pictures out and back gives the same entry, in the same bytes"
 
 it("FM-82: only the exact form of a reference names a blob", () => {
   const hash = hashOf(Buffer.from("a"))
-  assert.strictEqual(parse(refOf(hash)), hash)
+  assert.strictEqual(parseRef(refOf(hash)), hash)
   for (const text of [`${refOf(hash)} `, `blob:sha256:${hash.toUpperCase()}`, "blob:sha256:../../etc/passwd", hash]) {
-    assert.isUndefined(parse(text))
+    assert.isUndefined(parseRef(text))
   }
 })
 
@@ -106,13 +104,13 @@ const contract = (name: string, layer: Layer.Layer<BlobStore>) =>
     )
   })
 
-contract("in memory", MemoryBlobStore.layer)
+contract("in memory", FileBlobStore.layerMemory)
 contract(
   "on disk",
-  Layer.unwrapScoped(Effect.map(temporaryFolder, (folder) => FileBlobStore.layer(join(folder, "agent/blobs"))))
+  Layer.unwrapScoped(Effect.map(temporaryFolder, (folder) => FileBlobStore.layerFiles(join(folder, "agent/blobs"))))
 )
 
-const onDisk = Effect.map(temporaryFolder, (folder) => ({ folder, store: FileBlobStore.make(folder) }))
+const onDisk = Effect.map(temporaryFolder, (folder) => ({ folder, store: FileBlobStore.makeOnDisk(folder) }))
 
 it.scoped("FM-82: a blob's file holds the decoded bytes under the digest, private, and nothing else is left", () =>
   Effect.gen(function* () {

@@ -5,8 +5,15 @@ import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Option, Stream } from "effect"
 import * as Breadcrumb from "../../../packages/formats/src/discovery/Breadcrumb.ts"
 import * as Discovery from "../../../packages/formats/src/discovery/Discovery.ts"
-import { foldersOf, idInName, logName, seedFolder, shortName } from "../../../packages/formats/src/discovery/LogName.ts"
-import { prefixBytes, summaryOf } from "../../../packages/formats/src/discovery/LogSummary.ts"
+import {
+  foldersOf,
+  idInName,
+  logName,
+  prefixBytes,
+  seedFolder,
+  shortName,
+  summaryOf
+} from "../../../packages/formats/src/discovery/Discovery.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
 import { SessionStorage } from "../../../packages/formats/src/storage/SessionStorage.ts"
 import { cases } from "../../support/Cases.ts"

@@ -4,7 +4,7 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Option, Stream } from "effect"
-import { hashOf, refOf } from "../../../packages/formats/src/blob/BlobRef.ts"
+import { hashOf, refOf } from "../../../packages/formats/src/blob/BlobStore.ts"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import { chain, fileOf, header, user } from "../support/Entries.ts"
 

@@ -2,25 +2,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { type Entry, entryOf } from "../../../packages/formats/src/entry/Entry.ts"
-import * as EntryTree from "../../../packages/formats/src/entry/EntryTree.ts"
+import * as SessionContext from "../../../packages/formats/src/entry/SessionContext.ts"
 import { cases } from "../../support/Cases.ts"
 import { entries, user } from "../support/Entries.ts"
 
 const record = (id: string, parentId: string | null, more: object = {}): Entry =>
   entryOf({ type: "x", id, parentId, ...more })
 
-const pathOf = (tree: EntryTree.EntryTree, id: string) => {
+const pathOf = (tree: SessionContext.EntryTree, id: string) => {
   const leaf = tree.get(id)
   return leaf === undefined ? [] : tree.path(leaf).map((entry) => entry.id)
 }
 
-const shape = (nodes: ReadonlyArray<EntryTree.Node>): ReadonlyArray<unknown> =>
+const shape = (nodes: ReadonlyArray<SessionContext.Node>): ReadonlyArray<unknown> =>
   nodes.map(({ children, entry }) => (children.length === 0 ? entry.id : [entry.id, ...shape(children)]))
 
 describe("EntryTree", () => {
   it("FM-30: entries keep their order, and the last entry of an id is the one that the id means", () => {
     const [first, second] = [record("a", null), record("a", null, { n: 2 })]
-    const tree = EntryTree.make([first, record("b", "a")])
+    const tree = SessionContext.make([first, record("b", "a")])
     tree.add(second)
     assert.deepStrictEqual(
       tree.entries.map(({ id }) => id),
@@ -32,7 +32,7 @@ describe("EntryTree", () => {
   })
 
   it("FM-31: a missing parent, the entry itself and a repeated entry end a path", () => {
-    const tree = EntryTree.make([
+    const tree = SessionContext.make([
       record("orphan", "gone"),
       record("child", "orphan"),
       record("self", "self"),
@@ -46,7 +46,7 @@ describe("EntryTree", () => {
   })
 
   it("FM-32: roots have no parent, themselves or a missing one as parent; a cycle begins with its first entry", () => {
-    const tree = EntryTree.make([
+    const tree = SessionContext.make([
       record("a", null),
       record("late", "a", { timestamp: 9 }),
       record("early", "a", { timestamp: 3 }),
@@ -60,7 +60,7 @@ describe("EntryTree", () => {
 
   it("FM-33: the last label of an entry wins, an empty one removes it", () => {
     const label = (targetId: string, text?: string) => ({ type: "label", targetId, label: text })
-    const tree = EntryTree.make(
+    const tree = SessionContext.make(
       entries(
         user("a"),
         label("e1", "one"),
@@ -75,7 +75,9 @@ describe("EntryTree", () => {
   })
 
   it("FM-34: a chain of 100,000 entries is walked without recursion", () => {
-    const tree = EntryTree.make(Array.from({ length: 100_000 }, (_, n) => record(`${n}`, n === 0 ? null : `${n - 1}`)))
+    const tree = SessionContext.make(
+      Array.from({ length: 100_000 }, (_, n) => record(`${n}`, n === 0 ? null : `${n - 1}`))
+    )
     assert.strictEqual(pathOf(tree, "99999").length, 100_000)
     let depth = 0
     for (let nodes = tree.roots(); nodes[0] !== undefined; nodes = nodes[0].children) depth++
@@ -86,7 +88,7 @@ describe("EntryTree", () => {
     const id = fc.constantFrom("a", "b", "c", "d", "e", "f")
     fc.assert(
       fc.property(fc.array(fc.tuple(id, fc.option(id)), { maxLength: 12 }), (pairs) => {
-        const tree = EntryTree.make(pairs.map(([own, parent]) => record(own, parent)))
+        const tree = SessionContext.make(pairs.map(([own, parent]) => record(own, parent)))
         for (const [own] of pairs) {
           const path = pathOf(tree, own)
           assert.strictEqual(new Set(path).size, path.length)

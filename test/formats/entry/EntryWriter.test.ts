@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
-import * as EntryWriter from "../../../packages/formats/src/entry/EntryWriter.ts"
+import * as MigrateFile from "../../../packages/formats/src/entry/MigrateFile.ts"
 import { cases } from "../../support/Cases.ts"
 import { header } from "../support/Entries.ts"
 import * as EntryLogs from "../support/EntryLogs.ts"
@@ -20,7 +20,7 @@ const rewritten = (content: string): string => {
   const head = pieces.find((piece) => piece._tag === "Head")
   if (head === undefined) return ""
   const records = pieces.flatMap((piece) => ("record" in piece && piece._tag !== "Head" ? [piece.record] : []))
-  const lines = Stream.runCollect(EntryWriter.lines(head)(Stream.fromIterable(records)))
+  const lines = Stream.runCollect(MigrateFile.lines(head)(Stream.fromIterable(records)))
   return [...Effect.runSync(lines)].join("")
 }
 

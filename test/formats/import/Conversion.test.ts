@@ -1,7 +1,7 @@
 /** Tests what each kind of record becomes in a session. Spec: IM-2..IM-9, IM-20, IM-40 in specs/import.md. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { sessionIDOf } from "../../../packages/formats/src/import/SourceIds.ts"
+import { sessionIDOf } from "../../../packages/formats/src/import/Drafts.ts"
 import type { Message } from "../../../packages/log/src/domain/Message.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { layerStore } from "../../../packages/log/src/Store.ts"

@@ -1,15 +1,14 @@
 /** Sessions of entry logs, open for writing. Spec: FM-75, FM-87..FM-89, FM-98, FM-99, FM-125..FM-129. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Option, type Scope, TestClock } from "effect"
+import * as MemoryBlobStore from "../../../packages/formats/src/blob/BlobStore.ts"
 import type { BlobStore } from "../../../packages/formats/src/blob/BlobStore.ts"
-import * as MemoryBlobStore from "../../../packages/formats/src/blob/MemoryBlobStore.ts"
 import * as Breadcrumb from "../../../packages/formats/src/discovery/Breadcrumb.ts"
 import type { Body } from "../../../packages/formats/src/entry/Entry.ts"
 import * as SessionLogs from "../../../packages/formats/src/manager/SessionLogs.ts"
 import type { SessionManager } from "../../../packages/formats/src/manager/SessionManager.ts"
 import * as MemorySessionStorage from "../../../packages/formats/src/storage/MemorySessionStorage.ts"
-import { SessionStorage } from "../../../packages/formats/src/storage/SessionStorage.ts"
-import { StorageFailed } from "../../../packages/formats/src/storage/StorageError.ts"
+import { SessionStorage, StorageFailed } from "../../../packages/formats/src/storage/SessionStorage.ts"
 
 const root = { sessions: "/agent/sessions", home: "/home/me", temp: "/tmp" }
 const cwd = "/work/a"
@@ -46,7 +45,7 @@ const it_ = <E>(title: string, test: Effect.Effect<unknown, E, SessionStorage | 
   it.scoped(title, () =>
     test.pipe(
       Effect.ensuring(Effect.sync(() => failing.clear())),
-      Effect.provide(Layer.merge(storage, MemoryBlobStore.layer))
+      Effect.provide(Layer.merge(storage, MemoryBlobStore.layerMemory))
     )
   )
 

@@ -1,5 +1,5 @@
 /** Builds entries for tests in few words: `chain` gives ids, parents and times. */
-import { entryOf, type Entry } from "../../../packages/formats/src/entry/Entry.ts"
+import { type Entry, entryOf } from "../../../packages/formats/src/entry/Entry.ts"
 
 export type Json = Readonly<Record<string, unknown>>
 

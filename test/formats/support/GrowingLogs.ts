@@ -16,11 +16,12 @@ import {
   sessionID,
   system,
   text,
-  thinking
+  thinking,
+  user,
+  uuid
 } from "./ClaudeLogs.ts"
-import { user, uuid } from "./ClaudeLogs.ts"
-import { bareRollout, clock, document, message, output, reasoning, rollout } from "./CodexLogs.ts"
 import * as Codex from "./CodexLogs.ts"
+import { bareRollout, clock, document, message, output, reasoning, rollout } from "./CodexLogs.ts"
 
 /** A log by its lines, and how it is read. */
 export interface GrowingLog {

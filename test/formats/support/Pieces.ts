@@ -1,7 +1,7 @@
 /** Reads logs in tests and shows what came out in short form. */
 import { Chunk, Effect, Stream } from "effect"
 import type { Head, Item, Piece, Problem, Spent } from "../../../packages/formats/src/conversation/Conversation.ts"
-import { nothing, plus } from "../../../packages/formats/src/reading/Spending.ts"
+import { nothing, plus } from "../../../packages/formats/src/reading/Tolerant.ts"
 import { bytes as bytesOf, type Json } from "./ClaudeLogs.ts"
 
 type Read = (bytes: Stream.Stream<Uint8Array>) => Stream.Stream<Piece>

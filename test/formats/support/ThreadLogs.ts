@@ -2,8 +2,12 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { FastCheck as fc } from "effect"
-import type { ThreadMessage, ThreadMetadata, ThreadRecord } from "../../../packages/formats/src/thread/ThreadRecord.ts"
-import { ThreadID } from "../../../packages/formats/src/thread/ThreadID.ts"
+import {
+  ThreadID,
+  type ThreadMessage,
+  type ThreadMetadata,
+  type ThreadRecord
+} from "../../../packages/formats/src/thread/ThreadRecord.ts"
 
 export const threadID = ThreadID.make("01JKT77280000000000000000A")
 

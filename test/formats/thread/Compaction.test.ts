@@ -3,8 +3,14 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as MemorySessionStorage from "../../../packages/formats/src/storage/MemorySessionStorage.ts"
-import { defaultSettings, filesOf, isDue, planOf } from "../../../packages/formats/src/thread/ThreadCompaction.ts"
-import { tokensOf, totalTokens } from "../../../packages/formats/src/thread/ThreadContext.ts"
+import {
+  defaultSettings,
+  filesOf,
+  isDue,
+  planOf,
+  tokensOf,
+  totalTokens
+} from "../../../packages/formats/src/thread/ThreadCompaction.ts"
 import type { ThreadMessage, ThreadRecord } from "../../../packages/formats/src/thread/ThreadRecord.ts"
 import * as ThreadStore from "../../../packages/formats/src/thread/ThreadStore.ts"
 import { recordsOf } from "../support/ThreadLogs.ts"

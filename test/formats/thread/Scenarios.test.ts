@@ -5,8 +5,14 @@ import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Fiber, FastCheck as fc, Layer, Option, Stream, TestClock } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
-import { planOf } from "../../../packages/formats/src/thread/ThreadCompaction.ts"
-import { contextOf } from "../../../packages/formats/src/thread/ThreadContext.ts"
+import {
+  contextOf,
+  missingSections,
+  planOf,
+  requestOf,
+  serialize,
+  type SummaryRequest
+} from "../../../packages/formats/src/thread/ThreadCompaction.ts"
 import {
   callsOf,
   decodeRecord,
@@ -14,12 +20,6 @@ import {
   type ThreadRecord
 } from "../../../packages/formats/src/thread/ThreadRecord.ts"
 import * as ThreadStore from "../../../packages/formats/src/thread/ThreadStore.ts"
-import {
-  missingSections,
-  requestOf,
-  serialize,
-  type SummaryRequest
-} from "../../../packages/formats/src/thread/ThreadSummary.ts"
 import { cases } from "../../support/Cases.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 import { conversation, linesOf, podLines, recordsOf, threadID, writeThread } from "../support/ThreadLogs.ts"

@@ -1,8 +1,8 @@
 /** Streams whose token ends while they are read. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Queue, Stream, TestClock } from "effect"
-import { issue } from "../../../packages/server/src/api/Tokens.ts"
-import { until } from "../../../packages/server/src/support/Until.ts"
+import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { until } from "../../../packages/server/src/http/Streams.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../../packages/log/src/testing/Samples.ts"
 import { clientOf } from "../../client/support/ServedClient.ts"

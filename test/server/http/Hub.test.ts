@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Stream } from "effect"
 import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog, LogUnavailable } from "../../../packages/log/src/log/EventLog.ts"
-import * as Hub from "../../../packages/server/src/api/Hub.ts"
+import * as Hubs from "../../../packages/server/src/http/Hubs.ts"
 import { newSession, runtime, say } from "../../support/Harness.ts"
 
 /** The events 1, 2, ... of a session. */
@@ -19,7 +19,7 @@ const opened = (latest: number, events: ReadonlyArray<SessionEvent>) =>
     const gate = yield* Deferred.make<void>()
     const failed = new LogUnavailable({ operation: "read", reason: "io", cause: undefined })
     const chunk = Stream.fromChunk(Chunk.fromIterable(events))
-    const hub = yield* Hub.make<LogUnavailable>({
+    const hub = yield* Hubs.makeHub<LogUnavailable>({
       latest: Effect.succeed(latest),
       positionOf: ({ seq }) => seq,
       tail: () =>

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { EventID, MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { LiveEvent, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
-import * as LiveDeltas from "../../../packages/server/src/api/LiveDeltas.ts"
+import * as Streams from "../../../packages/server/src/http/Streams.ts"
 
 const sessionID = SessionID.make("ses_1")
 const assistantMessageID = MessageID.make("msg_1")
@@ -42,7 +42,7 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
       // The first text may have begun before the reader came.
       const [first = []] = texts
       const before = first.slice(0, known)
-      const deltas = LiveDeltas.make(known > 0 ? [{ type: "text", id: "0", said: before.join("") }] : [])
+      const deltas = Streams.makeLiveDeltas(known > 0 ? [{ type: "text", id: "0", said: before.join("") }] : [])
       const live = texts.flatMap((pieces, id) =>
         (id === 0 && known > 0 ? pieces.slice(known) : pieces).map((piece) => delta(String(id), piece))
       )
@@ -79,7 +79,7 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
 })
 
 it("HT-46: a reader that keeps up gets every delta, and one that is behind gets them joined", () => {
-  const deltas = LiveDeltas.make([])
+  const deltas = Streams.makeLiveDeltas([])
   deltas.stored(started("a"))
   deltas.heard(delta("a", "one "))
   assert.deepEqual(deltas.take(), [delta("a", "one ")])
@@ -90,19 +90,19 @@ it("HT-46: a reader that keeps up gets every delta, and one that is behind gets 
 })
 
 it("HT-46: what was said before the reader came is its first delta", () => {
-  const deltas = LiveDeltas.make([{ type: "text", id: "a", said: "so far" }])
+  const deltas = Streams.makeLiveDeltas([{ type: "text", id: "a", said: "so far" }])
   deltas.stored(started("a"))
   assert.strictEqual(saidOf(deltas.take(), "a"), "so far")
-  const later = LiveDeltas.make([{ type: "text", id: "a", said: "so far" }])
+  const later = Streams.makeLiveDeltas([{ type: "text", id: "a", said: "so far" }])
   later.heard(delta("a", ", and on"))
   assert.strictEqual(saidOf(later.take(), "a"), "so far, and on")
-  const unknown = LiveDeltas.make([{ type: "text", id: "a", said: undefined }])
+  const unknown = Streams.makeLiveDeltas([{ type: "text", id: "a", said: undefined }])
   unknown.heard(delta("a", "end"))
   assert.deepEqual(unknown.take(), [])
 })
 
 it("HT-46: a text that grows beyond the limit while its reader waits has no more deltas, and others have", () => {
-  const deltas = LiveDeltas.make([])
+  const deltas = Streams.makeLiveDeltas([])
   for (const id of ["a", "b"]) deltas.stored(started(id))
   for (let n = 0; n < 300; n++) deltas.heard(delta("a", "x".repeat(1024)))
   deltas.heard(delta("b", "still here"))

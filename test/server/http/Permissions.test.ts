@@ -1,15 +1,15 @@
 /** Permissions of tools over TCP, with the asker of a runtime. */
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Schema, TestClock } from "effect"
-import { OpenPermission } from "../../../packages/api/src/group/PermissionsApi.ts"
+import { OpenPermission } from "../../../packages/api/src/group/WorkApi.ts"
 import {
   Answer,
   PermissionAsker,
   type PermissionRequest
 } from "../../../packages/core/src/permission/PermissionAsker.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { issue } from "../../../packages/server/src/api/Tokens.ts"
-import * as Asks from "../../../packages/server/src/ask/Asks.ts"
+import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import * as Asks from "../../../packages/server/src/shared/Asks.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, token } from "./support/ServedApi.ts"
 

@@ -1,8 +1,8 @@
 /** What a server does at its start with the work of dead processes. */
 import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, TestClock } from "effect"
-import { recover } from "../../../packages/server/src/api/Recovery.ts"
-import * as Asks from "../../../packages/server/src/ask/Asks.ts"
+import { recover } from "../../../packages/server/src/http/HttpServing.ts"
+import * as Asks from "../../../packages/server/src/shared/Asks.ts"
 import { newSession, runtime, say, userTexts } from "../../support/Harness.ts"
 import { calls, callParts, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 

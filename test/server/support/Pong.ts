@@ -1,7 +1,7 @@
 /** A server that answers each request with a pong of its id, and each invalid line with its error. */
 import { Effect, Either, Stream } from "effect"
-import type { Connection } from "../../../packages/server/src/socket/Connection.ts"
-import { decode, encodeFrame, errorFrame } from "../../../packages/server/src/wire/Wire.ts"
+import type { Connection } from "../../../packages/server/src/socket/Listener.ts"
+import { decode, encodeFrame, errorFrame } from "../../../packages/server/src/socket/Wire.ts"
 
 export const answerPongs = (connection: Connection): Effect.Effect<void> =>
   connection.lines.pipe(

@@ -54,7 +54,7 @@ const split = (tree: ReadonlyMap<string, string>) => ({
 const runs = (steps: ReadonlyArray<Step>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { checkpoints, sh, tree } = yield* workspaceOn(LocalTransport.make())
+      const { checkpoints, sh, tree } = yield* workspaceOn(LocalTransport.makeUnconfined())
       yield* sh("echo '*.log' >.gitignore; mkdir keep; echo kept >keep/always")
       const model: Array<{ readonly id: string; readonly captured: ReadonlyMap<string, string> }> = []
       for (const { edits, restore } of steps) {

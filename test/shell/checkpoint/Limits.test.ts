@@ -9,7 +9,7 @@ const limited = (
   title: string,
   limits: Partial<AllLimits>,
   use: (workspace: Workspace) => Effect.Effect<void, unknown, Scope.Scope>
-) => it.scopedLive(title, () => Effect.flatMap(workspaceOn(LocalTransport.make(), { limits }), use))
+) => it.scopedLive(title, () => Effect.flatMap(workspaceOn(LocalTransport.makeUnconfined(), { limits }), use))
 
 /** Makes checkpoints of a file with changing content; returns their ids. */
 const series = ({ checkpoints, sh }: Workspace, count: number) =>

@@ -9,7 +9,7 @@ import * as RpcSerialization from "@effect/rpc/RpcSerialization"
 import { expect, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, FastCheck, Fiber, Layer, Option, Stream } from "effect"
 import { describe } from "vitest"
-import { CheckpointFailed } from "../../../packages/shell/src/checkpoint/CheckpointError.ts"
+import { CheckpointFailed } from "../../../packages/shell/src/checkpoint/Checkpoints.ts"
 import {
   CommandBlocked,
   InvalidOption,
@@ -19,10 +19,9 @@ import {
   TransportFailed
 } from "../../../packages/shell/src/domain/ShellError.ts"
 import * as HostClient from "../../../packages/shell/src/host/HostClient.ts"
+import * as HostProtocol from "../../../packages/shell/src/host/HostProtocol.ts"
 import { type ExecNews, HostBusy, HostEnding } from "../../../packages/shell/src/host/HostProtocol.ts"
 import * as HostServer from "../../../packages/shell/src/host/HostServer.ts"
-import * as LiveText from "../../../packages/shell/src/host/LiveText.ts"
-import * as HostWire from "../../../packages/shell/src/host/HostWire.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../../packages/shell/src/Shells.ts"
 import type { ShellSettings } from "../../../packages/shell/src/ShellOptions.ts"
@@ -101,7 +100,7 @@ describe("a host", () => {
         ),
         { numRuns: cases(100) }
       )
-    }).pipe(Effect.provide(HostWire.layerHost))
+    }).pipe(Effect.provide(HostProtocol.layerHost))
   )
 
   it.scopedLive("SL-178: a slow reader gets the whole output, and the command waits for it", () =>
@@ -131,7 +130,7 @@ describe("a host", () => {
     "SL-178: much held text makes the command wait, taking it lets it go on, and far too much is left out",
     () =>
       Effect.gen(function* () {
-        const text = yield* LiveText.make
+        const text = yield* HostServer.makeLiveText
         const orders: Array<string> = []
         const flow = { pause: () => void orders.push("pause"), resume: () => void orders.push("resume") }
         text.add("stdout", "a".repeat(262_144), flow)

@@ -1,11 +1,11 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Queue, TestClock } from "effect"
-import * as Progress from "../../../packages/shell/src/mcp/Progress.ts"
+import * as ShellMcp from "../../../packages/shell/src/mcp/ShellMcp.ts"
 
 it.scoped("SL-124: reports have the latest output and its length, at most one a second", () =>
   Effect.gen(function* () {
-    const reports = yield* Queue.unbounded<Progress.Report>()
-    const onText = yield* Progress.make((report) => Queue.offer(reports, report))
+    const reports = yield* Queue.unbounded<ShellMcp.Report>()
+    const onText = yield* ShellMcp.makeProgress((report) => Queue.offer(reports, report))
     onText("stdout", "one\n")
     expect(yield* Queue.take(reports)).toEqual({ progress: 4, message: "one\n" })
     onText("stdout", "two\n")
@@ -21,8 +21,8 @@ it.scoped(
   "SL-585: a command that prints nothing is reported every 15 seconds, and each report is further than the last",
   () =>
     Effect.gen(function* () {
-      const reports = yield* Queue.unbounded<Progress.Report>()
-      const onText = yield* Progress.make((report) => Queue.offer(reports, report))
+      const reports = yield* Queue.unbounded<ShellMcp.Report>()
+      const onText = yield* ShellMcp.makeProgress((report) => Queue.offer(reports, report))
       yield* TestClock.adjust("14 seconds")
       expect(yield* Queue.size(reports)).toBe(0)
       yield* TestClock.adjust("1 second")
@@ -38,8 +38,8 @@ it.scoped(
 
 it.scoped("SL-124: a report does not begin with half of a character", () =>
   Effect.gen(function* () {
-    const reports = yield* Queue.unbounded<Progress.Report>()
-    const onText = yield* Progress.make((report) => Queue.offer(reports, report))
+    const reports = yield* Queue.unbounded<ShellMcp.Report>()
+    const onText = yield* ShellMcp.makeProgress((report) => Queue.offer(reports, report))
     onText("stdout", `\u{1f600}${"x".repeat(1_999)}`)
     expect((yield* Queue.take(reports)).message).toBe("x".repeat(1_999))
   })

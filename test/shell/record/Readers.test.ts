@@ -5,7 +5,7 @@ import { repeated } from "../../../packages/core/src/session/Forking.ts"
 import { Grouping } from "../../../packages/formats/src/export/Grouping.ts"
 import { shellDefinitions } from "../../../packages/log/src/events/LiveShellEvents.ts"
 import { documentOf } from "../../../packages/log/src/search/Document.ts"
-import { isShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
+import { isShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
 import * as Fold from "../../../packages/transcript/src/Fold.ts"
 import { events } from "../../cli/support/samples.ts"
 

@@ -6,7 +6,7 @@ import { shellDefinitions } from "../../../packages/log/src/events/LiveShellEven
 import type { ExecResult } from "../../../packages/shell/src/domain/ExecResult.ts"
 import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts"
 import { Target } from "../../../packages/shell/src/domain/Target.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
+import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../../support/Cases.ts"
 
 const result = (more: Partial<ExecResult> = {}): ExecResult => ({
@@ -23,13 +23,13 @@ const result = (more: Partial<ExecResult> = {}): ExecResult => ({
 const long = fc
   .tuple(fc.constantFrom("a", "é", "😀", "a😀", "\n"), fc.integer({ min: -70, max: 70 }), fc.constantFrom(1, 1, 3))
   .map(([unit, off, times]) => {
-    const length = ShellFact.longestOutput * times + off
+    const length = ShellRecord.longestOutput * times + off
     return `>${unit.repeat(Math.ceil(length / unit.length))}`.slice(0, length)
   })
 
 const lone = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/
 
-const shown = (fact: ShellFact.ShellFact) =>
+const shown = (fact: ShellRecord.ShellFact) =>
   fact.type === "session.next.shell.executed" ? fact.data : assert.fail("it is not an executed command")
 
 it("SL-101: a recorded text has at most 100,000 characters, both its ends, and says what is missing", () => {
@@ -41,10 +41,10 @@ it("SL-101: a recorded text has at most 100,000 characters, both its ends, and s
         stderr,
         stdout,
         truncated
-      } = shown(ShellFact.executed("1_local", text, result({ stdout: text, stderr: text, late_output: text })))
+      } = shown(ShellRecord.executed("1_local", text, result({ stdout: text, stderr: text, late_output: text })))
       assert.deepStrictEqual([stderr, command, lateOutput], [stdout, stdout, stdout])
-      assert.isAtMost(stdout.length, ShellFact.longestOutput)
-      if (text.length <= ShellFact.longestOutput) return assert.deepStrictEqual([stdout, truncated], [text, false])
+      assert.isAtMost(stdout.length, ShellRecord.longestOutput)
+      if (text.length <= ShellRecord.longestOutput) return assert.deepStrictEqual([stdout, truncated], [text, false])
       assert.isTrue(truncated)
       // A text of whole characters stays one.
       if (!lone.test(text)) assert.notMatch(stdout, lone)
@@ -60,14 +60,14 @@ it("SL-101: a recorded text has at most 100,000 characters, both its ends, and s
 it("SL-101: a folder, a reason and a label have at most 4,096 characters", () => {
   const text = "x".repeat(5_000)
   const facts = [
-    ShellFact.opened("1_local", { transport: "local" }, text),
-    ShellFact.blocked("1_local", "a", new CommandBlocked({ policy: "shell", reason: text })),
-    ShellFact.checkpointed("1_local", "cp_1", text)
+    ShellRecord.opened("1_local", { transport: "local" }, text),
+    ShellRecord.blocked("1_local", "a", new CommandBlocked({ policy: "shell", reason: text })),
+    ShellRecord.checkpointed("1_local", "cp_1", text)
   ]
-  const bounded = shown(ShellFact.executed("1_local", "a", result({ cwd: text })))
+  const bounded = shown(ShellRecord.executed("1_local", "a", result({ cwd: text })))
   for (const { data } of [...facts, { data: bounded }]) {
     const longest = Math.max(...Object.values(data).map((value) => String(value).length))
-    assert.isTrue(longest > 4_000 && longest <= ShellFact.longestLine, String(longest))
+    assert.isTrue(longest > 4_000 && longest <= ShellRecord.longestLine, String(longest))
   }
 })
 
@@ -82,12 +82,12 @@ it("SL-102: the event of an opening has host, port and user, or the container, a
     passphrase: "open-sesame"
   })
   assert.strictEqual(ssh.transport === "ssh" && ssh.password && Redacted.value(ssh.password), "hunter2!")
-  assert.deepStrictEqual(ShellFact.opened("1", ssh).data, { shellID: "1", transport: "ssh", title: "me@build:22" })
+  assert.deepStrictEqual(ShellRecord.opened("1", ssh).data, { shellID: "1", transport: "ssh", title: "me@build:22" })
   const titles = [
     target({ transport: "docker", container: "web", user: "root" }),
     target({ transport: "ssh", host: "h", port: 2222, user: "u", agent: true }),
     target({ transport: "local" })
-  ].map((each) => ShellFact.opened("1", each).data)
+  ].map((each) => ShellRecord.opened("1", each).data)
   assert.deepStrictEqual(titles, [
     { shellID: "1", transport: "docker", title: "web" },
     { shellID: "1", transport: "ssh", title: "u@h:2222" },
@@ -97,12 +97,12 @@ it("SL-102: the event of an opening has host, port and user, or the container, a
 
 it("SL-100: every type of event has a fact, and each fact encodes as it is", () => {
   const facts = [
-    ShellFact.opened("1_local", { transport: "local" }, "/work"),
-    ShellFact.executed("1_local", "make", result({ timed_out: true, late_output: "late", output: "out_1" })),
-    ShellFact.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "denied" })),
-    ShellFact.checkpointed("1_local", "cp_1", "before"),
-    ShellFact.restored("1_local", "cp_1", 3),
-    ShellFact.closed("1_local", "reaped")
+    ShellRecord.opened("1_local", { transport: "local" }, "/work"),
+    ShellRecord.executed("1_local", "make", result({ timed_out: true, late_output: "late", output: "out_1" })),
+    ShellRecord.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "denied" })),
+    ShellRecord.checkpointed("1_local", "cp_1", "before"),
+    ShellRecord.restored("1_local", "cp_1", 3),
+    ShellRecord.closed("1_local", "reaped")
   ]
   assert.deepStrictEqual(
     facts.map(({ type }) => type),

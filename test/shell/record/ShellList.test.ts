@@ -4,22 +4,22 @@ import { Effect, FastCheck as fc, TestClock } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import type { ShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
 import * as ShellList from "../../../packages/shell/src/record/ShellList.ts"
+import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
+import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../../support/Cases.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { begin, readAll, session } from "../../support/Logs.ts"
 
 const result = { stdout: "", stderr: "", exit_code: 0, duration_ms: 3, cwd: "/srv", truncated: false }
-const opened = (shellID: string) => ShellFact.opened(shellID, { transport: "docker", container: "web" }, "/work")
-const executed = (shellID: string) => ShellFact.executed(shellID, "make", result)
-const closed = (shellID: string) => ShellFact.closed(shellID, "reaped")
+const opened = (shellID: string) => ShellRecord.opened(shellID, { transport: "docker", container: "web" }, "/work")
+const executed = (shellID: string) => ShellRecord.executed(shellID, "make", result)
+const closed = (shellID: string) => ShellRecord.closed(shellID, "reaped")
 
 const folded = (events: ReadonlyArray<SessionEvent>) => events.reduce(ShellList.evolve, ShellList.initial)
 
 /** Facts as events of one session, a second apart. */
-const eventsOf = (facts: ReadonlyArray<ShellFact.ShellFact>): ReadonlyArray<ShellEvent> =>
+const eventsOf = (facts: ReadonlyArray<ShellRecord.ShellFact>): ReadonlyArray<ShellEvent> =>
   facts.map(
     (fact, at) =>
       // A fact with an envelope is an event of its type.
@@ -40,13 +40,13 @@ it.effect("SL-105: replaying a session's events gives its shells, and how and wh
     const id = session()
     yield* begin(id, 2)
     const facts = [
-      [opened("1_docker_web"), ShellFact.opened("2_local", { transport: "local" })],
-      [executed("1_docker_web"), ShellFact.checkpointed("1_docker_web", "cp_1")],
+      [opened("1_docker_web"), ShellRecord.opened("2_local", { transport: "local" })],
+      [executed("1_docker_web"), ShellRecord.checkpointed("1_docker_web", "cp_1")],
       [executed("1_docker_web"), closed("2_local")]
     ] as const
     for (const each of facts) {
       yield* TestClock.adjust("10 seconds")
-      yield* log.append(id, each satisfies NonEmptyReadonlyArray<ShellFact.ShellFact>)
+      yield* log.append(id, each satisfies NonEmptyReadonlyArray<ShellRecord.ShellFact>)
     }
     const list = folded(yield* readAll(id))
     const web = {
@@ -76,7 +76,7 @@ it.effect("SL-105: replaying a session's events gives its shells, and how and wh
 )
 
 it("SL-105: nothing after its close changes a shell, and another one may have its id", () => {
-  const facts = [opened("a"), closed("a"), executed("a"), ShellFact.closed("a", "lost")]
+  const facts = [opened("a"), closed("a"), executed("a"), ShellRecord.closed("a", "lost")]
   const list = folded(eventsOf(facts))
   assert.deepInclude(list.get("a"), { commands: 0, closed: { at: 1_000, reason: "reaped" } })
   const again = folded(eventsOf([...facts, opened("a")]))
@@ -98,7 +98,7 @@ it("SL-106: a shell is idle since the end of its last command, else since its op
       [90, 89]
     ]
   )
-  const unknown = folded(eventsOf([ShellFact.checkpointed("a", "cp_1")])).get("a")
+  const unknown = folded(eventsOf([ShellRecord.checkpointed("a", "cp_1")])).get("a")
   assert.deepStrictEqual(unknown, { shellID: "a", commands: 0 })
   assert.isUndefined(ShellList.idleSeconds({ shellID: "a", commands: 0 }, 5))
 })

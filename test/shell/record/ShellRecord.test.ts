@@ -6,18 +6,17 @@ import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { tableNames } from "../../../packages/log/src/projection/Tables.ts"
 import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts"
-import { isShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
+import { isShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { begin, contents, created, readAll, session } from "../../support/Logs.ts"
 import { fill, pruned, turns } from "../../support/Pruning.ts"
 
 const result = { stdout: "out", stderr: "", exit_code: 0, duration_ms: 3, cwd: "/work", truncated: false }
-const opened = (shellID = "1_local") => ShellFact.opened(shellID, { transport: "local" }, "/work")
-const executed = (command: string, shellID = "1_local") => ShellFact.executed(shellID, command, result)
+const opened = (shellID = "1_local") => ShellRecord.opened(shellID, { transport: "local" }, "/work")
+const executed = (command: string, shellID = "1_local") => ShellRecord.executed(shellID, command, result)
 
-const write = (...facts: ReadonlyArray<ShellFact.ShellFact>) =>
+const write = (...facts: ReadonlyArray<ShellRecord.ShellFact>) =>
   Effect.flatMap(ShellRecord.ShellRecord, (record) => Effect.forEach(facts, record.write, { discard: true }))
 
 /** Records as another process does: with a record of its own. */
@@ -41,10 +40,10 @@ it.effect("SL-100: facts are stored in order before `write` returns, and change 
     const facts = [
       opened(),
       executed("make"),
-      ShellFact.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "denied" })),
-      ShellFact.checkpointed("1_local", "cp_1"),
-      ShellFact.restored("1_local", "cp_1", 2),
-      ShellFact.closed("1_local", "destroyed")
+      ShellRecord.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "denied" })),
+      ShellRecord.checkpointed("1_local", "cp_1"),
+      ShellRecord.restored("1_local", "cp_1", 2),
+      ShellRecord.closed("1_local", "destroyed")
     ]
     yield* inSession(
       id,
@@ -62,7 +61,7 @@ it.effect("SL-100: facts are stored in order before `write` returns, and change 
 )
 
 it.effect("SL-103: without a database every fact is taken", () =>
-  Effect.provide(write(opened(), executed("make"), ShellFact.closed("1_local", "exited")), ShellRecord.none)
+  Effect.provide(write(opened(), executed("make"), ShellRecord.closed("1_local", "exited")), ShellRecord.none)
 )
 
 it.effect("SL-104: the first fact closes the shells that an earlier process left open as lost, in its append", () =>
@@ -71,7 +70,7 @@ it.effect("SL-104: the first fact closes the shells that an earlier process left
     yield* begin(id)
     yield* inSession(
       id,
-      write(opened("1_local"), opened("2_local"), opened("3_local"), ShellFact.closed("2_local", "reaped"))
+      write(opened("1_local"), opened("2_local"), opened("3_local"), ShellRecord.closed("2_local", "reaped"))
     )
     // More than a page of events, so that a later page has the second process's beginning.
     const log = yield* EventLog
@@ -83,7 +82,7 @@ it.effect("SL-104: the first fact closes the shells that an earlier process left
     yield* Effect.scoped(
       Effect.gen(function* () {
         yield* log.listen((events) => Effect.sync(() => void appends.push(events.length)))
-        yield* inSession(id, write(opened("1_local"), executed("b"), ShellFact.closed("1_local", "destroyed")))
+        yield* inSession(id, write(opened("1_local"), executed("b"), ShellRecord.closed("1_local", "destroyed")))
       })
     )
     assert.deepStrictEqual(yield* story(id, before), [
@@ -167,7 +166,7 @@ it.effect("SL-580: a session of its own that was removed is created again, with 
     const log = yield* EventLog
     yield* Effect.gen(function* () {
       const { sessionID = session() } = yield* ShellRecord.ShellRecord
-      yield* write(opened("a"), opened("b"), executed("make", "a"), ShellFact.closed("b", "destroyed"))
+      yield* write(opened("a"), opened("b"), executed("make", "a"), ShellRecord.closed("b", "destroyed"))
       yield* log.remove(sessionID)
       yield* Effect.forEach(["one", "two"], (command) => write(executed(command, "a")), { concurrency: "unbounded" })
       yield* write(opened("c"))
@@ -187,7 +186,7 @@ it.effect("SL-108: a fact that cannot be stored says why, and the next one is st
     yield* inSession(
       id,
       Effect.gen(function* () {
-        const invalid = yield* Effect.flip(write(ShellFact.restored("1_local", "cp_1", -1)))
+        const invalid = yield* Effect.flip(write(ShellRecord.restored("1_local", "cp_1", -1)))
         assert.strictEqual(invalid.reason, "invalid")
         yield* sql`PRAGMA query_only = 1`
         assert.strictEqual((yield* Effect.flip(write(opened()))).reason, "unavailable")
@@ -206,7 +205,7 @@ it.effect(
       const id = session()
       yield* fill(id, [
         [created],
-        [opened("1_local"), opened("2_local"), executed("a"), ShellFact.closed("1_local", "reaped")],
+        [opened("1_local"), opened("2_local"), executed("a"), ShellRecord.closed("1_local", "reaped")],
         [executed("b", "2_local"), executed("c", "2_local")]
       ])
       const { cut } = yield* pruned(id)
@@ -222,7 +221,7 @@ it.effect("SL-109: a live shell's end in a running activity is no boundary", () 
   Effect.gen(function* () {
     const id = session()
     const [one = [], two = []] = turns(2)
-    yield* fill(id, [[created], one, two.slice(0, -1), [opened(), ShellFact.closed("1_local", "destroyed")]])
+    yield* fill(id, [[created], one, two.slice(0, -1), [opened(), ShellRecord.closed("1_local", "destroyed")]])
     const { cut } = yield* pruned(id)
     assert.strictEqual(cut.to, one.length)
   }).pipe(Effect.provide(memoryLog))

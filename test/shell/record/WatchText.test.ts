@@ -4,8 +4,8 @@ import { FastCheck as fc } from "effect"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts"
 import type { ExecResult } from "../../../packages/shell/src/domain/ExecResult.ts"
-import type { ShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
+import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
+import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import * as WatchText from "../../../packages/shell/src/record/WatchText.ts"
 import { cases } from "../../support/Cases.ts"
 import { session } from "../../support/Logs.ts"
@@ -13,14 +13,14 @@ import { session } from "../../support/Logs.ts"
 const result: ExecResult = { stdout: "", stderr: "", exit_code: 0, duration_ms: 3, cwd: "/home/u", truncated: false }
 const local = { transport: "local" } as const
 
-const eventOf = (fact: ShellFact.ShellFact, sessionID: SessionID): ShellEvent =>
+const eventOf = (fact: ShellRecord.ShellFact, sessionID: SessionID): ShellEvent =>
   // A fact with an envelope is an event of its type.
   ({ ...fact, seq: 0, position: 1, id: "evt_0", sessionID, version: 1, created: 0 }) as ShellEvent
 
 const one = session("one")
 
 const shown = (
-  facts: ReadonlyArray<ShellFact.ShellFact | readonly [ShellFact.ShellFact, SessionID]>,
+  facts: ReadonlyArray<ShellRecord.ShellFact | readonly [ShellRecord.ShellFact, SessionID]>,
   options: Partial<WatchText.WatchOptions> = {}
 ): ReadonlyArray<string> => {
   let seen = WatchText.nothingSeen
@@ -33,22 +33,26 @@ const shown = (
 }
 
 const ran = (command: string, more: Partial<ExecResult> = {}, shellID = "1_local") =>
-  ShellFact.executed(shellID, command, { ...result, ...more })
+  ShellRecord.executed(shellID, command, { ...result, ...more })
 
 it("SL-110: a command is shown with its shell and the folder where it started, then how it ended", () => {
   assert.deepStrictEqual(
     shown([
-      ShellFact.opened("1_local", local, "/home/u"),
+      ShellRecord.opened("1_local", local, "/home/u"),
       ran("cd dist", { cwd: "/home/u/dist" }),
       ran("npm run build", { exit_code: 1, duration_ms: 3_412, cwd: "/home/u/dist" }),
-      ShellFact.blocked("1_local", "rm -rf /", new CommandBlocked({ policy: "operator", reason: "rm of / is denied" })),
+      ShellRecord.blocked(
+        "1_local",
+        "rm -rf /",
+        new CommandBlocked({ policy: "operator", reason: "rm of / is denied" })
+      ),
       ran("sleep 99", { exit_code: 124, duration_ms: 30_000, timed_out: true }),
-      ShellFact.checkpointed("1_local", "cp_1", "before"),
-      ShellFact.restored("1_local", "cp_1", 1),
-      ShellFact.restored("1_local", "cp_1", 2),
-      ShellFact.closed("1_local", "reaped"),
+      ShellRecord.checkpointed("1_local", "cp_1", "before"),
+      ShellRecord.restored("1_local", "cp_1", 1),
+      ShellRecord.restored("1_local", "cp_1", 2),
+      ShellRecord.closed("1_local", "reaped"),
       ran("after a close", {}),
-      ShellFact.opened("2_docker_web", { transport: "docker", container: "web" })
+      ShellRecord.opened("2_docker_web", { transport: "docker", container: "web" })
     ]),
     [
       "[1_local] opened",
@@ -76,8 +80,8 @@ it("SL-110: shells of the same id in two sessions have folders of their own, and
   assert.deepStrictEqual(
     shown(
       [
-        [ShellFact.opened("1_local", local, "/a"), one],
-        [ShellFact.opened("1_local", local, "/b"), two],
+        [ShellRecord.opened("1_local", local, "/a"), one],
+        [ShellRecord.opened("1_local", local, "/b"), two],
         [ran("x"), two],
         [ran("y"), one]
       ],
@@ -124,7 +128,7 @@ it("SL-111: output stands between a command and its end: late output, output, er
     "exit 0 in 3 ms"
   ])
   assert.deepStrictEqual(shown([ran("true")], { output: true }), shown([ran("true")]))
-  const called = ShellFact.executed("1_local", "make", { ...result, stdout: "", truncated: true }, "call_7")
+  const called = ShellRecord.executed("1_local", "make", { ...result, stdout: "", truncated: true }, "call_7")
   assert.deepStrictEqual(shown([called], { output: true }), [
     "[1_local] $ make",
     "| (in the result of call call_7)",
@@ -142,10 +146,10 @@ it("SL-112: every line begins with the shell's id, a mark, or how a command ende
     fc.property(hostile, (text) => {
       const lines = shown(
         [
-          ShellFact.opened("1_local", local, `/${text}`),
+          ShellRecord.opened("1_local", local, `/${text}`),
           ran(text, { stdout: text, stderr: text, late_output: text, cwd: `/${text}` }),
-          ShellFact.blocked("1_local", text, new CommandBlocked({ policy: "shell", reason: text })),
-          ShellFact.checkpointed("1_local", "cp_1", text)
+          ShellRecord.blocked("1_local", text, new CommandBlocked({ policy: "shell", reason: text })),
+          ShellRecord.checkpointed("1_local", "cp_1", text)
         ],
         { output: true }
       )

@@ -1,13 +1,13 @@
 /** When a shell's deadline calls back, whatever the commands before. */
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import * as Deadline from "../../../packages/shell/src/session/Deadline.ts"
+import * as LiveShell from "../../../packages/shell/src/session/LiveShell.ts"
 
 const seconds = 1_000
 
 it.scoped("SL-23: a timeout is that of its command, whether the one before was longer, shorter or ended early", () =>
   Effect.gen(function* () {
-    const deadline = yield* Deadline.make
+    const deadline = yield* LiveShell.makeDeadline
     const passed: Array<string> = []
     const set = (name: string, time: number) => deadline.set(time * seconds, () => passed.push(name))
     set("ended early", 120)

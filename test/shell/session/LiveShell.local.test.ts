@@ -9,7 +9,12 @@ import { openShell } from "../support/Shells.ts"
 import { withoutBash } from "../support/WithoutBash.ts"
 
 describe.concurrent("with bash", () => {
-  liveShellContract({ name: "local", transport: Effect.succeed(LocalTransport.make()), processes, folder: "/usr" })
+  liveShellContract({
+    name: "local",
+    transport: Effect.succeed(LocalTransport.makeUnconfined()),
+    processes,
+    folder: "/usr"
+  })
 })
 
 it.scopedLive("SL-12: without bash, a POSIX shell keeps its state and survives a stop", () =>

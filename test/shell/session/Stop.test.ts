@@ -14,7 +14,7 @@ import type { Listener, Transport } from "../../../packages/shell/src/transport/
 import { processes } from "../support/Processes.ts"
 import { openShell } from "../support/Shells.ts"
 
-const local = LocalTransport.make()
+const local = LocalTransport.makeUnconfined()
 const silent = { stdout: () => undefined, stderr: () => undefined }
 
 let marks = 0
@@ -149,7 +149,7 @@ it.scopedLive("SL-16: a stop in a shell that was opened within another shell's c
   Effect.gen(function* () {
     const mark = uniqueSeconds()
     const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", DAYBOOK_CALL: "outer.1" }
-    const shell = yield* openShell(LocalTransport.make({ env }), "/")
+    const shell = yield* openShell(LocalTransport.makeUnconfined({ env }), "/")
     yield* shell.stop(`(while :; do sleep ${mark}; done) & echo started; sleep ${mark}`)
     expect(yield* processes(`sleep ${mark}`)).toEqual([])
   })

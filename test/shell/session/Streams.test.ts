@@ -2,7 +2,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
 import * as Dialogue from "../../../packages/shell/src/session/Dialogue.ts"
-import * as StreamCutter from "../../../packages/shell/src/session/StreamCutter.ts"
 import { cases } from "../../support/Cases.ts"
 import { cut, sizes } from "../support/Chunks.ts"
 
@@ -18,7 +17,7 @@ const collect = () => {
   }
 }
 
-const silent: StreamCutter.Events = { ended: () => undefined, noted: () => undefined }
+const silent: Dialogue.Events = { ended: () => undefined, noted: () => undefined }
 
 describe("streams of a shell", () => {
   it("SL-15: each command gets the bytes between its marks, and nothing is lost, for any chunks", () => {
@@ -27,7 +26,7 @@ describe("streams of a shell", () => {
       fc.property(commands, text, sizes, (all, after, lengths) => {
         const late = collect()
         const ended: Array<string> = []
-        const cutter = StreamCutter.make(late.sink, { ...silent, ended: (...end) => ended.push(end.join(" ")) })
+        const cutter = Dialogue.makeCutter(late.sink, { ...silent, ended: (...end) => ended.push(end.join(" ")) })
         const insides = all.map(({ before, inside }, index) => {
           const token = `token-${index}-of-the-command`
           const own = collect()
@@ -52,7 +51,7 @@ describe("streams of a shell", () => {
   it("SL-15: neither the end of a later question nor a note is output", () => {
     const [late, own] = [collect(), collect()]
     const seen: Array<string> = []
-    const cutter = StreamCutter.make(late.sink, {
+    const cutter = Dialogue.makeCutter(late.sink, {
       ended: (token) => seen.push(`end of ${token}`),
       noted: (token, record) => seen.push(`note of ${token}: ${record}`)
     })

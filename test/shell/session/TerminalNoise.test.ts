@@ -1,13 +1,13 @@
 import { expect, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import * as TerminalNoise from "../../../packages/shell/src/session/TerminalNoise.ts"
+import * as Dialogue from "../../../packages/shell/src/session/Dialogue.ts"
 
 const complaint = "bash: [12: 1 (255)] tcsetattr: Inappropriate ioctl for device\n"
 
 /** What passes when the text arrives in these chunks. */
 const passed = (text: string, cuts: ReadonlyArray<number>): string => {
   const found: Array<Uint8Array> = []
-  const quiet = TerminalNoise.without(12, (bytes) => void found.push(Buffer.from(bytes)))
+  const quiet = Dialogue.without(12, (bytes) => void found.push(Buffer.from(bytes)))
   const bytes = Buffer.from(text)
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].toSorted((a, b) => a - b)
   for (const [index, from] of [0, ...places].entries()) quiet.add(bytes.subarray(from, places[index]))

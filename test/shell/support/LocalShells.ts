@@ -1,8 +1,7 @@
 /** Shells of this machine for tests, with the facts that they record. */
 import { Effect, Layer, type Scope } from "effect"
 import type { Target } from "../../../packages/shell/src/domain/Target.ts"
-import type { ShellFact } from "../../../packages/shell/src/record/ShellFact.ts"
-import { ShellRecord } from "../../../packages/shell/src/record/ShellRecord.ts"
+import { type ShellFact, ShellRecord } from "../../../packages/shell/src/record/ShellRecord.ts"
 import type { ShellSettings } from "../../../packages/shell/src/ShellOptions.ts"
 import * as Shells from "../../../packages/shell/src/Shells.ts"
 

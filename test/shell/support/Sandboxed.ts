@@ -5,12 +5,12 @@ import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { afterAll } from "vitest"
 import * as Sandbox from "../../../packages/core/src/child/Sandbox.ts"
-import * as SandboxedTransport from "../../../packages/shell/src/transport/SandboxedTransport.ts"
+import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
 
 /** A transport into a sandbox that may write the folders. */
 export const sandboxed = (writable: ReadonlyArray<string>, settings: Sandbox.SandboxSettings = {}) =>
   Effect.flatMap(Layer.build(Sandbox.layer({ mode: "on", ...settings })), (context) =>
-    SandboxedTransport.make({ transport: "local" }, { sandbox: Context.get(context, Sandbox.Sandbox), writable })
+    LocalTransport.make({ transport: "local" }, { sandbox: Context.get(context, Sandbox.Sandbox), writable })
   )
 
 /** A folder until the end of the enclosing `describe`. */

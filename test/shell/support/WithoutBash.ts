@@ -18,4 +18,4 @@ const programs = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-export const withoutBash = Effect.map(programs, (folder) => LocalTransport.make({ env: { PATH: folder } }))
+export const withoutBash = Effect.map(programs, (folder) => LocalTransport.makeUnconfined({ env: { PATH: folder } }))

@@ -4,13 +4,12 @@ import { Console, Context, Effect, Layer } from "effect"
 import * as Sandbox from "../../../packages/core/src/child/Sandbox.ts"
 import * as LiveShell from "../../../packages/shell/src/session/LiveShell.ts"
 import * as LocalTransport from "../../../packages/shell/src/transport/LocalTransport.ts"
-import * as SandboxedTransport from "../../../packages/shell/src/transport/SandboxedTransport.ts"
 
 const [fifo = "", kind = ""] = process.argv.slice(2)
 const transport = Effect.gen(function* () {
-  if (kind === "no sandbox") return LocalTransport.make()
+  if (kind === "no sandbox") return LocalTransport.makeUnconfined()
   const sandbox = Context.get(yield* Layer.build(Sandbox.layer({ mode: "on" })), Sandbox.Sandbox)
-  return yield* SandboxedTransport.make({ transport: "local" }, { sandbox, writable: [dirname(fifo)] })
+  return yield* LocalTransport.make({ transport: "local" }, { sandbox, writable: [dirname(fifo)] })
 })
 const sink = () => undefined
 const sinks = { stdout: sink, stderr: sink }

@@ -1,11 +1,11 @@
 /** Tests the removal of terminal sequences. Spec: SL-31..SL-33 in specs/shell.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import * as Escapes from "../../../packages/shell/src/text/Escapes.ts"
+import * as Escapes from "../../../packages/shell/src/output/Escapes.ts"
 import { cases } from "../../support/Cases.ts"
 import { cut, sizes, through } from "../support/Chunks.ts"
 
-const clean = (...chunks: ReadonlyArray<string>) => through(Escapes.make(), chunks)
+const clean = (...chunks: ReadonlyArray<string>) => through(Escapes.makeEscapes(), chunks)
 
 const sequences: ReadonlyArray<readonly [name: string, text: string, clean: string]> = [
   ["colour", "a\x1b[1;31mb\x1b[0mc", "abc"],
@@ -59,7 +59,7 @@ describe("Escapes", () => {
 
   it("SL-33: a long line passes before it ends, and a carriage return then ends it", () => {
     const long = "x".repeat(Escapes.longestLine + 1)
-    const escapes = Escapes.make()
+    const escapes = Escapes.makeEscapes()
     assert.strictEqual(escapes.add(long), long)
     assert.strictEqual(escapes.add("\ry"), "\n")
     assert.strictEqual(escapes.end(), "y")

@@ -1,10 +1,10 @@
 /** Tests the stages of a stream together. Spec: SL-30, SL-45 in specs/shell.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
-import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
-import * as OutputPipeline from "../../../packages/shell/src/text/OutputPipeline.ts"
-import * as RedactionStream from "../../../packages/shell/src/text/RedactionStream.ts"
-import * as Utf8Text from "../../../packages/shell/src/text/Utf8Text.ts"
+import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
+import * as OutputPipeline from "../../../packages/shell/src/output/OutputPipeline.ts"
+import * as RedactionStream from "../../../packages/shell/src/output/RedactionStream.ts"
+import * as Escapes from "../../../packages/shell/src/output/Escapes.ts"
 import { secrets } from "../../formats/support/Secrets.ts"
 import { cases } from "../../support/Cases.ts"
 import { cut, sizes, through } from "../support/Chunks.ts"
@@ -35,8 +35,8 @@ describe("OutputPipeline", () => {
       .map((parts) => Uint8Array.from(Buffer.concat(parts)))
     fc.assert(
       fc.property(bytes, sizes, (whole, lengths) => {
-        const text = through(Utf8Text.make(), [whole])
-        assert.strictEqual(through(Utf8Text.make(), cut(whole, lengths)), text)
+        const text = through(Escapes.makeUtf8Text(), [whole])
+        assert.strictEqual(through(Escapes.makeUtf8Text(), cut(whole, lengths)), text)
         // A lone introducer of a sequence is a character; all else is as in the standard decoder.
         assert.strictEqual(
           text.replaceAll(/[\x90\x9b-\x9d]/g, "\ufffd"),

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { readFileSync } from "node:fs"
 import * as Redaction from "../../../packages/log/src/support/Redaction.ts"
-import * as RedactionStream from "../../../packages/shell/src/text/RedactionStream.ts"
+import * as RedactionStream from "../../../packages/shell/src/output/RedactionStream.ts"
 import { innocent, marked, unmarked } from "../../formats/support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "../../formats/support/Secrets.ts"
 import { cases } from "../../support/Cases.ts"
@@ -183,7 +183,7 @@ describe("RedactionStream", () => {
   })
 
   it("SL-35: the source of this project has few lines that wait", () => {
-    const source = readFileSync(new URL("../../../packages/shell/src/text/Escapes.ts", import.meta.url), "utf8")
+    const source = readFileSync(new URL("../../../packages/shell/src/output/Escapes.ts", import.meta.url), "utf8")
     assert.strictEqual(RedactionStream.make(RedactionStream.prepare()).add(source), source)
   })
 })

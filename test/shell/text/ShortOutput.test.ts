@@ -1,9 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
-import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
-import * as OutputPipeline from "../../../packages/shell/src/text/OutputPipeline.ts"
-import * as RedactionStream from "../../../packages/shell/src/text/RedactionStream.ts"
-import * as ShortOutput from "../../../packages/shell/src/text/ShortOutput.ts"
+import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
+import * as OutputPipeline from "../../../packages/shell/src/output/OutputPipeline.ts"
+import * as RedactionStream from "../../../packages/shell/src/output/RedactionStream.ts"
 import { harmless, secrets } from "../../formats/support/Secrets.ts"
 import { cases } from "../../support/Cases.ts"
 
@@ -19,7 +18,7 @@ const staged = (bytes: Buffer, budget: LineBudget.CompiledBudget) => {
 const shaped = (text: string, budget: Parameters<typeof LineBudget.compile>[0] = {}) => {
   const compiled = Either.getOrThrow(LineBudget.compile(budget))
   const bytes = Buffer.from(text)
-  return { short: ShortOutput.shape(bytes.toString("latin1"), compiled, prepared), staged: staged(bytes, compiled) }
+  return { short: OutputPipeline.shape(bytes.toString("latin1"), compiled, prepared), staged: staged(bytes, compiled) }
 }
 
 it("SL-39: a short output is what the stages make of it, or left to them", () => {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { assert, it } from "@effect/vitest"
 import * as grammar from "unbash"
-import { isUnfinished } from "../../../packages/shell/src/text/UnfinishedCommand.ts"
+import { isUnfinished } from "../../../packages/shell/src/policy/VisibleCommands.ts"
 
 /** What bash says of a text that goes on. */
 const bashWantsMore = (text: string): boolean => {

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FastCheck as fc } from "effect"
-import * as HostKeys from "../../../packages/shell/src/transport/HostKeys.ts"
+import * as KnownHosts from "../../../packages/shell/src/transport/KnownHosts.ts"
 import { cases } from "../../support/Cases.ts"
 import { lacks } from "../../support/Parts.ts"
 
@@ -23,8 +23,9 @@ const ed = key("ssh-ed25519", 1)
 const other = key("ssh-ed25519", 2)
 const ecdsa = key("ecdsa-sha2-nistp256", 3)
 const line = (hosts: string, bytes: Buffer, marker = "") =>
-  `${marker}${hosts} ${HostKeys.keyType(bytes) ?? ""} ${bytes.toString("base64")} comment`
-const verdict = (text: string, name: string, bytes: Buffer) => HostKeys.verdict(HostKeys.parse(text).keys, name, bytes)
+  `${marker}${hosts} ${KnownHosts.keyType(bytes) ?? ""} ${bytes.toString("base64")} comment`
+const verdict = (text: string, name: string, bytes: Buffer) =>
+  KnownHosts.verdict(KnownHosts.parse(text).keys, name, bytes)
 
 /** What `ssh-keygen -F` says of a host in these lines: the numbers of the lines that name it. */
 const foundByOpenSsh = (text: string, name: string): ReadonlyArray<number> => {
@@ -71,7 +72,7 @@ describe("lines of known hosts", () => {
     ]
     for (const [hosts, host, port, names] of named) {
       const expected = names ? "known" : "unknown"
-      assert.strictEqual(verdict(line(hosts, ed), HostKeys.hostName(host, port), ed), expected, `${hosts} ${host}`)
+      assert.strictEqual(verdict(line(hosts, ed), KnownHosts.hostName(host, port), ed), expected, `${hosts} ${host}`)
     }
   })
 
@@ -86,7 +87,7 @@ describe("lines of known hosts", () => {
       `h ssh-rsa ${ed.toString("base64")}`,
       `  ${line("h", other)}\r`
     ].join("\n")
-    const { faults, keys } = HostKeys.parse(text)
+    const { faults, keys } = KnownHosts.parse(text)
     assert.deepStrictEqual(faults, [4, 5, 6, 7])
     assert.deepStrictEqual(
       keys.map((known) => known.key),
@@ -97,9 +98,9 @@ describe("lines of known hosts", () => {
   it("SL-87: no text breaks the parser", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), fc.string(), (text, name) => {
-        HostKeys.verdict(HostKeys.parse(text).keys, name, ed)
-        HostKeys.verdict(HostKeys.parse(line(text.replaceAll(/\s/g, ""), ed)).keys, name, ed)
-        HostKeys.keyType(Buffer.from(text))
+        KnownHosts.verdict(KnownHosts.parse(text).keys, name, ed)
+        KnownHosts.verdict(KnownHosts.parse(line(text.replaceAll(/\s/g, ""), ed)).keys, name, ed)
+        KnownHosts.keyType(Buffer.from(text))
       }),
       { numRuns: cases(200) }
     )
@@ -125,7 +126,7 @@ describe("lines of known hosts", () => {
 
   it("SL-91: the known types of a host leave out revoked keys and other hosts", () => {
     const text = [line("h", ecdsa), line("h", other, "@revoked "), line("g", ed)].join("\n")
-    assert.deepStrictEqual(HostKeys.knownTypes(HostKeys.parse(text).keys, "h"), ["ecdsa-sha2-nistp256"])
+    assert.deepStrictEqual(KnownHosts.knownTypes(KnownHosts.parse(text).keys, "h"), ["ecdsa-sha2-nistp256"])
   })
 
   describe.skipIf(lacks("sshd"))("beside OpenSSH", () => {
@@ -145,9 +146,9 @@ describe("lines of known hosts", () => {
     it("SL-87: names that OpenSSH hashes are found", () => {
       const text = hashed([line("example.org", ed), line("[example.org]:2222", other)].join("\n"))
       assert.notInclude(text, "example")
-      assert.strictEqual(verdict(text, HostKeys.hostName("Example.org", 22), ed), "known")
-      assert.strictEqual(verdict(text, HostKeys.hostName("example.org", 2222), other), "known")
-      assert.strictEqual(verdict(text, HostKeys.hostName("example.net", 22), ed), "unknown")
+      assert.strictEqual(verdict(text, KnownHosts.hostName("Example.org", 22), ed), "known")
+      assert.strictEqual(verdict(text, KnownHosts.hostName("example.org", 2222), other), "known")
+      assert.strictEqual(verdict(text, KnownHosts.hostName("example.net", 22), ed), "unknown")
     })
   })
 })

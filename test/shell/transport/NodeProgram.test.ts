@@ -2,7 +2,7 @@
 import { PassThrough } from "node:stream"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as NodeProgram from "../../../packages/shell/src/transport/NodeProgram.ts"
+import * as Program from "../../../packages/shell/src/transport/Program.ts"
 
 const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
@@ -10,7 +10,7 @@ it.live("SL-603: a program that prints without end gives way after each portion,
   Effect.gen(function* () {
     const chunk = Buffer.alloc(65_536, "x")
     const stdout = new PassThrough({ highWaterMark: 64 * chunk.length })
-    const { program } = NodeProgram.make({ input: new PassThrough(), outputs: [["stdout", stdout]] })
+    const { program } = Program.makeProgram({ input: new PassThrough(), outputs: [["stdout", stdout]] })
     let bytes = 0
     program.listen((_, given) => (bytes += given.length))
     for (let count = 0; count < 32; count++) stdout.write(chunk)
@@ -30,7 +30,7 @@ it.live("SL-603: a program that prints without end gives way after each portion,
 it.live("SL-603: a program that is paused stays so when it has given way", () =>
   Effect.gen(function* () {
     const stdout = new PassThrough({ highWaterMark: 4_194_304 })
-    const { program } = NodeProgram.make({ input: new PassThrough(), outputs: [["stdout", stdout]] })
+    const { program } = Program.makeProgram({ input: new PassThrough(), outputs: [["stdout", stdout]] })
     let bytes = 0
     program.listen((_, given) => {
       bytes += given.length

@@ -3,14 +3,14 @@ import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { draft, type SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import type { ExecResult } from "../../../packages/shell/src/domain/ExecResult.ts"
-import type { ShellEvent } from "../../../packages/shell/src/record/ShellEvent.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
+import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
+import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { Effect } from "effect"
 
-export const opened = (shellID = "1_local", cwd = "/home/u") => ShellFact.opened(shellID, { transport: "local" }, cwd)
+export const opened = (shellID = "1_local", cwd = "/home/u") => ShellRecord.opened(shellID, { transport: "local" }, cwd)
 
 export const ran = (command: string, more: Partial<ExecResult> = {}, shellID = "1_local") =>
-  ShellFact.executed(shellID, command, {
+  ShellRecord.executed(shellID, command, {
     stdout: "",
     stderr: "",
     exit_code: 0,
@@ -20,10 +20,10 @@ export const ran = (command: string, more: Partial<ExecResult> = {}, shellID = "
     ...more
   })
 
-export const closed = (shellID = "1_local") => ShellFact.closed(shellID, "destroyed")
+export const closed = (shellID = "1_local") => ShellRecord.closed(shellID, "destroyed")
 
 /** Facts as events of one session, a second apart. */
-export const eventsOf = (facts: ReadonlyArray<ShellFact.ShellFact>, sessionID = "ses_a"): ReadonlyArray<ShellEvent> =>
+export const eventsOf = (facts: ReadonlyArray<ShellRecord.ShellFact>, sessionID = "ses_a"): ReadonlyArray<ShellEvent> =>
   facts.map(
     (fact, at) =>
       // A fact with an envelope is an event of its type.
@@ -48,7 +48,7 @@ export const create = (sessionID: SessionID) =>
   )
 
 /** Appends each fact alone. */
-export const append = (sessionID: SessionID, ...facts: ReadonlyArray<ShellFact.ShellFact>) =>
+export const append = (sessionID: SessionID, ...facts: ReadonlyArray<ShellRecord.ShellFact>) =>
   Effect.flatMap(EventLog, (log) =>
     Effect.map(
       Effect.forEach(facts, (fact) => log.append(sessionID, [fact])),

@@ -1,8 +1,100 @@
-/** What each endpoint does, for people and programs that have the description alone. A new endpoint needs a text here. Pure. */
+/**
+ * What each endpoint, parameter and error means, for people and programs that have the description alone, and an
+ * example of each body. A new one needs a text here. Pure. Spec: HT-2, HT-10 in specs/http.md.
+ */
 import type * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
-import type { Api } from "../Api.ts"
+import type { Api } from "../index.ts"
+import type { Code } from "../wire/Failure.ts"
+
+// Bodies of requests. Pure.
+
+/** A body for each endpoint that has one: it fits the endpoint's schema. */
+export const examples: Readonly<Record<string, unknown>> = {
+  create: { location: { directory: "/home/user/project" }, title: "Fix the totals" },
+  named: { location: { directory: "/home/user/project" }, title: "Fix the totals" },
+  addressed: { address: { scope: "private", uid: 1000, kind: "agent", name: "build", session: "default" } },
+  rename: { title: "Fix the totals of invoices" },
+  switchAgent: { agent: "plan" },
+  switchModel: { providerID: "anthropic", id: "claude-sonnet-4-5" },
+  move: { directory: "/home/user/other" },
+  place: { address: { scope: "private", uid: 1000, kind: "agent", name: "build", session: "totals" } },
+  setBudget: { cost: 2.5, tokens: 1_000_000 },
+  label: { label: "before the change" },
+  prompt: { id: "msg_client-1", prompt: { text: "Why do the totals differ by a cent?" }, delivery: "steer" },
+  ask: { id: "msg_client-2", prompt: { text: "Which file rounds the totals?" } },
+  interrupt: {},
+  branch: { messageID: "msg_client-1", summary: false },
+  fork: { messageID: "msg_client-1", title: "Another way" },
+  undo: { dryRun: true },
+  redo: { dryRun: true },
+  answer: { answers: ["the second one"] },
+  decide: { decision: "once" }
+}
+
+// What each error means to a caller. A new error needs a text here. Pure. Spec: HT-10 in specs/http.md.
+
+export const errors: Readonly<Record<Code, string>> = {
+  AddressTaken: "Another session has the address.",
+  AgentNotFound: "There is no such agent, or its file is unusable.",
+  BodyTooLarge: "The body is larger than the server reads, or it ended early.",
+  BodyUnreadable: "The body is not JSON, is nested more than 200 levels deep, or holds more than 50,000 values.",
+  BranchNotSummarized: "The model gave no summary of the branch. History continues where it did.",
+  BudgetExceeded: "The session and its children used up their budget. Raise it, then resume.",
+  ContextSnapshotUnreadable: "The stored context of the session cannot be read.",
+  CursorAhead: "The cursor is beyond the latest event: it is of another database or of a removed session.",
+  CursorExpired:
+    "Events after the cursor are no longer kept. Read the snapshot, then continue with the floor's cursor.",
+  EndpointNotFound: "There is no endpoint with this method and path.",
+  EventRefused: "The change contradicts the session's state. Nothing was stored.",
+  EventUnreadable: "A stored event is damaged or missing.",
+  Forbidden: "The token is valid, and its scope or its session does not permit this.",
+  ForeignCursor: "The cursor is malformed, of another database, or of another kind of stream.",
+  ImportUnfinished: "The session is still being imported, and takes no change. Import its log again first.",
+  InboxFullError: "Too many prompts wait. Nothing was admitted; try again later.",
+  InitializationBlocked: "The session's first context could not be read. The prompt is kept; try again.",
+  InternalError: "The server failed. Its log says how.",
+  InvalidDurableEvent: "An event does not fit its schema. Nothing was stored.",
+  InvalidInput: "An argument is not valid: `field` names it, `details` says what is expected.",
+  LogUnavailable: "The database is busy for too long, read-only, full, corrupt or closed.",
+  MessageNotFound: "The session has no such message.",
+  MessageUnreadable: "A stored message is damaged.",
+  MethodNotAllowed: "The path has endpoints, and none with this method.",
+  ModelNotFound: "The provider has no such model.",
+  ModelNotSelected: "No model is selected, and there is no default.",
+  NotServed: "The server was started without this.",
+  NotWaiting: "The prompt does not wait any more: it was promoted or withdrawn.",
+  NothingShown: "No turn had begun at this event.",
+  NothingToRedo: "There is no undo that could be taken back.",
+  NothingToUndo: "There is no prompt that could be taken back.",
+  OwnerLost: "Another process took over the session. Nothing was stored.",
+  PermissionClosed: "The permission was decided before, or its call has ended.",
+  PriceUnknown: "The budget is in dollars, and the price of the model is not known.",
+  PromptConflictError: "The message id belongs to another session, prompt or delivery.",
+  PromptUnanswered: "The prompt ended without an answer; `reason` says why.",
+  ProviderFailed: "The provider of the model failed the turn.",
+  ProviderNotFound: "The provider is unknown or not configured.",
+  QuestionClosed: "The question is not open: it was answered or dismissed, or its call has ended.",
+  RedoRefused: "The session or files went on since the undo. Nothing was changed.",
+  RequestAmbiguous: "A proxy before the server could understand the request differently.",
+  RunInterrupted: "The run was interrupted.",
+  SeqConflict: "The session went on meanwhile. Nothing was stored; read again, then repeat the request.",
+  SessionBusy: "The session runs. Wait for it, or interrupt it.",
+  SessionNotFound: "There is no such session.",
+  ShellsUnavailable: "The host of the machine's live shells cannot be asked.",
+  SiteRefused: "The request names another host than the server, or a page of another origin sent it.",
+  SnapshotUnavailable: "The files cannot be restored. History was not changed.",
+  Stopping: "The server ends. Try again, there or at the next one.",
+  StructuredOutputFailed: "The model did not return a valid structured answer.",
+  TitleAmbiguous: "More than one session has the title.",
+  ToolStorageError: "Complete outputs of tools cannot be stored.",
+  TooManyRequests: "The client sends too much. Wait for `retry-after` seconds.",
+  TurnLimitExceeded: "The activity used all its turns, and work remains. Resume it.",
+  Unauthorized: "The request has no token, or one that is wrong or has ended.",
+  UnsupportedApi: "This build does not support the protocol of the model.",
+  VariantUnavailable: "The model has no such variant."
+}
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Name, infer Group, infer _E, infer _R> ? Group : never
 

@@ -10,11 +10,9 @@ import { CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@
 import { Following, Reading } from "../wire/Access.ts"
 import { StoreError } from "@daybook/log/store/StoreError"
 import { Expired, ForeignCursor } from "../wire/Cursor.ts"
-import { mediaTypes } from "../wire/EventFrames.ts"
+import { mediaTypes, Session, SessionEvent } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
-import { Session, SessionEvent } from "../wire/Named.ts"
-import { bySession, count, EventsFailure, flag, strict, text } from "./Shared.ts"
-import { reads } from "./Shapes.ts"
+import { bySession, count, EventsFailure, flag, reads, strict, text } from "./Shared.ts"
 
 const stream = HttpApiSchema.Text({ contentType: mediaTypes.sse })
 

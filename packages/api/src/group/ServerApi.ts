@@ -1,12 +1,158 @@
-/** The server itself. Spec: HT-2, HT-12 in specs/http.md. */
+/**
+ * The server and its machine: its health and metrics, searches, figures, live shells, and what sessions can be given.
+ * Spec: HT-39, HT-55, HT-56, HT-504, HT-540, HT-541 in specs/http.md.
+ */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { LogUnavailable } from "@daybook/log/log/EventLog"
-import { Reading } from "../wire/Access.ts"
+import { AgentMode, BashMode } from "@daybook/core/domain/Agent"
+import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { StatsReport } from "@daybook/log/domain/StoreStats"
+import { ModelRef, Price } from "@daybook/log/domain/Values"
+import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import { LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
+import { PromptsPage, SearchPage } from "@daybook/log/search/Search"
+import { NotServed, Reading, ShellsUnavailable } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
+import { bySession, count, flag, strict, text } from "./Shared.ts"
+
+// Texts of all sessions. Spec: HT-39 in specs/http.md.
+
+const searching = failures(Schema.Union(InvalidInput, LogUnavailable, NotServed))
+
+/** Search, and earlier prompts. */
+export const SearchApi = HttpApiGroup.make("search")
+  .annotate(OpenApi.Description, "Search the texts of all sessions.")
+  .add(
+    HttpApiEndpoint.get("search", "/search")
+      .setUrlParams(strict(Schema.Struct({ query: Schema.String, directory: text, limit: count, cursor: text })))
+      .addSuccess(SearchPage)
+      .addError(searching)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("prompts", "/prompts")
+      .setUrlParams(strict(Schema.Struct({ words: text, directory: text, limit: count, cursor: text })))
+      .addSuccess(PromptsPage)
+      .addError(searching)
+      .middleware(Reading)
+  )
+
+// What the machine of a server holds: figures of its database, and its live shells. Spec: HT-55, HT-56 in
+// specs/http.md.
+
+/** An open live shell of the server's machine. */
+export const OpenShell = Schema.Struct({
+  session_id: Schema.String,
+  transport: ShellTransport,
+  /** The working folder after its last command. */
+  cwd: Schema.String,
+  /** Seconds since the end of the last command; 0 while one runs. */
+  idle_secs: Schema.Int,
+  /** Commands that run or wait. */
+  busy: Schema.Int
+}).annotations({ identifier: "OpenShell" })
+export type OpenShell = typeof OpenShell.Type
+
+const measuring = failures(Schema.Union(SessionNotFound, LogUnavailable, NotServed))
+
+/** Everything is counted, also if the database is large. */
+const exact = Schema.Struct({ exact: flag })
+
+/** Figures and shells. */
+export const MachineApi = HttpApiGroup.make("machine")
+  .annotate(OpenApi.Description, "Figures of the database, and the live shells of the server's machine.")
+  .add(
+    HttpApiEndpoint.get("stats", "/stats")
+      .setUrlParams(strict(exact))
+      .addSuccess(StatsReport)
+      .addError(measuring)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("sessionStats", "/sessions/:sessionID/stats")
+      .setPath(bySession)
+      .setUrlParams(strict(exact))
+      .addSuccess(StatsReport)
+      .addError(measuring)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("shells", "/shells")
+      .addSuccess(Schema.Array(OpenShell))
+      .addError(failures(Schema.Union(NotServed, ShellsUnavailable)))
+      .middleware(Reading)
+  )
+
+// What a session can be given: models, agents, templates. Spec: HT-504 in specs/http.md.
+
+const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
+
+/** A model that sessions can be given. */
+export const OfferedModel = Schema.Struct({
+  model: ModelRef,
+  name: Schema.String,
+  contextTokens: optional(Schema.Int),
+  outputTokens: optional(Schema.Int),
+  price: optional(Price),
+  media: optional(Schema.Array(Schema.Literal("image", "pdf"))),
+  thinks: optional(Schema.Boolean),
+  variants: optional(Schema.Array(Schema.String)),
+  source: Schema.Literal("catalogue", "configuration", "server", "built in"),
+  needs: optional(Schema.String),
+  default: Schema.Boolean
+}).annotations({ identifier: "OfferedModel" })
+export type OfferedModel = typeof OfferedModel.Type
+
+/** The models, and the providers that did not list theirs. */
+export const OfferedModels = Schema.Struct({
+  models: Schema.Array(OfferedModel),
+  unreachable: Schema.Array(Schema.Struct({ provider: Schema.String, why: Schema.String }))
+})
+export type OfferedModels = typeof OfferedModels.Type
+
+/** An agent, without its prompt. */
+export const OfferedAgent = Schema.Struct({
+  name: Schema.String,
+  description: optional(Schema.String),
+  mode: AgentMode,
+  model: optional(ModelRef),
+  bash: BashMode
+}).annotations({ identifier: "OfferedAgent" })
+export type OfferedAgent = typeof OfferedAgent.Type
+
+/** A template: a prompt with a name, which begins with `/`. */
+export const OfferedTemplate = Schema.Struct({
+  name: Schema.String,
+  description: optional(Schema.String)
+}).annotations({ identifier: "OfferedTemplate" })
+export type OfferedTemplate = typeof OfferedTemplate.Type
+
+/** With the folder's own. */
+const inFolder = strict(Schema.Struct({ directory: Schema.optional(Schema.NonEmptyString) }))
+
+/** Models, agents and templates. */
+export const ChoicesApi = HttpApiGroup.make("choices")
+  .annotate(OpenApi.Description, "What sessions can be given: models, agents, templates.")
+  .add(
+    HttpApiEndpoint.get("models", "/models").addSuccess(OfferedModels).addError(failures(NotServed)).middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("agents", "/agents")
+      .setUrlParams(inFolder)
+      .addSuccess(Schema.Array(OfferedAgent))
+      .addError(failures(InvalidInput))
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("templates", "/templates")
+      .setUrlParams(inFolder)
+      .addSuccess(Schema.Array(OfferedTemplate))
+      .addError(failures(InvalidInput))
+      .middleware(Reading)
+  )
 
 /** The server answers. */
 export const Health = Schema.Struct({ status: Schema.Literal("ok", "draining"), version: Schema.String })

@@ -1,27 +1,82 @@
 /**
- * Sessions: create, find, change, remove. Each endpoint is the verb of the same name of `Sessions` (core). Spec: HT-1 in
- * specs/http.md.
+ * Sessions, their state, changes of it, and what they hold: messages, context, tree, todos, and what the model was
+ * shown. Spec: HT-1 in specs/http.md.
  */
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema, Struct } from "effect"
 import { PriceUnknown } from "@daybook/core/domain/RunFailure"
+import { NothingShown, ShownRequest } from "@daybook/core/request/ShownRequest"
+import { RunError } from "@daybook/core/runner/RunError"
 import * as Options from "@daybook/core/session/SessionOptions"
 import { Address, House } from "@daybook/log/domain/Address"
-import { SessionID } from "@daybook/log/domain/Identifiers"
+import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/Title"
-import { MessageNotFound } from "@daybook/log/domain/Tree"
-import { Budget, Location, ModelRef, SessionMetrics } from "@daybook/log/domain/Values"
+import { TodoItem } from "@daybook/log/domain/Todo"
+import { MessageNotFound, TreePage } from "@daybook/log/domain/Tree"
+import { SessionMetrics, Budget, Location, ModelRef } from "@daybook/log/domain/Values"
 import { AppendError, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
-import { Page } from "@daybook/log/store/Pages"
+import { MessagePage, Page } from "@daybook/log/store/Pages"
 import { StoreError } from "@daybook/log/store/StoreError"
 import { Administering, Prompting, Reading } from "../wire/Access.ts"
+import { Message, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
-import { Session } from "../wire/Named.ts"
-import { strict, bySession, ChangeFailure, count, text } from "./Shared.ts"
-import { changes, reads } from "./Shapes.ts"
+import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, reads, strict, text } from "./Shared.ts"
+
+// What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-1 in specs/http.md.
+
+/** A page of messages. */
+const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
+
+/** Transcripts, trees, todos and recorded requests. */
+export const TranscriptApi = HttpApiGroup.make("transcript")
+  .annotate(OpenApi.Description, "Read messages, the model's context, and recorded requests.")
+  .add(
+    HttpApiEndpoint.get("messages", "/sessions/:sessionID/messages")
+      .setPath(bySession)
+      .setUrlParams(
+        strict(
+          Schema.Struct({
+            limit: count,
+            order: Schema.optional(Schema.Literal("asc", "desc")),
+            cursor: count,
+            branch: Schema.optional(Schema.Literal("path", "all"))
+          })
+        )
+      )
+      .addSuccess(NamedPage)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(
+    HttpApiEndpoint.get("message", "/sessions/:sessionID/messages/:messageID")
+      .setPath(Schema.Struct({ ...bySession.fields, messageID: MessageID }))
+      .addSuccess(Schema.NullOr(Message))
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(reads("context", "/sessions/:sessionID/context", Schema.Array(Message)))
+  .add(
+    HttpApiEndpoint.get("tree", "/sessions/:sessionID/tree")
+      .setPath(bySession)
+      .setUrlParams(strict(Schema.Struct({ limit: count, cursor: count })))
+      .addSuccess(TreePage)
+      .addError(ReadFailure)
+      .middleware(Reading)
+  )
+  .add(reads("todos", "/sessions/:sessionID/todos", Schema.Array(TodoItem)))
+  .add(
+    HttpApiEndpoint.get("request", "/sessions/:sessionID/request")
+      .setPath(bySession)
+      .setUrlParams(strict(Schema.Struct({ at: count })))
+      .addSuccess(ShownRequest)
+      .addError(failures(NothingShown))
+      .addError(failures(RunError))
+      .addError(EventsFailure)
+      .middleware(Reading)
+  )
 
 const creating = failures(Schema.Union(InvalidInput, AddressTaken, ...AppendError.members, ...StoreError.members))
 const naming = failures(Schema.Union(InvalidInput, TitleAmbiguous, ...AppendError.members, ...StoreError.members))

@@ -1,10 +1,17 @@
-/** What the endpoints share: paths, queries, and the errors of reading and changing a session. */
-import { Schema } from "effect"
+/**
+ * What the endpoints share: paths, queries, errors of reading and changing a session, and endpoints of the same shape.
+ */
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import { Schema, Struct } from "effect"
+import { Undone, UndoOptions } from "@daybook/core/session/SessionOptions"
+import { SnapshotUnavailable } from "@daybook/core/snapshot/SnapshotError"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ImportUnfinished } from "@daybook/log/domain/Imported"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
+import { SessionBusy } from "@daybook/log/domain/SessionBusy"
 import { AppendError, CursorAhead, EventUnreadable, LogUnavailable, SessionNotFound } from "@daybook/log/log/EventLog"
 import { StoreError } from "@daybook/log/store/StoreError"
+import { Prompting, Reading } from "../wire/Access.ts"
 import { Expired } from "../wire/Cursor.ts"
 import { failures } from "../wire/Failure.ts"
 
@@ -43,3 +50,29 @@ export const ChangeFailure = failures(Schema.Union(InvalidInput, ImportUnfinishe
 export const EventsFailure = failures(
   Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
 )
+
+// Endpoints of the same shape: reading a session, changing it, and taking back its work.
+
+type Path = `/sessions/:sessionID${string}`
+
+/** Reads something of a session. */
+export const reads = <const Name extends string, A, I>(name: Name, path: Path, found: Schema.Schema<A, I>) =>
+  HttpApiEndpoint.get(name, path).setPath(bySession).addSuccess(found).addError(ReadFailure).middleware(Reading)
+
+/** Changes a field of a session. Who may do it, and further errors, are added. */
+export const changes = <const Name extends string, A, I>(name: Name, path: Path, payload: Schema.Schema<A, I>) =>
+  HttpApiEndpoint.put(name, path).setPath(bySession).setPayload(strict(payload)).addError(ChangeFailure)
+
+/** Has an effect on a session. Results, further errors, and who may do it, are added. */
+export const acts = <const Name extends string>(name: Name, path: Path) =>
+  HttpApiEndpoint.post(name, path).setPath(bySession).addError(ChangeFailure)
+
+const restoring = failures(Schema.Union(SnapshotUnavailable, SessionBusy, EventUnreadable))
+
+/** Takes back work of a session, or an undo. */
+export const restores = <const Name extends string>(name: Name, path: Path) =>
+  acts(name, path)
+    .setPayload(strict(Schema.Struct(Struct.omit(UndoOptions.fields, "sessionID"))))
+    .addSuccess(Undone)
+    .addError(restoring)
+    .middleware(Prompting)

@@ -1,8 +1,38 @@
 /**
  * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
  */
-import { Schema } from "effect"
-import { LiveEvent, SessionEvent } from "./Named.ts"
+import { Schema, SchemaAST } from "effect"
+import * as Log from "@daybook/log/domain/Message"
+import * as Events from "@daybook/log/events/SessionEvents"
+
+// The schemas of the log that many endpoints share, with names: `/openapi.json` describes each once and refers to it.
+// Their values are those of the log.
+
+export const Session = Log.Session.annotations({ identifier: "Session" })
+export const Message = Log.Message.annotations({ identifier: "Message" })
+export const Input = Log.Input.annotations({ identifier: "Input" })
+
+const name = (identifier: string) => ({ [SchemaAST.IdentifierAnnotationId]: identifier })
+
+interface Definition {
+  readonly type: string
+  readonly event: Schema.Schema.Any
+}
+
+/** The union of the definitions, each under its type. */
+const union = <A, I>(identifier: string, definitions: ReadonlyArray<Definition>): Schema.Schema<A, I> => {
+  const members = definitions.map(({ event, type }) => SchemaAST.annotations(event.ast, name(type)))
+  return Schema.make(SchemaAST.annotations(SchemaAST.Union.make(members), name(identifier)))
+}
+
+/** A stored event; each type has its own name. */
+export const SessionEvent = union<Events.SessionEvent, typeof Events.SessionEvent.Encoded>(
+  "SessionEvent",
+  Events.durableDefinitions
+)
+
+/** A live event. */
+const LiveEvent = union<Events.LiveEvent, typeof Events.LiveEvent.Encoded>("LiveEvent", Events.liveDefinitions)
 
 /** The media types of a stream; a client chooses with `accept`. */
 export const mediaTypes = { sse: "text/event-stream", ndjson: "application/x-ndjson" } as const
@@ -27,10 +57,6 @@ export type End = typeof End.Type
 /** Where stored events end and new ones begin: once a stream. */
 export const Seam = Schema.Struct({ cursor: Schema.String })
 export type Seam = typeof Seam.Type
-
-/** The types of frames. Only `event` moves the cursor. */
-export const FrameType = Schema.Literal("event", "replay.complete", "live", "end")
-export type FrameType = typeof FrameType.Type
 
 /** One frame as a line of JSON. */
 export const Frame = Schema.Union(

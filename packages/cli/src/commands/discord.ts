@@ -8,8 +8,7 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import { bookLayer, check, Discord, discordLayer, readSettings, serve, type Settings } from "@daybook/discord"
 import { secretsOf } from "@daybook/log/support/Redaction"
 import type { Asks } from "@daybook/server"
-import * as HttpServing from "@daybook/server/api/HttpServing"
-import * as Recovery from "@daybook/server/api/Recovery"
+import * as HttpServing from "@daybook/server/http/HttpServing"
 import * as AccessToken from "@daybook/server/http/AccessToken"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
@@ -139,7 +138,7 @@ const run = Effect.fn("Command.discord")(function* (request: Request) {
       const filename = yield* DatabasePath.writable
       const asks = yield* ClientAsks.make
       // What dead processes left is taken up until the signal, and ends before the runs do.
-      const serving = Effect.scoped(Effect.zipRight(Recovery.recover, until(bot, signal)))
+      const serving = Effect.scoped(Effect.zipRight(HttpServing.recover, until(bot, signal)))
       yield* Effect.provide(Effect.zipRight(serving, endRuns), own(filename, asks))
     })
   ).pipe(withTelemetry, Effect.provide(logged))

@@ -1,7 +1,6 @@
 /** `daybook prune`: removes old events of sessions, archives them, and puts archives back. Spec: CL-200..CL-205. */
 import { resolve } from "node:path"
 import { Effect, Either, Option, Stream } from "effect"
-import * as PrunedTurns from "@daybook/core/snapshot/PrunedTurns"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { isGone } from "@daybook/files/record/LedgerFile"
@@ -123,7 +122,7 @@ const interrupted = Effect.fnUntraced(function* ({ current, cuts }: Done) {
 
 /** Erases the snapshots of pruned turns. */
 const withoutSnapshots = (filename: string) =>
-  Effect.flatMap(PrunedTurns.times, (times) => Upkeep.forgetUntil(Snapshots.folderBeside(filename), times)).pipe(
+  Effect.flatMap(Upkeep.times, (times) => Upkeep.forgetUntil(Snapshots.folderBeside(filename), times)).pipe(
     Effect.mapError(({ message }) => new PruneIncomplete({ message: `snapshots of pruned turns are left: ${message}` }))
   )
 

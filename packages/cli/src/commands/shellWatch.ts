@@ -1,7 +1,7 @@
 /** `daybook shell watch`: replays and follows what live shells ran. Spec: SL-113..SL-117, SL-215 in specs/shell.md. */
 import { Chunk, Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
+import type { ShellEvent } from "@daybook/shell/record/ShellList"
 import * as WatchText from "@daybook/shell/record/WatchText"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"

@@ -10,12 +10,11 @@ import * as Store from "@daybook/log/Store"
 import { LogUnavailable } from "@daybook/log/log/EventLog"
 import { Search } from "@daybook/log/search/Search"
 import * as SqlSearch from "@daybook/log/search/SqlSearch"
-import { makeFolders } from "@daybook/log/storage/PrivateFile"
+import * as Store from "@daybook/log/Store"
+import * as HttpServing from "@daybook/server/http/HttpServing"
 import { Catalog } from "@daybook/models"
 import type { Asks } from "@daybook/server"
-import * as HttpServing from "@daybook/server/api/HttpServing"
-import type { Machine } from "@daybook/server/api/MachineHandlers"
-import * as Recovery from "@daybook/server/api/Recovery"
+import type { Machine } from "@daybook/server/http/ServerHandlers"
 import { AccessToken, fresh } from "@daybook/server/http/AccessToken"
 import * as Configuration from "../config/Configuration.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -181,6 +180,6 @@ export const serve = Effect.fn("Command.serve.http")(function* (
     accessLog: true,
     pages: Inspector.pages({ script: DAYBOOK_INSPECTOR_SCRIPT, style: DAYBOOK_INSPECTOR_STYLE })
   })
-  yield* Recovery.recover
+  yield* HttpServing.recover
   return { url, token } satisfies HttpAddress
 })

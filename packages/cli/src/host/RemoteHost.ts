@@ -23,7 +23,7 @@ import { EventLog, LogUnavailable, type ReplayComplete } from "@daybook/log/log/
 import { Search } from "@daybook/log/search/Search"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { isShellEvent } from "@daybook/shell/record/ShellEvent"
+import { isShellEvent } from "@daybook/shell/record/ShellList"
 import { needsDatabase } from "../support/Errors.ts"
 import type { Server } from "./Remote.ts"
 

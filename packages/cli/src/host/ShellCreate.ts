@@ -3,9 +3,10 @@
  * Spec: SL-180, SL-181 in specs/shell.md.
  */
 import { resolve } from "node:path"
-import { Effect } from "effect"
-import { checkpointSettings } from "@daybook/shell/checkpoint/CheckpointOptions"
+import { Effect, Option } from "effect"
 import { Target } from "@daybook/shell/domain/Target"
+import { ShellLists } from "@daybook/shell/policy/Policy"
+import { checkpointSettings } from "@daybook/shell/ShellOptions"
 import type { CreateRequest } from "@daybook/shell/host/HostProtocol"
 import { decode } from "@daybook/shell/mcp/Arguments"
 import { ShellLists } from "@daybook/shell/policy/Policy"

@@ -5,7 +5,7 @@
  *   page -> texts -> page -> ... -> caught-up -> wait for a change or a heartbeat -> page
  */
 import { Chunk, Duration, Effect, Option, type Scope, Stream } from "effect"
-import * as ServerSentEvents from "@daybook/server/http/ServerSentEvents"
+import * as LocalServer from "@daybook/server/http/LocalServer"
 import type { ShellFeed, ShellFeedError, ShellPage } from "./ShellFeed.ts"
 
 /** The type of the event after which a reader has all that the log has. */
@@ -28,9 +28,9 @@ interface Place {
 
 /** The frames of a page, and the place behind it. */
 const framed = ({ cursorOf }: ShellFeed, place: Place, { cursor, events, hasMore }: ShellPage) => {
-  const frames = events.map((event) => ServerSentEvents.frame({ id: cursorOf(event), data: JSON.stringify(event) }))
+  const frames = events.map((event) => LocalServer.sseFrame({ id: cursorOf(event), data: JSON.stringify(event) }))
   const behind = place.behind || frames.length > 0
-  if (behind && !hasMore) frames.push(ServerSentEvents.frame({ id: cursor, event: caughtUp, data: "{}" }))
+  if (behind && !hasMore) frames.push(LocalServer.sseFrame({ id: cursor, event: caughtUp, data: "{}" }))
   return [frames, { cursor, behind: behind && hasMore, waits: !hasMore }] as const
 }
 
@@ -48,10 +48,10 @@ export const make = (
       // After a heartbeat it reads too: a change that nothing announced waits no longer than that.
       const [frames, then] = isChanged
         ? framed(feed, place, place.page ?? (yield* feed.page(place.cursor)))
-        : [[ServerSentEvents.heartbeat(place.cursor)], { ...place, waits: false }]
-      return [Chunk.unsafeFromArray(ServerSentEvents.joined(frames)), Option.some<Place>(then)] as const
+        : [[LocalServer.sseHeartbeat(place.cursor)], { ...place, waits: false }]
+      return [Chunk.unsafeFromArray(LocalServer.joined(frames)), Option.some<Place>(then)] as const
     })
-    return Stream.make(ServerSentEvents.opening(retry)).pipe(
+    return Stream.make(LocalServer.sseOpening(retry)).pipe(
       Stream.concat(Stream.paginateChunkEffect(start, next)),
       // A reader whose stream ended connects again, and gets the reason as a status.
       Stream.catchAll(() => Stream.empty),

@@ -9,7 +9,7 @@ import {
   type LogUnavailable,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
-import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellEvent"
+import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellList"
 
 export type ShellFeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | SessionNotFound
 

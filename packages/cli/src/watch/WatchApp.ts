@@ -9,8 +9,8 @@ import { Effect, Schema, Stream } from "effect"
 import { policy } from "@daybook/inspector/Policy"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { AccessToken } from "@daybook/server/http/AccessToken"
-import { guarded, sentence } from "@daybook/server/http/LocalGuard"
-import * as ServerSentEvents from "@daybook/server/http/ServerSentEvents"
+import * as LocalServer from "@daybook/server/http/LocalServer"
+import { guarded, sentence } from "@daybook/server/http/LocalServer"
 import { document } from "./Document.ts"
 import { icon } from "./Icon.ts"
 import * as ShellEventStream from "./ShellEventStream.ts"
@@ -78,7 +78,7 @@ const events = ({ after, feed }: WatchOptions) => {
     const from = Math.max(after, (yield* cursor) ?? after)
     if (!(yield* place)) return full
     const texts = yield* ShellEventStream.make(feed, from)
-    return HttpServerResponse.stream(Stream.encodeText(texts), { contentType: ServerSentEvents.contentType })
+    return HttpServerResponse.stream(Stream.encodeText(texts), { contentType: LocalServer.sseType })
   }).pipe(
     Effect.catchTag("ParseError", () =>
       Effect.succeed(sentence(400, "after and Last-Event-ID are whole numbers from -1 on: give the id of an event"))

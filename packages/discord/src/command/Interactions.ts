@@ -2,17 +2,89 @@
  * Decides who may use a command or press a button, and lets it be done. Each interaction runs on its own: `/stop` does not
  * wait behind messages. Spec: DI-40..DI-45, DI-51 in specs/discord.md.
  */
+import { ApplicationCommandOptionType, InteractionContextType } from "discord.js"
 import { Effect, FiberSet, type Scope } from "effect"
-import type { Inbox } from "../inbox/Inbox.ts"
+import { may, type Right, type Settings } from "../domain/Settings.ts"
 import type { Services } from "../inbox/Admission.ts"
-import { may } from "../trust/Rights.ts"
-import type { Settings } from "../trust/Settings.ts"
+import type { Inbox } from "../inbox/Inbox.ts"
 import { Discord } from "../wire/Discord.ts"
 import type { Interaction } from "../wire/Packets.ts"
-import * as Answering from "./Answering.ts"
-import { commands, registered } from "./Commands.ts"
-import * as Presses from "./Presses.ts"
+import * as Permissions from "./Permissions.ts"
 import * as Verbs from "./Verbs.ts"
+
+// The slash commands as Discord knows them, and who may use them. Pure. Spec: DI-40, DI-41 in specs/discord.md.
+
+interface Option {
+  readonly name: string
+  readonly description: string
+  readonly type: ApplicationCommandOptionType
+  readonly required?: boolean
+  readonly min_value?: number
+}
+
+export interface Command {
+  readonly name: string
+  readonly description: string
+  readonly options?: ReadonlyArray<Option>
+  /** What a person must be allowed to do. */
+  readonly right: Right
+  /** Where it works: in channels, or in threads, which are sessions. */
+  readonly place: "channel" | "thread" | "both"
+}
+
+const text = (description: string): Option => ({
+  name: "text",
+  description,
+  type: ApplicationCommandOptionType.String,
+  required: true
+})
+
+const commands: ReadonlyArray<Command> = [
+  {
+    name: "ask",
+    description: "Open a thread with a question",
+    options: [text("The question")],
+    right: "ask",
+    place: "channel"
+  },
+  {
+    name: "queue",
+    description: "Ask when the running work has ended",
+    options: [text("The question")],
+    right: "ask",
+    place: "thread"
+  },
+  { name: "stop", description: "Stop the running work", right: "ask", place: "thread" },
+  { name: "status", description: "Show what runs, what waits, and what went wrong", right: "ask", place: "both" },
+  {
+    name: "model",
+    description: "Show the model, or use another one",
+    options: [{ name: "model", description: "provider/model", type: ApplicationCommandOptionType.String }],
+    right: "administer",
+    place: "thread"
+  },
+  {
+    name: "budget",
+    description: "Show or set what this session may spend",
+    options: [
+      { name: "cost", description: "US dollars", type: ApplicationCommandOptionType.Number, min_value: 0 },
+      { name: "tokens", description: "Tokens", type: ApplicationCommandOptionType.Integer, min_value: 0 }
+    ],
+    right: "administer",
+    place: "thread"
+  },
+  { name: "summary", description: "Show what this session has done", right: "ask", place: "thread" },
+  { name: "fork", description: "Go on in a new thread from here", right: "ask", place: "thread" }
+]
+
+/** The commands for Discord. */
+const registered = commands.map(({ description, name, options = [] }) => ({
+  name,
+  description,
+  options,
+  type: 1,
+  contexts: [InteractionContextType.Guild]
+}))
 
 /** Interactions at one time; more wait. */
 const mostAtOnce = 32
@@ -57,19 +129,22 @@ export const make = Effect.fn("Interactions.make")(function* ({
       if (channel === undefined || member === undefined) return
       const person = { id: member.user.id, roles: member.roles }
       const place = yield* placeOf(channel)
-      if (place === undefined) return yield* Answering.refuse(discord, interaction, "I do not work in this channel.")
+      if (place === undefined)
+        return yield* Permissions.refuseAnswer(discord, interaction, "I do not work in this channel.")
       if (type !== 2) {
-        const press = yield* Presses.source(interaction)
-        if (press === undefined) return yield* Answering.refuse(discord, interaction, "This button no longer works.")
-        if (!may(place.settings, person, Presses.rightOf(press.target))) {
-          return yield* Answering.refuse(discord, interaction, notAllowed)
+        const press = yield* Permissions.source(interaction)
+        if (press === undefined)
+          return yield* Permissions.refuseAnswer(discord, interaction, "This button no longer works.")
+        if (!may(place.settings, person, Permissions.rightOf(press.target))) {
+          return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
         }
-        return yield* Presses.press(interaction, press, person.id, secrets)
+        return yield* Permissions.press(interaction, press, person.id, secrets)
       }
       const command = commands.find(({ name }) => name === data?.name)
-      if (command === undefined) return yield* Answering.refuse(discord, interaction, "There is no such command.")
+      if (command === undefined)
+        return yield* Permissions.refuseAnswer(discord, interaction, "There is no such command.")
       if (!may(place.settings, person, command.right)) {
-        return yield* Answering.refuse(discord, interaction, notAllowed)
+        return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
       }
       const { thread } = place
       const inRoot = (): Verbs.Work | undefined => {
@@ -79,13 +154,13 @@ export const make = Effect.fn("Interactions.make")(function* ({
       const work = thread === undefined ? inRoot() : Verbs.inThread(command.name, thread, interaction, secrets)
       if (work === undefined) {
         const where = command.place === "thread" ? "Use it in a thread of mine." : "Use it in a channel."
-        return yield* Answering.refuse(discord, interaction, where)
+        return yield* Permissions.refuseAnswer(discord, interaction, where)
       }
-      yield* Answering.begin(discord, interaction, command.name === "queue" ? "everyone" : "person")
+      yield* Permissions.beginAnswer(discord, interaction, command.name === "queue" ? "everyone" : "person")
       const content = yield* Effect.catchAll(work, (error) =>
         Effect.as(Effect.logWarning(error.message), `⚠️ ${error.message}`)
       )
-      yield* Answering.complete(discord, interaction, { content })
+      yield* Permissions.completeAnswer(discord, interaction, { content })
     })
 
   return (interaction) =>

@@ -2,22 +2,85 @@
  * Admits messages of people as prompts, and opens the threads of those that mention the bot. Every step can be repeated: ids
  * derive from the message, so a message that comes twice changes nothing. Spec: DI-30..DI-36 in specs/discord.md.
  */
-import type * as HttpClient from "@effect/platform/HttpClient"
-import { Effect, Metric } from "effect"
+import * as HttpClient from "@effect/platform/HttpClient"
+import { Effect, Metric, Stream } from "effect"
+import type { MessageID } from "@daybook/log/domain/Identifiers"
+import type { Input } from "@daybook/log/domain/Message"
 import type { Delivery, PromptInput } from "@daybook/log/domain/Values"
-import { Book } from "../book/Book.ts"
-import { isLater, promptOf, sessionOf } from "../domain/Names.ts"
-import { isAway, patiently } from "../book/Patience.ts"
-import { type Beginning, Outbox } from "../outbox/Outbox.ts"
+import { editOf, isLater, messageOf, promptOf, sessionOf } from "../domain/Names.ts"
+import type { ChannelSettings } from "../domain/Settings.ts"
+import { Book, isAway, patiently } from "../live/Book.ts"
+import * as Measured from "../live/Sender.ts"
+import { Sender } from "../live/Sender.ts"
+import { type Beginning, type Edit, Outbox } from "../outbox/Outbox.ts"
 import { emoji } from "../post/Post.ts"
-import * as Measured from "../send/Measured.ts"
-import { Sender } from "../send/Sender.ts"
-import { clip, line } from "../text/Publishable.ts"
-import type { ChannelSettings } from "../trust/Settings.ts"
+import { clip, line } from "../post/Text.ts"
 import { Discord } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
-import type { Message } from "../wire/Packets.ts"
-import * as Attachments from "./Attachments.ts"
+import type { Attachment, Message } from "../wire/Packets.ts"
+
+// Reads the attachments of a message for its prompt, within limits. Spec: DI-35 in specs/discord.md.
+
+type File = NonNullable<PromptInput["files"]>[number]
+
+const mostFiles = 10
+/** Bytes of one attachment. */
+const mostBytes = 8 * 1_024 * 1_024
+/** Bytes of all of them: as text in a prompt they must stay below its limit (IB-31). */
+const mostTogether = 20 * 1_024 * 1_024
+
+/** An attachment, or why it is missing. */
+export type Read = { readonly file: File } | { readonly missing: string }
+
+const mimeOf = ({ content_type: type }: Attachment): string =>
+  /^[\w.+-]+\/[\w.+-]+/.exec(type ?? "")?.[0] ?? "application/octet-stream"
+
+const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
+  http.get(url).pipe(
+    Effect.flatMap((response) =>
+      response.status !== 200
+        ? Effect.fail(`Discord answered with ${response.status}`)
+        : Stream.runFoldEffect(response.stream, { parts: [] as Array<Uint8Array>, size: 0 }, ({ parts, size }, part) =>
+            size + part.length > mostBytes
+              ? Effect.fail("it is larger than it says")
+              : Effect.succeed({ parts: [...parts, part], size: size + part.length })
+          )
+    ),
+    Effect.map(({ parts }) => Buffer.concat(parts)),
+    Effect.timeoutFail({ duration: "30 seconds", onTimeout: () => "it did not come within 30 seconds" }),
+    Effect.mapError((error) => (typeof error === "string" ? error : "it could not be downloaded"))
+  )
+
+/** The attachments in order. The prompt names those that are missing. */
+const read = (
+  attachments: ReadonlyArray<Attachment>
+): Effect.Effect<ReadonlyArray<Read>, never, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const http = yield* HttpClient.HttpClient
+    const results: Array<Read> = []
+    let together = 0
+    for (const [index, attachment] of attachments.entries()) {
+      const name = line(attachment.filename, 120)
+      const missing = (why: string) => void results.push({ missing: `attachment ${name}: ${why}` })
+      if (index >= mostFiles) {
+        missing(`more than ${mostFiles} attachments`)
+        continue
+      }
+      if (attachment.size > mostBytes || together + attachment.size > mostTogether) {
+        missing("it is too large")
+        continue
+      }
+      const bytes = yield* Effect.either(bytesOf(http, attachment))
+      if (bytes._tag === "Left") {
+        missing(bytes.left)
+        continue
+      }
+      together += bytes.right.length
+      const mime = mimeOf(attachment)
+      results.push({ file: { uri: `data:${mime};base64,${bytes.right.toString("base64")}`, mime, name } })
+    }
+    return results
+  })
 
 export type Services = Book | Discord | HttpClient.HttpClient | Outbox | Sender
 
@@ -65,11 +128,11 @@ export const session = Effect.fn("Admission.session")(function* ({ id, settings 
 })
 
 /** The text of a message for a model: without the mention of the bot. */
-export const textOf = ({ content }: Message, self: string): string =>
+const textOf = ({ content }: Message, self: string): string =>
   content.replaceAll(new RegExp(`<@!?${self}>`, "g"), "").trim()
 
 const promptFor = (message: Message, self: string) =>
-  Effect.map(Attachments.read(message.attachments ?? []), (read): PromptInput => {
+  Effect.map(read(message.attachments ?? []), (read): PromptInput => {
     const files = read.flatMap((each) => ("file" in each ? [each.file] : []))
     const missing = read.flatMap((each) => ("missing" in each ? [`[${each.missing}]`] : []))
     const text = [textOf(message, self), ...missing].filter((part) => part !== "").join("\n\n")
@@ -104,7 +167,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
     // A member's text names no file and no template: it is taken literally.
     book.prompt({ id: promptOf(message.id, edit), sessionID: id, prompt, delivery, expand: false })
   ).pipe(
-    Effect.zipRight(Metric.increment(Measured.prompts)),
+    Effect.zipRight(Metric.increment(Measured.promptCount)),
     Effect.catchTags({
       // It was admitted before, and its attachments read differently then.
       PromptConflictError: () => Effect.void,
@@ -181,3 +244,85 @@ export const begin = Effect.fn("Admission.begin")(function* (
 
 /** Whether the place has handled the message. */
 export const isHandled = (last: string | null, id: string): boolean => last !== null && !isLater(id, last)
+
+// Follows edits and deletions of messages while their prompts wait: a deleted one is withdrawn, an edited one is
+// withdrawn and admitted anew. What the model has seen stays. Spec: DI-34 in specs/discord.md.
+
+/** The prompts that wait. */
+const waiting = (thread: Thread) =>
+  Effect.flatMap(Book, (book) =>
+    Effect.catchTag(book.inbox(sessionOf(thread.id)), "SessionNotFound", () => Effect.succeed([]))
+  )
+
+/** The prompt of a message that waits. */
+const waitingOf = (thread: Thread, message: string) =>
+  Effect.map(waiting(thread), (inputs) => inputs.find(({ id }) => messageOf(id) === message))
+
+const withdraw = (thread: Thread, id: MessageID) =>
+  Effect.flatMap(Book, (book) =>
+    // It was promoted or withdrawn in the meantime.
+    Effect.catchTag(book.withdraw(sessionOf(thread.id), id), "NotWaiting", () => Effect.void)
+  )
+
+/** Withdraws the prompt of a deleted message. */
+export const deleted = Effect.fn("Changes.deleted")(function* (thread: Thread, message: string) {
+  const input = yield* waitingOf(thread, message)
+  if (input !== undefined) yield* withdraw(thread, input.id)
+})
+
+const timeOf = ({ edited_timestamp: at }: Message): number => Date.parse(at ?? "")
+
+/** Takes back the former prompt and admits the new one, unless the model has seen the former one. */
+const replace = Effect.fn("Changes.replace")(function* (thread: Thread, message: Message, edit: Edit) {
+  const [book, outbox] = [yield* Book, yield* Outbox]
+  yield* withdraw(thread, edit.former)
+  const isShown = (yield* book.message(sessionOf(thread.id), edit.former)) !== undefined
+  if (!isShown) yield* admit(thread, message, edit.delivery, timeOf(message))
+  yield* outbox.endEdit(message.id)
+})
+
+/** The message as it is now; undefined if it was deleted. */
+const current = (channel: string, message: string) =>
+  Effect.flatMap(Discord, (discord) =>
+    Effect.catchIf(
+      Messages.one(discord, channel, message),
+      ({ reason }) => reason === "message-gone",
+      () => Effect.succeed(undefined)
+    )
+  )
+
+/** Lets a waiting prompt say what its message says now: events may be late, repeated or lost. */
+const align = Effect.fn("Changes.align")(function* (thread: Thread, { delivery, id: former, prompt }: Input) {
+  const id = messageOf(former)
+  if (id === undefined) return
+  // A thread may begin with a message of its parent.
+  const message = yield* current(id === thread.id ? thread.parent : thread.id, id)
+  if (message === undefined) return yield* withdraw(thread, former)
+  const time = timeOf(message)
+  if (Number.isNaN(time) || message.author.bot === true || editOf(former) === time) return
+  if (prompt.text === textOf(message, (yield* Discord).self.id)) return
+  const edit: Edit = { message: id, channel: message.channel_id, former, delivery }
+  yield* (yield* Outbox).beginEdit(edit)
+  yield* replace(thread, message, edit)
+})
+
+/** Replaces the prompt of an edited message. */
+export const edited = Effect.fn("Changes.edited")(function* (thread: Thread, message: Message) {
+  // A preview of a link is an update too.
+  if (Number.isNaN(timeOf(message))) return
+  const input = yield* waitingOf(thread, message.id)
+  if (input !== undefined) yield* align(thread, input)
+})
+
+/** Compares all waiting prompts with their messages, which may have changed while the bot was away. */
+export const compare = Effect.fn("Changes.compare")(function* (thread: Thread) {
+  yield* Effect.forEach(yield* waiting(thread), (input) => align(thread, input), { discard: true })
+})
+
+/** Finishes an edit that a crash cut in two. */
+export const finish = Effect.fn("Changes.finish")(function* (thread: Thread, edit: Edit) {
+  const message = yield* current(edit.channel, edit.message)
+  if (message !== undefined) return yield* replace(thread, message, edit)
+  yield* withdraw(thread, edit.former)
+  yield* (yield* Outbox).endEdit(edit.message)
+})

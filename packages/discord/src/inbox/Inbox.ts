@@ -3,17 +3,16 @@
  * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DI-30..DI-36 in
  * specs/discord.md.
  */
-import { Deferred, Effect, Schedule, type Scope } from "effect"
-import { OutboxFailed } from "../outbox/OutboxFile.ts"
-import { type Beginning, Outbox } from "../outbox/Outbox.ts"
+import { Deferred, Effect, FiberSet, Schedule, type Scope } from "effect"
 import { sessionOf } from "../domain/Names.ts"
-import { Sender } from "../send/Sender.ts"
-import { may } from "../trust/Rights.ts"
-import type { ChannelSettings, Settings } from "../trust/Settings.ts"
-import { Discord } from "../wire/Discord.ts"
-import type { DiscordError } from "../wire/DiscordError.ts"
+import { type ChannelSettings, may, rights, type Settings } from "../domain/Settings.ts"
+import { Sender } from "../live/Sender.ts"
+import { type Beginning, Outbox } from "../outbox/Outbox.ts"
+import { OutboxFailed } from "../outbox/OutboxFile.ts"
+import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
-import type { Message } from "../wire/Packets.ts"
+import { Member, type Message } from "../wire/Packets.ts"
+import * as Admission from "./Admission.ts"
 import {
   admit,
   begin as beginThread,
@@ -24,14 +23,68 @@ import {
   type Thread,
   whenever
 } from "./Admission.ts"
-import * as Changes from "./Changes.ts"
-import { rolesOf } from "./Members.ts"
-import * as Lanes from "./Lanes.ts"
+
+// Runs work in the order in which it was added, per key; keys are independent. Spec: DI-31 in specs/discord.md.
+
+export interface Lanes<E, R> {
+  readonly add: (key: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void>
+  /** Fails with the first failure. */
+  readonly failed: Effect.Effect<never, E>
+}
+
+/** Lanes until the scope closes, which waits for the work in hand and drops the rest. */
+const makeLanes = <E, R>(): Effect.Effect<Lanes<E, R>, never, R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const fibers = yield* FiberSet.make<void, E>()
+    const fork = yield* FiberSet.runtime(fibers)<R>()
+    const waiting = new Map<string, Array<Effect.Effect<void, E, R>>>()
+    const run = (key: string): Effect.Effect<void, E, R> =>
+      Effect.gen(function* () {
+        for (;;) {
+          const work = waiting.get(key)?.shift()
+          if (work === undefined) break
+          yield* work
+        }
+        waiting.delete(key)
+      })
+    return {
+      add: (key, work) =>
+        Effect.sync(() => {
+          const list = waiting.get(key)
+          if (list !== undefined) return void list.push(work)
+          waiting.set(key, [work])
+          fork(run(key))
+        }),
+      failed: Effect.zipRight(FiberSet.join(fibers), Effect.never)
+    }
+  })
+
+// Finds the roles of a message's author: messages that are fetched do not have them. Spec: DI-51 in specs/discord.md.
+
+const usesRoles = (settings: ChannelSettings): boolean =>
+  rights.some((right) => (settings[right]?.roles ?? []).length > 0)
+
+/** The roles; none for a person who has left. */
+const rolesOf = (settings: ChannelSettings, { author, channel_id, guild_id, member }: Message) =>
+  Effect.gen(function* () {
+    if (member !== undefined) return member.roles
+    if (!usesRoles(settings)) return []
+    const discord = yield* Discord
+    const guild = guild_id ?? (yield* Messages.channel(discord, channel_id)).guild_id
+    if (guild === undefined) return []
+    return yield* discord.request({ method: "GET", route: `/guilds/${guild}/members/${author.id}` }, Member).pipe(
+      Effect.map(({ roles }) => roles),
+      Effect.catchIf(
+        ({ status }) => status === 404,
+        () => Effect.succeed([])
+      )
+    )
+  })
 
 /** Messages that are fetched of one channel after the bot was away. */
-export const mostMissed = 200
+const mostMissed = 200
 /** Threads that are read after the bot was away: the newest ones. */
-export const mostThreads = 500
+const mostThreads = 500
 /** Channels outside of the settings that are remembered. */
 const mostUnknown = 1_000
 
@@ -75,7 +128,7 @@ export const make = Effect.fn("Inbox.make")(function* (
   settings: Settings
 ): Effect.fn.Return<Inbox, never, Services | Scope.Scope> {
   const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
-  const lanes = yield* Lanes.make<OutboxFailed, Services>()
+  const lanes = yield* makeLanes<OutboxFailed, Services>()
   const unknown = new Map<string, string | undefined>()
   /** Channels that refuse to be read. Their messages are left for the reading that follows. */
   const behind = new Set<string>()
@@ -231,7 +284,7 @@ export const make = Effect.fn("Inbox.make")(function* (
       // Later messages wait: handled before, they would move the place behind those that were missed.
       const { isAll, read } = yield* insistently(missed(channel, last))
       const of = yield* thread(channel)
-      if (of !== undefined) yield* whenever(insistently(Changes.compare(of)))
+      if (of !== undefined) yield* whenever(insistently(Admission.compare(of)))
       if (isAgain) yield* outbox.setProblem(channel, null)
       if (!isAll) {
         const { last_message_id } = yield* insistently(Messages.channel(discord, channel))
@@ -306,15 +359,16 @@ export const make = Effect.fn("Inbox.make")(function* (
       const isBegun = root === undefined || isHandled(root[0], channel) ? Effect.void : Deferred.await(root[1])
       yield* lanes.add(channel, Effect.zipRight(isBegun, catchUpOn(channel)))
     }
-    for (const edit of yield* outbox.edits) yield* changed(edit.channel, edit.message, (of) => Changes.finish(of, edit))
+    for (const edit of yield* outbox.edits)
+      yield* changed(edit.channel, edit.message, (of) => Admission.finish(of, edit))
   })
 
   return {
     message,
     edited: (given) =>
-      isOfPerson(given) ? changed(given.channel_id, given.id, (of) => Changes.edited(of, given)) : Effect.void,
+      isOfPerson(given) ? changed(given.channel_id, given.id, (of) => Admission.edited(of, given)) : Effect.void,
     deleted: (channel, ids) =>
-      Effect.forEach(ids, (id) => changed(channel, id, (of) => Changes.deleted(of, id)), { discard: true }),
+      Effect.forEach(ids, (id) => changed(channel, id, (of) => Admission.deleted(of, id)), { discard: true }),
     begin,
     catchUp,
     begun: (beginning) => {

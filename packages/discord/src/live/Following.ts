@@ -4,16 +4,14 @@
  */
 import { Chunk, Duration, Effect, FiberMap, Stream } from "effect"
 import type { ConnectionError, Item } from "@daybook/client"
-import type { StreamError } from "@daybook/client/events/Connecting"
+import type { StreamError } from "@daybook/client/Streams"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { Book } from "../book/Book.ts"
-import { isAway, patiently } from "../book/Patience.ts"
+import { Book, isAway, patiently } from "./Book.ts"
 import { threadOf } from "../domain/Names.ts"
 import { Outbox } from "../outbox/Outbox.ts"
 import type { OutboxFailed } from "../outbox/OutboxFile.ts"
-import { Sender } from "../send/Sender.ts"
-import { split } from "../text/Split.ts"
-import { publishableSoFar } from "../text/Publishable.ts"
+import { Sender } from "./Sender.ts"
+import { publishableSoFar, split } from "../post/Text.ts"
 
 /** How often a growing text is shown anew. */
 const pace = Duration.millis(1_500)

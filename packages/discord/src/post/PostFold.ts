@@ -3,16 +3,72 @@
  * history of a fork. Pure. Spec: DI-14..DI-19 in specs/discord.md.
  */
 import { Schema } from "effect"
-import { QuestionItems } from "@daybook/core/domain/Question"
+import { type QuestionItem, QuestionItems } from "@daybook/core/domain/Question"
 import { isAnswerProblem } from "@daybook/log/domain/AnswerProblem"
 import type { EventIn, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { messageOf, Snowflake } from "../domain/Names.ts"
-import { split } from "../text/Split.ts"
-import { line, publishable } from "../text/Publishable.ts"
-import { callText } from "./CallLine.ts"
-import type { PostKey } from "./Nonce.ts"
-import { type Body, type Change, emoji } from "./Post.ts"
-import { answered, questionBody } from "./QuestionPost.ts"
+import { type Body, type Button, type Change, emoji, type Menu, type PostKey } from "./Post.ts"
+import { clip, line, publishable, split } from "./Text.ts"
+
+// Shows a tool call as one line. Pure. Spec: DI-26 in specs/discord.md.
+
+/** What says most about a call, in this order. */
+const telling = ["command", "path", "filePath", "pattern", "query", "url", "description", "prompt", "name"]
+
+const summary = (input: Readonly<Record<string, unknown>>): string => {
+  const key = telling.find((name) => typeof input[name] === "string")
+  return key === undefined ? (Object.keys(input).length === 0 ? "" : JSON.stringify(input)) : String(input[key])
+}
+
+/** The call without its state: the tool, and what it acts on. */
+const callText = (tool: string, input: Readonly<Record<string, unknown>>, known: ReadonlyArray<string>): string => {
+  const about = line(publishable(summary(input), known), 160)
+  return `\`${line(tool, 40)}\`${about === "" ? "" : ` \`${about}\``}`
+}
+
+// Shows the questions of a model, and their answers. Pure. Spec: DI-43 in specs/discord.md.
+
+const shownText = (text: string, known: ReadonlyArray<string>): string => clip(publishable(text, known), 450)
+
+/** A menu for a question with options: its value is the option's number. */
+const menuOf = (
+  { multiple = false, options = [], header }: QuestionItem,
+  at: number,
+  known: ReadonlyArray<string>
+): ReadonlyArray<Menu> =>
+  options.length === 0
+    ? []
+    : [
+        {
+          action: `choose:${at}`,
+          placeholder: line(publishable(header ?? "Choose an answer", known), 100),
+          options: options.map(({ description, label }, number) => ({
+            label: line(publishable(label, known), 100) || "-",
+            value: String(number),
+            ...(description === undefined ? {} : { description: line(publishable(description, known), 100) || "-" })
+          })),
+          most: multiple ? options.length : 1
+        }
+      ]
+
+/** Open questions. A single question with options is answered by its menu; others by a form. */
+const questionBody = (questions: ReadonlyArray<QuestionItem>, known: ReadonlyArray<string>): Body => {
+  const content = questions.map(({ question }) => `❓ ${shownText(question, known)}`).join("\n")
+  const buttons: ReadonlyArray<Button> = [
+    { action: "answer", label: questions.length === 1 ? "Answer" : "Answer all", style: "primary" },
+    { action: "dismiss", label: "Decline", style: "danger" }
+  ]
+  const [only] = questions.length === 1 ? questions : []
+  return { content, buttons, menus: only === undefined ? [] : menuOf(only, 0, known) }
+}
+
+/** Closed questions, with the answers. */
+const answered = (answers: ReadonlyArray<string> | undefined, known: ReadonlyArray<string>): Body => ({
+  content:
+    answers === undefined
+      ? "❓ Declined"
+      : answers.map((answer) => `❓ → ${shownText(answer, known)}`).join("\n") || "❓ Answered"
+})
 
 /** An open text or call: the event that began its post. */
 const Open = Schema.Struct({ event: Schema.String, line: Schema.String })
@@ -49,7 +105,7 @@ const without = <A>(record: Readonly<Record<string, A>>, key: string): Readonly<
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== key))
 
 /** The bodies that show a settled text. */
-export const textBodies = (text: string): ReadonlyArray<Body> => {
+const textBodies = (text: string): ReadonlyArray<Body> => {
   const chunks = split(text)
   if (chunks.length <= mostChunks) return chunks.map((content) => ({ content }))
   return [

@@ -2,8 +2,7 @@
 import { ButtonStyle, ComponentType } from "discord.js"
 import { Context, Effect, Schema } from "effect"
 import type { Body, Button, Menu } from "../post/Post.ts"
-import { Discord } from "./Discord.ts"
-import type { DiscordError } from "./DiscordError.ts"
+import { Discord, type DiscordError } from "./Discord.ts"
 import { Channel, Message } from "./Packets.ts"
 
 type Wire = Context.Tag.Service<Discord>

@@ -2,12 +2,86 @@
  * Moves the pictures of entries between blobs and lines, and finds the blobs that logs refer to: a sweep deletes the
  * others. Spec: FM-82..FM-86 (PE-8, PE-9).
  */
-import { Duration, Effect, Option, Stream } from "effect"
-import type { FileMissing, StorageFailed } from "../storage/StorageError.ts"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import { allIn, type BlobHash, refLength } from "./BlobRef.ts"
-import { BlobStore, type Swept } from "./BlobStore.ts"
-import { blobsOf, externalize, internalize } from "./Pictures.ts"
+import { Duration, Effect, Option, Predicate, Stream } from "effect"
+import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
+import * as Blobs from "./BlobStore.ts"
+import { allIn, type BlobHash, BlobStore, refLength, type Swept } from "./BlobStore.ts"
+
+// Finds the places of an entry that hold pictures: image blocks in `content` arrays, as base64, and `image_url`
+// strings, as data URLs. Moves them out into blobs, and back. Pure. Spec: FM-81..FM-83 (PE-8).
+
+/** Base64 characters from which a picture becomes a blob. */
+export const blobThreshold = 1024
+
+/** Replaces the picture's text; the same text keeps it. */
+type Change = (text: string, place: "content" | "image_url") => string
+
+const isImage = (value: unknown): value is { readonly type: "image"; readonly data: string } =>
+  Predicate.isRecord(value) && value["type"] === "image" && typeof value["data"] === "string"
+
+const mapped = (value: unknown, change: Change, key?: string): unknown => {
+  if (typeof value === "string") return key === "image_url" ? change(value, "image_url") : value
+  if (Array.isArray(value)) {
+    const items = value.map((item: unknown) => {
+      if (key !== "content" || !isImage(item)) return mapped(item, change)
+      const data = change(item.data, "content")
+      return data === item.data ? item : { ...item, data }
+    })
+    return items.some((item, at) => item !== value[at]) ? items : value
+  }
+  if (!Predicate.isRecord(value)) return value
+  const fields = Object.entries(value).map(([name, field]) => [name, mapped(field, change, name)] as const)
+  return fields.some(([name, field]) => field !== value[name]) ? Object.fromEntries(fields) : value
+}
+
+/** The value with its pictures changed; the same value if none changed. */
+const mapPictures = <A>(value: A, change: Change): A =>
+  // A text takes the place of a text: the type stays.
+  mapped(value, change) as A
+
+const dataUrl = /^data:image\/[^,]*;base64,/
+
+/** The bytes that replace a picture's text: undefined if the text stays where it is. */
+const bytesOf: (...parameters: Parameters<Change>) => Uint8Array | undefined = (text, place) => {
+  if (place === "image_url") return dataUrl.test(text) ? Buffer.from(text) : undefined
+  if (text.length < blobThreshold) return undefined
+  const bytes = Buffer.from(text, "base64")
+  // Other padding or another alphabet would not come back as it was.
+  return bytes.toString("base64") === text ? bytes : undefined
+}
+
+/** Moves the pictures of a value out: the value with references, and the bytes of each blob. */
+export const externalize = <A>(value: A) => {
+  const blobs = new Map<BlobHash, Uint8Array>()
+  const moved = mapPictures(value, (text, place) => {
+    const bytes = bytesOf(text, place)
+    if (bytes === undefined) return text
+    const hash = Blobs.hashOf(bytes)
+    blobs.set(hash, bytes)
+    return Blobs.refOf(hash)
+  })
+  return { value: moved, blobs }
+}
+
+/** The blobs that the pictures of a value refer to. */
+export const blobsOf = (value: unknown): ReadonlySet<BlobHash> => {
+  const found = new Set<BlobHash>()
+  mapPictures(value, (text) => {
+    const hash = Blobs.parseRef(text)
+    if (hash !== undefined) found.add(hash)
+    return text
+  })
+  return found
+}
+
+/** Puts the pictures back. A blob that is not given stays a reference. */
+export const internalize = <A>(value: A, blobs: ReadonlyMap<BlobHash, Uint8Array>): A =>
+  mapPictures(value, (text, place) => {
+    const hash = Blobs.parseRef(text)
+    const bytes = hash === undefined ? undefined : blobs.get(hash)
+    if (bytes === undefined) return text
+    return Buffer.from(bytes).toString(place === "content" ? "base64" : "utf8")
+  })
 
 /** Stores the pictures of an entry as blobs; returns the entry with references. */
 export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Return<A, StorageFailed, BlobStore> {
@@ -19,7 +93,7 @@ export const moveOut = Effect.fnUntraced(function* <A>(entry: A): Effect.fn.Retu
 })
 
 /** An entry with its pictures, and the blobs that are missing or damaged: their references stay. */
-export interface MovedIn<A> {
+interface MovedIn<A> {
   readonly entry: A
   readonly missing: ReadonlyArray<BlobHash>
 }
@@ -64,7 +138,7 @@ export const references = Effect.fn("BlobUse.references")(function* (
 })
 
 /** How long ago a blob must have been put before a sweep may delete it. */
-export const sweepAge = Duration.hours(1)
+const sweepAge = Duration.hours(1)
 
 /**
  * Deletes the blobs that none of these logs refers to. If a log cannot be read, nothing is deleted. `logs` must name

@@ -3,6 +3,7 @@
  * arrives. Pure; says what it cut. Spec: FM-78..FM-80 (PE-7, PE-10).
  */
 import { Predicate } from "effect"
+import { beginningOf } from "@daybook/log/support/Text"
 
 /** UTF-16 code units that a string keeps, with the notice. */
 export const maxPersistChars = 500_000
@@ -26,13 +27,10 @@ const opaqueBlocks: ReadonlySet<unknown> = new Set(["image", "redacted_thinking"
 
 const ending = `\n\n${truncationNotice}`
 
-const isHighSurrogate = (code: number): boolean => code >= 0xd800 && code <= 0xdbff
-
 /** The text with the notice, at most `maxPersistChars` long; the same text if it is short enough. */
 export const truncateText = (text: string): string => {
   if (text.length <= maxPersistChars) return text
-  const end = maxPersistChars - ending.length
-  return text.slice(0, isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end) + ending
+  return beginningOf(text, maxPersistChars - ending.length) + ending
 }
 
 const bounded = (text: string, key: string | undefined, parent: Readonly<Record<string, unknown>> | undefined) => {

@@ -3,20 +3,490 @@
  * is bounded by the largest accepted line, an index of the records' ids, and the pieces that wait for an answer to end.
  * Spec: FM-130..FM-149 in specs/formats.md.
  */
-import { type DialectReader, read as readBytes, readFile } from "../reading/DialectReader.ts"
-import * as ClaudeFold from "./ClaudeFold.ts"
-import { headOf, isSubagent } from "./ClaudeHead.ts"
-import { decode } from "./ClaudeRecord.ts"
+import { Option } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type { Content, Head, Item, Place } from "../conversation/Conversation.ts"
+import type { LogRecord } from "../lines/JsonLines.ts"
+import * as DialectReader from "../reading/DialectReader.ts"
+import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
+import { isNothing, nothing, phrase, plus, timeOf } from "../reading/Tolerant.ts"
+import * as ClaudeAnswer from "./ClaudeRecord.ts"
+import {
+  attachedOf,
+  blocksOf,
+  type ClaudeRecord,
+  contentOf,
+  decode,
+  textOfContent,
+  type ToolResult
+} from "./ClaudeRecord.ts"
+
+// Makes the head of a Claude Code log from its first records. Pure. Spec: FM-139 in specs/formats.md.
+
+const isUuid = (text: string): boolean => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+
+/** The log is a subagent's: it consists of a side chain. */
+const isSubagent = (first: ClaudeRecord): boolean => first.isSidechain === true
+
+/**
+ * The head, from the first record with an id. `name` is the file's name without its ending: a session's file is named
+ * after it, and may begin with records of the session that it continues.
+ */
+const headOf = (first: ClaudeRecord, name: string | undefined): Head | undefined => {
+  const own = name !== undefined && isUuid(name) && !isSubagent(first) ? name : undefined
+  const session = own ?? first.sessionId
+  if (session === undefined) return undefined
+  const { agentId, cwd, forkedFrom, gitBranch, sessionId, version } = first
+  const id = isSubagent(first) ? `${session}/${agentId ?? name ?? "subagent"}` : session
+  const parent = isSubagent(first)
+    ? session
+    : (forkedFrom?.sessionId ?? (sessionId === session ? undefined : sessionId))
+  return {
+    _tag: "Head",
+    dialect: "claude-code",
+    id,
+    ...(cwd === undefined ? {} : { cwd }),
+    createdAt: timeOf(first.timestamp) ?? 0,
+    ...(parent === undefined || parent === id ? {} : { parent }),
+    record: JSON.parse(JSON.stringify({ sessionId, agentId, cwd, gitBranch, version }))
+  }
+}
+
+// Follows the titles of a Claude Code log, which repeats the current one often. Spec: FM-142.
+
+interface ClaudeTitles {
+  /** The title that a record changes; undefined if it changes none. `has`: the log has a record with this uuid. */
+  readonly next: (record: ClaudeRecord, has: (uuid: string) => boolean) => string | undefined
+}
+
+const makeTitles = (): ClaudeTitles => {
+  let current: string | undefined
+  let byPerson = false
+  return {
+    next: ({ aiTitle, customTitle, leafUuid, summary, type }, has) => {
+      // Summaries of other sessions occur: the leaf says whose it is.
+      const given =
+        type === "custom-title"
+          ? customTitle
+          : type === "ai-title"
+            ? aiTitle
+            : type === "summary" && leafUuid !== undefined && has(leafUuid)
+              ? summary
+              : undefined
+      if (given === undefined || given === current || (byPerson && type !== "custom-title")) return undefined
+      byPerson ||= type === "custom-title"
+      current = given
+      return given
+    }
+  }
+}
+
+/**
+ * Places records in the tree of a log. Claude Code links records by `uuid` and `parentUuid`, but forks where nothing was
+ * retried: each result of parallel calls hangs at its own call, and records without a uuid hang nowhere. Here a result, a
+ * note or a setting extends the line that it hangs at, so that forks are only where a person or the tool went back.
+ * Spec: FM-137 in specs/formats.md.
+ */
+interface ClaudeTree {
+  readonly has: (uuid: string) => boolean
+  /** A key that no item has; the same for the same log. */
+  readonly key: (wanted: string) => string
+  /** The item that a child of this record follows; undefined if the record is unknown. */
+  readonly after: (uuid: string) => string | undefined
+  /** The end of the line that an item is on. */
+  readonly endOf: (key: string) => string
+  /** The key of the record's item. */
+  readonly find: (uuid: string) => string | undefined
+  /** The end of the line that grew last; null at first. */
+  readonly last: () => string | null
+  /** Adds an item. `extends`: later children of its parent follow it instead. */
+  readonly add: (item: { readonly key: string; readonly parent: string | null }, uuid?: string) => void
+  readonly extend: (item: { readonly key: string; readonly parent: string | null }, uuid?: string) => void
+}
+
+const makeTree = (): ClaudeTree => {
+  const keys = new Map<string, string>()
+  const used = new Set<string>()
+  /** What extends an item. Each look-up shortens the way, so that all ways stay short. */
+  const extensions = new Map<string, string>()
+  let last: string | null = null
+  const endOf = (key: string): string => {
+    let end = key
+    for (let next = extensions.get(end); next !== undefined; next = extensions.get(end)) end = next
+    for (let at = key; at !== end;) {
+      const next = extensions.get(at) ?? end
+      extensions.set(at, end)
+      at = next
+    }
+    return end
+  }
+  const add: ClaudeTree["add"] = ({ key }, uuid) => {
+    if (uuid !== undefined) keys.set(uuid, key)
+    last = key
+  }
+  return {
+    has: (uuid) => keys.has(uuid),
+    key: (wanted) => {
+      let key = wanted
+      for (let number = 2; used.has(key); number++) key = `${wanted}#${number}`
+      used.add(key)
+      return key
+    },
+    after: (uuid) => {
+      const key = keys.get(uuid)
+      return key === undefined ? undefined : endOf(key)
+    },
+    endOf,
+    find: (uuid) => keys.get(uuid),
+    last: () => (last === null ? null : endOf(last)),
+    add,
+    extend: (item, uuid) => {
+      if (item.parent !== null) extensions.set(endOf(item.parent), item.key)
+      add(item, uuid)
+    }
+  }
+}
+
+// Says what a user record's text is: a person's prompt, a command that a person ran, a command's output, or a text that
+// Claude Code added. Pure. Spec: FM-136 in specs/formats.md.
+
+/** What a text of a user record means. */
+type Meaning =
+  | { readonly is: "prompt" }
+  | { readonly is: "note" }
+  | { readonly is: "interruption" }
+  /** A command with its arguments. A slash command may be a prompt: its output or its absence decides. */
+  | { readonly is: "command"; readonly command: string; readonly slash: boolean }
+  | { readonly is: "output"; readonly output: string }
+
+/** What texts that Claude Code adds start with. */
+const added =
+  /^(?:<(?:task-notification|system-reminder|local-command-caveat|user-prompt-submit-hook|cross-session-message|teammate-message|channel)[\s>]|Caveat: The messages below)/
+
+/** The text between the first `<name>` and the next `</name>`, in one pass each. */
+const inside = (text: string, name: string): Option.Option<string> => {
+  const open = text.indexOf(`<${name}>`)
+  const start = open + name.length + 2
+  const end = open < 0 ? -1 : text.indexOf(`</${name}>`, start)
+  return end < 0 ? Option.none() : Option.some(text.slice(start, end))
+}
+
+const starts = (text: string, ...names: ReadonlyArray<string>) => names.some((name) => text.startsWith(`<${name}>`))
+
+const joined = (text: string, names: ReadonlyArray<string>): string =>
+  names
+    .flatMap((name) => Option.toArray(inside(text, name)))
+    .filter((part) => part !== "")
+    .join("\n")
+
+const meaningOf = (given: string): Meaning => {
+  const text = given.trimStart()
+  if (text.startsWith("[Request interrupted by user")) return { is: "interruption" }
+  if (added.test(text)) return { is: "note" }
+  if (starts(text, "bash-input")) {
+    return { is: "command", command: Option.getOrElse(inside(text, "bash-input"), () => text), slash: false }
+  }
+  if (starts(text, "bash-stdout", "bash-stderr")) {
+    return { is: "output", output: joined(text, ["bash-stdout", "bash-stderr"]) }
+  }
+  if (starts(text, "local-command-stdout", "local-command-stderr")) {
+    return { is: "output", output: joined(text, ["local-command-stdout", "local-command-stderr"]) }
+  }
+  const name = starts(text, "command-name", "command-message", "command-args")
+    ? inside(text, "command-name")
+    : Option.none<string>()
+  if (Option.isNone(name)) return { is: "prompt" }
+  const words = `${name.value.startsWith("/") ? "" : "/"}${name.value} ${joined(text, ["command-args"])}`
+  return { is: "command", command: words.trim(), slash: true }
+}
+
+// Folds the records of a Claude Code log into items: an API message becomes one answer, a command joins its output, a
+// compact boundary and its summary become a compaction. `ClaudeReader.ts` finds the head and reads files. Spec:
+// FM-132..FM-149 in specs/formats.md.
+
+interface Base {
+  readonly key: string
+  readonly parent: string | null
+  readonly time: number
+  readonly place: Place
+  readonly record: JsonRecord
+}
+
+/** A record while it is folded. */
+interface Current {
+  readonly fields: ClaudeRecord
+  readonly base: Base
+  readonly sizeBytes: number
+}
+
+/** A command that waits for its output. */
+interface Running {
+  readonly base: Base
+  readonly command: string
+  readonly slash: boolean
+  readonly hidden: boolean
+  output: string | undefined
+}
+
+/** Tools that run a subagent, whose side chain in the same file shows what it spent. */
+const isSubagentTool = (name: string): boolean => name === "Task" || name === "Agent"
+
+/** A slash command without output was a prompt: a custom command or a skill, whose text follows as a note. */
+const commandItem = ({ base, command, hidden, output, slash }: Running): Item =>
+  slash && output === undefined && !hidden
+    ? { _tag: "User", ...base, content: [{ type: "text", text: command }] }
+    : { _tag: "Command", ...base, command, output: output ?? "", cancelled: false, hidden }
+
+/** A fold of one log. `subagent`: the log is a side chain as a whole. `ends`: where earlier imports ended (IM-420). */
+const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
+  const outlet = DialectReader.makeOutlet(ends)
+  const tree = makeTree()
+  const usage = ClaudeAnswer.makeUsage()
+  const titles = makeTitles()
+  /** Tools of calls without result yet, by call. */
+  const tools = new Map<string, string>()
+  let time = 0
+  let answer: ClaudeAnswer.Draft | undefined
+  /** The answer that ended with an earlier import; further lines of its message continue it. */
+  let cut: ClaudeAnswer.Draft | undefined
+  let running: Running | undefined
+  let boundary: ClaudeRecord["compactMetadata"]
+  /** What side chains spent since the last subagent's result. */
+  let beside = nothing
+
+  const report = (place: Place, kind: string, details: string) => outlet.emit({ _tag: "Problem", place, kind, details })
+
+  /** A record of a side chain in a session's file. */
+  const isAside = (fields: ClaudeRecord): boolean => fields.isSidechain === true && !subagent
+
+  /** The item that a record follows: the one it names, or else the one before it. A parent of null starts a tree. */
+  const parentOf = (fields: ClaudeRecord, place: Place): string | null => {
+    const wanted = fields.logicalParentUuid ?? fields.parentUuid
+    const continues = fields.subtype === "compact_boundary" || fields.isCompactSummary === true
+    if (wanted === undefined || isAside(fields) || (wanted === null && continues)) return tree.last()
+    if (wanted === null) return null
+    const known = tree.after(wanted)
+    if (known !== undefined) return known
+    report(
+      place,
+      "missing-parent",
+      "The record that this one follows is not in the file; it follows the one before it."
+    )
+    return tree.last()
+  }
+
+  const baseOf = ({ place, value }: LogRecord, fields: ClaudeRecord): Base => {
+    const parent = parentOf(fields, place)
+    return { key: tree.key(fields.uuid ?? `@${place.offset}`), parent, time, place, record: value }
+  }
+
+  /** Emits an item that extends the line which it hangs at. */
+  const extend = (item: Item, { fields, sizeBytes }: Current) => {
+    tree.extend(item, fields.uuid)
+    outlet.emit(item, sizeBytes)
+  }
+
+  const opaque = (current: Current) => extend({ _tag: "Opaque", ...current.base }, current)
+
+  /** A base for a further item of the same record; `number` counts its items from 2. */
+  const further = (base: Base, number: number): Base => ({
+    ...base,
+    key: tree.key(`${base.key}#${number}`),
+    parent: tree.last()
+  })
+
+  /** Emits the results of a record; the first has the record's key, unless the record has an answer too. */
+  const settle = (results: ReadonlyArray<ToolResult>, current: Current, after: 0 | 1) => {
+    for (const [index, { callID, content, failed }] of results.entries()) {
+      const base = index + after === 0 ? current.base : further(current.base, index + after + 1)
+      const tool = tools.get(callID)
+      if (tool === undefined) report(base.place, "missing-call", `The call of the result ${callID} is not in the file.`)
+      tools.delete(callID)
+      const spent = isSubagentTool(tool ?? "") && !isNothing(beside) ? { spent: beside } : {}
+      if ("spent" in spent) beside = nothing
+      extend({ _tag: "Result", ...base, callID, tool: tool ?? "", content, failed, ...spent }, current)
+    }
+  }
+
+  const start = (draft: ClaudeAnswer.Draft, { fields, sizeBytes }: Current, continues: boolean) => {
+    if (continues) tree.extend(draft.base, fields.uuid)
+    else tree.add(draft.base, fields.uuid)
+    answer = draft
+    cut = undefined
+    outlet.grow(() => {
+      answer = undefined
+      return ClaudeAnswer.complete(draft)
+    }, sizeBytes)
+  }
+
+  /** A further line of a message follows its answer, also if it names what the answer follows. */
+  const behind = ({ base: { key } }: ClaudeAnswer.Draft, current: Current): Current => ({
+    ...current,
+    base: { ...current.base, parent: tree.endOf(key) }
+  })
+
+  const assistant = (current: Current) => {
+    const { base, fields } = current
+    const { message } = fields
+    if (message === undefined) return unreadable(current)
+    const { parts, results } = blocksOf(message.content, true)
+    const spent = usage.count(
+      message.id ?? base.key,
+      ClaudeAnswer.isSynthetic(fields) ? undefined : message.usage,
+      fields.costUSD
+    )
+    for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
+    if (answer !== undefined && message.id !== undefined && answer.messageID === message.id) {
+      ClaudeAnswer.grow(answer, parts, message.stop_reason, spent)
+      opaque(behind(answer, current))
+    } else {
+      outlet.release()
+      const before = message.id !== undefined && cut?.messageID === message.id ? cut : undefined
+      const own = before === undefined ? current : behind(before, current)
+      const draft = ClaudeAnswer.draftOf(own.base, fields, parts, spent, before)
+      if (before !== undefined && ClaudeAnswer.isEmpty(draft)) opaque(own)
+      else start(draft, own, before !== undefined)
+    }
+    settle(results, current, 1)
+  }
+
+  const prompt = (content: Content, current: Current) => {
+    outlet.release()
+    cut = undefined
+    const item: Item = { _tag: "User", ...current.base, content }
+    tree.add(item, current.fields.uuid)
+    outlet.emit(item, current.sizeBytes)
+  }
+
+  const note = (content: Content, current: Current) => extend({ _tag: "Note", ...current.base, content }, current)
+
+  const run = (command: string, slash: boolean, hidden: boolean, { base, fields, sizeBytes }: Current) => {
+    const started: Running = { base, command, slash, hidden, output: undefined }
+    tree.add(base, fields.uuid)
+    outlet.grow(() => {
+      running = undefined
+      return commandItem(started)
+    }, sizeBytes)
+    running = started
+  }
+
+  /** Whether the text is a command or its output, and was taken as such. */
+  const asCommand = (meaning: Meaning, hidden: boolean, current: Current): boolean => {
+    if (meaning.is === "command") run(meaning.command, meaning.slash, hidden, current)
+    else if (meaning.is === "output" && running !== undefined) {
+      running.output = running.output === undefined ? meaning.output : `${running.output}\n${meaning.output}`
+      opaque(current)
+    } else return false
+    return true
+  }
+
+  const compacted = (summary: string, current: Current) => {
+    outlet.release()
+    const head = boundary?.preservedSegment?.headUuid ?? boundary?.preservedMessages?.uuids?.[0]
+    const item: Item = {
+      _tag: "Compaction",
+      ...current.base,
+      summary,
+      firstKept: (typeof head === "string" ? tree.find(head) : undefined) ?? null,
+      ...(boundary?.preTokens === undefined ? {} : { tokensBefore: boundary.preTokens }),
+      readFiles: [],
+      modifiedFiles: []
+    }
+    boundary = undefined
+    tree.add(item, current.fields.uuid)
+    outlet.emit(item, current.sizeBytes)
+  }
+
+  const user = (current: Current) => {
+    const { base, fields } = current
+    if (fields.message === undefined) return unreadable(current)
+    const { rest, results } = blocksOf(fields.message.content, false)
+    settle(results, current, 0)
+    const content = contentOf(rest)
+    if (content.length === 0) return results.length > 0 ? undefined : opaque(current)
+    const own: Current = results.length > 0 ? { ...current, base: further(base, results.length + 1) } : current
+    const text = textOfContent(content)
+    if (fields.isCompactSummary === true) return compacted(text, own)
+    if (fields.isVisibleInTranscriptOnly === true) return opaque(own)
+    const meaning = meaningOf(text)
+    if (meaning.is === "interruption" && answer !== undefined) answer.aborted = true
+    if (fields.isMeta !== true && asCommand(meaning, false, own)) return
+    if (results.length === 0) outlet.release()
+    return fields.isMeta === true || meaning.is !== "prompt" ? note(content, own) : prompt(content, own)
+  }
+
+  const system = (current: Current) => {
+    const { compactMetadata, content, subtype } = current.fields
+    if (subtype === "compact_boundary") boundary = compactMetadata ?? {}
+    const isCommand = subtype === "local_command" && typeof content === "string"
+    if (!isCommand || !asCommand(meaningOf(content), true, current)) opaque(current)
+  }
+
+  const attachment = (current: Current) => {
+    const attached = current.fields.attachment === undefined ? undefined : attachedOf(current.fields.attachment)
+    if (attached === undefined || attached.content.length === 0) return opaque(current)
+    if (!attached.person) return note(attached.content, current)
+    outlet.release()
+    return prompt(attached.content, current)
+  }
+
+  const unreadable = (current: Current) => {
+    report(current.base.place, "unreadable-record", "The record's message cannot be read; it is kept without effect.")
+    opaque(current)
+  }
+
+  const aside = (current: Current) => {
+    const { costUSD, message } = current.fields
+    beside = plus(beside, usage.count(message?.id ?? current.base.key, message?.usage, costUSD))
+    opaque(current)
+  }
+
+  const fold = (current: Current) => {
+    const { fields } = current
+    if (isAside(fields)) return aside(current)
+    if (fields.type === "assistant") return assistant(current)
+    if (fields.type === "user") return user(current)
+    if (fields.type === "system") return system(current)
+    if (fields.type === "attachment") return attachment(current)
+    const title = titles.next(fields, tree.has)
+    return title === undefined ? opaque(current) : extend({ _tag: "Title", ...current.base, title }, current)
+  }
+
+  return {
+    push: (record) => {
+      const fields = decode(record.value)
+      time = timeOf(fields.timestamp) ?? time
+      const sizeBytes = record.text.length
+      if (fields.uuid !== undefined && tree.has(fields.uuid)) {
+        report(record.place, "duplicate-id", `The id ${fields.uuid} occurs again; this record is kept without effect.`)
+        const base = baseOf(record, { ...fields, parentUuid: fields.uuid, logicalParentUuid: undefined })
+        extend({ _tag: "Opaque", ...base }, { fields: { ...fields, uuid: undefined }, base, sizeBytes })
+      } else fold({ fields, base: baseOf(record, fields), sizeBytes })
+      const growing = answer
+      const pieces = outlet.take()
+      if (answer === undefined && growing !== undefined) cut = growing
+      return pieces
+    },
+    end: () => {
+      outlet.release()
+      if (!isNothing(beside)) {
+        const details = `A subagent without a result spent ${phrase(beside)}; they belong to no item.`
+        report({ line: 1, offset: 0 }, "unattributed-usage", details)
+      }
+      return outlet.take()
+    }
+  }
+}
 
 /** The dialect `claude-code`. A record with a uuid opens the log, since only those say where the session worked. */
-export const dialect: DialectReader = {
+export const dialect: DialectReader.DialectReader = {
   isRecord: (value) =>
     typeof value["type"] === "string" && (typeof value["uuid"] === "string" || typeof value["sessionId"] === "string"),
   open: (early, name, last) => {
     for (const value of last ? early : early.slice(-1)) {
       const fields = decode(value)
       const head = fields.uuid === undefined && !last ? undefined : headOf(fields, name)
-      if (head !== undefined) return { head, makeFold: (ends) => ClaudeFold.make(isSubagent(fields), ends) }
+      if (head !== undefined) return { head, makeFold: (ends) => makeFold(isSubagent(fields), ends) }
     }
     return undefined
   }

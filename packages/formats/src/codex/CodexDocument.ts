@@ -5,8 +5,8 @@
 import { isUtf8 } from "node:buffer"
 import { Predicate } from "effect"
 import type { Place, Problem } from "../conversation/Conversation.ts"
-import { parsed } from "../lines/Dissection.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
+import { parsed } from "../lines/JsonLines.ts"
 
 const begins = /^[\s\0\ufeff]*\{\s*"(?:session|items)"\s*:\s*[[{]/
 

@@ -1,20 +1,23 @@
 /**
- * Defines a record of Codex's rollouts, in all forms so far. Since September 2025 a record is an envelope
- * `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec: FM-150 in specs/formats.md.
+ * Records of Codex's rollouts, in all forms so far, and what their contents and figures become. Since September 2025 a
+ * record is an envelope `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec: FM-150
+ * in specs/formats.md.
  */
-import { Predicate, Schema } from "effect"
+import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import { count, list, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
+import type { AnswerPart, Content, Spent } from "../conversation/Conversation.ts"
+import { isTooDeep } from "../lines/JsonLines.ts"
+import { beyond, count, list, nothing, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
 /** Cumulative or of one request. Cached tokens are part of `input_tokens`, reasoning is part of `output_tokens`. */
-export const TokenUsage = Schema.Struct({
+const TokenUsage = Schema.Struct({
   input_tokens: count,
   cached_input_tokens: count,
   cache_write_input_tokens: count,
   output_tokens: count,
   reasoning_output_tokens: count
 })
-export type TokenUsage = typeof TokenUsage.Type
+type TokenUsage = typeof TokenUsage.Type
 
 /** What any payload may have. Fields that this reader does not use stay in the item's `record`. */
 export const Payload = Schema.Struct({
@@ -76,4 +79,238 @@ export const decode = (value: JsonRecord): CodexRecord => {
   if (type !== undefined) return { type: "response_item", timestamp, payload: bare }
   const isHeader = record_type === undefined && id !== undefined && timestamp !== undefined
   return { type: isHeader ? "session_meta" : (record_type ?? "unknown"), timestamp, payload: bare }
+}
+
+// Converts the contents of Codex's items: prompts, answers, inputs and outputs of tools. Pure. Spec: FM-152..FM-155.
+
+const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
+const decodeItem = Schema.decodeUnknownOption(ContentItem)
+
+const shownText = (text: string): Content => (text === "" ? [] : [{ type: "text", text }])
+
+/** A data URL as media, any other URL as its text. */
+const shownUrl = (url: string): Content => {
+  const comma = url.indexOf(",")
+  const [, mime] = /^data:([^;,]+)(?:;[^,]*)?;base64$/.exec(url.slice(0, Math.max(0, comma)).slice(0, 300)) ?? []
+  return mime === undefined ? shownText(url) : [{ type: "media", mime, data: url.slice(comma + 1) }]
+}
+
+/** What an item of a content shows. An item of an unknown type is shown as its JSON. */
+const shown = (given: unknown): Content => {
+  if (typeof given === "string") return shownText(given)
+  const item = Option.getOrUndefined(decodeItem(given))
+  if (item?.text !== undefined) return shownText(item.text)
+  const url = item?.image_url ?? item?.audio_url
+  return url === undefined ? shownText(JSON.stringify(given) ?? "") : shownUrl(url)
+}
+
+/** Content as rollouts write it: a text, items, or nothing. */
+export const contentOf = (content: unknown): Content => {
+  if (content === undefined || content === null) return []
+  return Array.isArray(content) ? content.flatMap(shown) : shown(content)
+}
+
+const Asked = Schema.Struct({ type: Schema.Literal("UserMessage"), content: Schema.Array(Schema.Unknown) })
+const decodeAsked = Schema.decodeUnknownOption(Asked)
+const isShownAsked = Schema.is(
+  Schema.Union(Schema.Struct({ text: Schema.String }), Schema.Struct({ image_url: Schema.String }))
+)
+
+/** What a person said in an event: texts and pictures, without paths of files and names of skills. */
+export const askedBy = ({ images, item, message, type }: Payload): Content => {
+  if (type === "user_message") {
+    const pictures = images?.filter(Predicate.isString).map((url) => ({ image_url: url }))
+    return [...contentOf(message), ...contentOf(pictures)]
+  }
+  const asked = Option.getOrUndefined(decodeAsked(item))
+  return contentOf(asked?.content.filter(isShownAsked))
+}
+
+/** The texts of a content. */
+export const textOf = (content: Content): string =>
+  content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The input of a call: its arguments as an object, or the text that they are. */
+const inputOf = (given: unknown): JsonRecord => {
+  const value = typeof given === "string" ? parsed(given) : given
+  // Arguments are JSON within JSON: the reader of lines has not seen how deep they are.
+  if (typeof given === "string" && isTooDeep(value, given.length)) return { input: given }
+  if (Predicate.isReadonlyRecord(value)) return value
+  return given === undefined || given === null ? {} : { input: given }
+}
+
+const Outcome = Schema.Struct({ metadata: Schema.Struct({ exit_code: Schema.Number }) })
+const isOutcome = Schema.is(Outcome)
+
+/** The exit code that the first line of an output says, or its JSON. */
+const failedText = (text: string): boolean => {
+  const [, code] = /^Exit code: (-?\d{1,9})/.exec(text) ?? []
+  if (code !== undefined) return Number(code) !== 0
+  const outcome = text.startsWith("{") && text.length < 1_000_000 ? parsed(text) : undefined
+  return isOutcome(outcome) && outcome.metadata.exit_code !== 0
+}
+
+/** The output of a call: a text, items, or in older rollouts `{ content, success }`. */
+export const outputOf = (output: unknown): { readonly content: Content; readonly failed: boolean } => {
+  if (Predicate.isReadonlyRecord(output) && "content" in output) {
+    return { content: contentOf(output["content"]), failed: output["success"] === false }
+  }
+  return { content: contentOf(output), failed: typeof output === "string" && failedText(output) }
+}
+
+// Counts what a rollout says was spent. `token_count` events repeat the cumulative usage at will, so only its growth
+// counts. A count that falls belongs to a new window or a resumed session: then the last request counts. FM-156.
+
+const spentOf = (usage: TokenUsage): Spent => {
+  const cacheRead = usage.cached_input_tokens ?? 0
+  const cacheWrite = usage.cache_write_input_tokens ?? 0
+  return {
+    ...nothing,
+    input: Math.max(0, (usage.input_tokens ?? 0) - cacheRead - cacheWrite),
+    output: usage.output_tokens ?? 0,
+    reasoning: usage.reasoning_output_tokens ?? 0,
+    cacheRead,
+    cacheWrite
+  }
+}
+
+const allOf = ({ cacheRead, cacheWrite, input, output }: Spent): number => input + cacheRead + cacheWrite + output
+
+interface CodexUsage {
+  /** What was spent since the last count. */
+  readonly count: (payload: Payload) => Spent
+}
+
+export const make = (): CodexUsage => {
+  let before = nothing
+  return {
+    count: ({ info, thread_token_usage, usage }) => {
+      const total = info?.total_token_usage ?? thread_token_usage
+      const last = info?.last_token_usage ?? usage
+      if (total === undefined) return last === undefined ? nothing : spentOf(last)
+      const now = spentOf(total)
+      const fell = allOf(now) < allOf(before)
+      const growth = fell ? spentOf(last ?? total) : beyond(now, before)
+      before = now
+      return growth
+    }
+  }
+}
+
+// Says which part of an answer a response item is. Pure. Spec: FM-153 in specs/formats.md.
+
+/** What a model produced in one item. */
+export interface Produced {
+  readonly parts: ReadonlyArray<AnswerPart>
+  /** The result, if the provider ran the tool itself. */
+  readonly result?: {
+    readonly callID: string
+    readonly tool: string
+    readonly content: Content
+    readonly failed: boolean
+  }
+}
+
+const joined = (...texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
+
+const textParts = (type: "text" | "reasoning", text: string): ReadonlyArray<AnswerPart> =>
+  text === "" ? [] : [{ type, text }]
+
+/** A call that the provider ran: its result is part of the item. */
+const providerCall = (payload: Payload, key: string, tool: string, input: unknown, content: Content): Produced => {
+  const callID = payload.call_id ?? payload.id ?? key
+  return {
+    parts: [{ type: "call", id: callID, name: tool, input: inputOf(input) }],
+    result: { callID, tool, content, failed: payload.status === "failed" || payload.status === "incomplete" }
+  }
+}
+
+const call = (payload: Payload, key: string, name: string, input: unknown): Produced => ({
+  parts: [{ type: "call", id: payload.call_id ?? payload.id ?? key, name, input: inputOf(input) }]
+})
+
+/** Undefined: a model did not produce the item. `key` names a call without an id. */
+export const producedOf = (payload: Payload, key: string): Produced | undefined => {
+  switch (payload.type) {
+    case "message":
+      return payload.role === "assistant" ? { parts: textParts("text", textOf(contentOf(payload.content))) } : undefined
+    case "reasoning":
+      // The readable part. The encrypted one stays in the record.
+      return {
+        parts: textParts("reasoning", joined(textOf(contentOf(payload.summary)), textOf(contentOf(payload.content))))
+      }
+    case "function_call":
+      return call(payload, key, payload.name ?? "unknown", payload.arguments)
+    case "custom_tool_call":
+      return call(payload, key, payload.name ?? "unknown", payload.input)
+    case "local_shell_call":
+      return call(payload, key, "local_shell", payload.action)
+    case "tool_search_call":
+      return call(payload, key, "tool_search", payload.arguments)
+    case "web_search_call":
+      return providerCall(payload, key, "web_search", payload.action, [])
+    case "image_generation_call":
+      return providerCall(
+        payload,
+        key,
+        "image_generation",
+        payload.revised_prompt === undefined ? {} : { prompt: payload.revised_prompt },
+        payload.result ? [{ type: "media", mime: "image/png", data: payload.result }] : []
+      )
+    default:
+      return undefined
+  }
+}
+
+// Says what a user message of a rollout is: a prompt, a text that Codex added, or a command that a person ran. FM-151.
+
+/** What texts that Codex adds as user messages start with. */
+const added =
+  /^(?:<(?:environment_context|environments_instructions|user_instructions|turn_aborted|permissions instructions|collaboration_mode|subagent_notification|skills_instructions|apps_instructions|plugins_instructions|realtime_conversation|personality_spec|model_switch|hook_prompt|goal_context|codex_internal_context|skill|recommended_plugins|token_budget|INSTRUCTIONS)[\s>]|# AGENTS\.md instructions|Warning: (?:apply_patch was requested|The maximum number of unified exec))/
+
+export type UserMessage =
+  | { readonly is: "prompt" }
+  | { readonly is: "note" }
+  | { readonly is: "command"; readonly command: string; readonly output: string; readonly exitCode: number | undefined }
+
+const between = (text: string, open: string, close: string): string => {
+  const start = text.indexOf(open)
+  const end = start < 0 ? -1 : text.lastIndexOf(close)
+  return end < start + open.length ? "" : text.slice(start + open.length, end).replace(/^\n|\n$/g, "")
+}
+
+/** The folder that an environment context names: older rollouts have it nowhere else. */
+export const folderOf = (text: string): string | undefined => {
+  if (!text.trimStart().startsWith("<environment_context>")) return undefined
+  const tagged = between(text, "<cwd>", "</cwd>").trim()
+  if (tagged.startsWith("/")) return tagged
+  const [, listed] = /^Current working directory: (.+)$/m.exec(text.slice(0, 10_000)) ?? []
+  return listed?.trim()
+}
+
+export const userMessageOf = (given: string): UserMessage => {
+  const text = given.trimStart()
+  if (added.test(text)) return { is: "note" }
+  if (!text.startsWith("<user_shell_command>")) return { is: "prompt" }
+  const result = between(text, "<result>", "</result>")
+  const [, code] = /^Exit code: (-?\d{1,9})$/m.exec(result) ?? []
+  const output = result.indexOf("Output:\n")
+  return {
+    is: "command",
+    command: between(
+      text.slice(0, text.indexOf("<result>") < 0 ? undefined : text.indexOf("<result>")),
+      "<command>",
+      "</command>"
+    ),
+    output: output < 0 ? result : result.slice(output + "Output:\n".length),
+    exitCode: code === undefined ? undefined : Number(code)
+  }
 }

@@ -5,7 +5,15 @@
  */
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { Dialect } from "./Dialect.ts"
+
+// Names the session logs that Daybook reads. Spec: specs/formats.md.
+
+/**
+ * Who wrote a session log: `pi`, `xcsh` and `omp` write entry logs, `thread` is a folder with `session.jsonl` and
+ * `metadata.json`; `claude-code` and `codex` are only read.
+ */
+export const Dialect = Schema.Literal("pi", "xcsh", "omp", "thread", "claude-code", "codex")
+export type Dialect = typeof Dialect.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

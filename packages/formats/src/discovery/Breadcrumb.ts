@@ -4,8 +4,7 @@
  */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import type { StorageFailed } from "../storage/StorageError.ts"
+import { SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 
 /** Variables by which terminals name a window, a pane or a session. */
 const variables = ["KITTY_WINDOW_ID", "TMUX_PANE", "WEZTERM_PANE", "TERM_SESSION_ID", "WT_SESSION", "STY", "WINDOWID"]

@@ -4,13 +4,43 @@
  * is written. Spec: FM-170..FM-184 in specs/formats.md.
  */
 import { Effect, Schema, Stream } from "effect"
-import { Message, type Session } from "@daybook/log/domain/Message"
-import type { Redactor } from "@daybook/log/support/Redaction"
-import { pageEnd, pageStart } from "./HtmlPage.ts"
-import { htmlOf } from "./HtmlMessage.ts"
-import { markdownEnd, markdownOf, markdownStart } from "./MarkdownMessage.ts"
-import { redactedMessage, redactedSession, type RedactionFailed } from "./Redacted.ts"
-import * as Totals from "./Totals.ts"
+import { Message, Session } from "@daybook/log/domain/Message"
+import type { Json, Redactor } from "@daybook/log/support/Redaction"
+import { htmlOf, pageEnd, pageStart } from "./Html.ts"
+import { markdownEnd, markdownOf, markdownStart } from "./Markdown.ts"
+import * as Totals from "./Text.ts"
+
+// Redacts what a document shows. Fails closed: a message that is not a message any more after redaction, or a failure
+// of the redactor, ends the document. Spec: FM-175 in specs/formats.md.
+
+/** Secrets could not be removed from a session. The document is incomplete and must not be used. */
+export class RedactionFailed extends Schema.TaggedError<RedactionFailed>("@daybook/formats/RedactionFailed")(
+  "RedactionFailed",
+  { what: Schema.String }
+) {
+  override get message() {
+    return `secrets could not be removed from ${this.what}; nothing was written`
+  }
+}
+
+const redacted = <A, I>(schema: Schema.Schema<A, I>, what: (value: A) => string) => {
+  const encode = Schema.encodeSync(schema)
+  const decode = Schema.decodeUnknownSync(schema)
+  return (redactor: Redactor, value: A): Effect.Effect<A, RedactionFailed> =>
+    Effect.try({
+      try: () => {
+        const plain: Json = JSON.parse(JSON.stringify(encode(value)))
+        return decode(redactor.value(plain))
+      },
+      catch: () => new RedactionFailed({ what: what(value) })
+    })
+}
+
+const messageWithout = redacted(Message, ({ id }) => `message ${id}`)
+
+const redactedMessage = (redactor: Redactor) => (message: Message) => messageWithout(redactor, message)
+
+const redactedSession = redacted(Session, ({ id }) => `session ${id}`)
 
 /** How a document is written. */
 export interface DocumentOptions {
@@ -31,7 +61,7 @@ const written =
   <E, R>(session: Session, messages: Stream.Stream<Message, E, R>, { redactor }: DocumentOptions = {}): Text<E, R> =>
     Stream.unwrap(
       Effect.map(redactor === undefined ? Effect.succeed(session) : redactedSession(redactor, session), (head) => {
-        const totals = Totals.make()
+        const totals = Totals.makeTotals()
         const clean = redactor === undefined ? messages : Stream.mapEffect(messages, redactedMessage(redactor))
         const body = Stream.map(clean, (message) => {
           totals.add(message)

@@ -3,7 +3,18 @@ import { Option, Predicate, Schema } from "effect"
 import type * as Conversation from "../conversation/Conversation.ts"
 import { type AgentMessage, AgentUsage, type BlockContent, blocksOf, type MessageOf } from "./AgentMessage.ts"
 import type { Body, BodyOf } from "./Entry.ts"
-import { fileMentionText, summaryText } from "./ModelText.ts"
+
+// The texts that the model reads in place of messages that it has no form for. Spec: FM-16 in specs/formats.md.
+
+/** The summary of a compaction that stands as a message of its own (CV-1). */
+const summaryText = (summary: string): string =>
+  `This summary replaces the earlier part of the conversation:\n\n<summary>\n${summary}\n</summary>`
+
+/** Files that a person mentioned (CV-3). Their pictures follow the text. */
+const fileMentionText = ({ files }: MessageOf<"fileMention">): string => {
+  const blocks = files.map(({ content, path }) => `<file path="${path}">\n${content}\n</file>`)
+  return ["<system-reminder>", ...blocks, "</system-reminder>"].join("\n")
+}
 
 /** What all items have. */
 export type Base = Pick<Conversation.Item, "key" | "parent" | "time" | "place" | "record">

@@ -1,22 +1,239 @@
 /**
  * Reads entry logs of all versions and dialects as a conversation, in one pass: a record's parent is before it in the file,
- * so that the items form a tree by construction. `Migration.ts` upgrades old records, `EntryItem.ts` maps entries to items.
+ * so that the items form a tree by construction. `EntryReader.ts` upgrades old records, `EntryItem.ts` maps entries to items.
  * Spec: FM-10..FM-19 in specs/formats.md.
  */
-import type { FileSystem } from "@effect/platform/FileSystem"
-import { Chunk, Effect, Either, Option, Predicate, Stream } from "effect"
+import { createHash } from "node:crypto"
+import { dirname, join } from "node:path"
+import { FileSystem } from "@effect/platform/FileSystem"
+import { Chunk, Effect, Either, Option, Predicate, Schema, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
+import { type BlobHash, hashOf as digestOf, parseRef } from "../blob/BlobStore.ts"
 import type * as Conversation from "../conversation/Conversation.ts"
+import { type Dialect, Place } from "../conversation/Conversation.ts"
 import { type EventStream, streamOf } from "../conversation/EventStream.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { bodyOf, type BodyOf, isEntryRecord, isKnownType } from "./Entry.ts"
-import { dialectOf } from "./EntryDialect.ts"
-import { type EntryError, NotASession, SessionVersionTooNew } from "./EntryErrors.ts"
+import {
+  bodyOf,
+  type BodyOf,
+  currentVersion,
+  type Header,
+  isEntryRecord,
+  isHeader,
+  isKnownType,
+  isTitleSlot,
+  readHeader,
+  timeOf,
+  versionOf
+} from "./Entry.ts"
 import { itemOf } from "./EntryItem.ts"
-import { besideLog, type Lookup, refersToBlob, withPictures } from "./EntryPictures.ts"
-import { currentVersion, type Header, isHeader, isTitleSlot, readHeader, timeOf, versionOf } from "./Header.ts"
-import * as Migration from "./Migration.ts"
+
+// The errors of reading an entry log. The file stays as it is. Spec: FM-10, FM-11 in specs/formats.md.
+
+/** The first record is not the header of a session (LO-3). */
+export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {
+  /** The first record; absent if the file has none. */
+  place: Schema.optionalWith(Place, { exact: true })
+}) {
+  override get message() {
+    const found = this.place === undefined ? "it has no records" : `line ${this.place.line} is not a session header`
+    return `this file is not an entry log: ${found}`
+  }
+}
+
+/** The log is of a later version than this release reads (MI-8). */
+export class SessionVersionTooNew extends Schema.TaggedError<SessionVersionTooNew>(
+  "@daybook/formats/SessionVersionTooNew"
+)("SessionVersionTooNew", { found: Schema.Number, supported: Schema.Int }) {
+  override get message() {
+    return `the log has version ${this.found}; this release reads versions up to ${this.supported}: use a newer release`
+  }
+}
+
+/** Another program wrote to the log while it was migrated. Nothing was changed. */
+export class LogChanged extends Schema.TaggedError<LogChanged>("@daybook/formats/LogChanged")("LogChanged", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} was written to meanwhile; close the program that uses it, then try again`
+  }
+}
+
+export const EntryError = Schema.Union(NotASession, SessionVersionTooNew)
+export type EntryError = typeof EntryError.Type
+
+// Puts the pictures of blobs into items. The record keeps the reference, so that an export writes it again. Spec: FM-27
+// in specs/formats.md.
+
+/** Finds the bytes of a blob; none if it is missing. */
+type Lookup<E, R> = (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, E, R>
+
+/**
+ * The blobs that belong to a log in its tool's own folders: `sessions/FOLDER/LOG` and `blobs/HASH`. They are only read; a
+ * blob that is missing, cannot be read or has other bytes is none.
+ */
+const besideLog = (path: string): Lookup<never, FileSystem> => {
+  const folder = join(dirname(path), "..", "..", "blobs")
+  return (hash) =>
+    Effect.flatMap(FileSystem, (files) => Effect.option(files.readFile(join(folder, hash)))).pipe(
+      Effect.map(Option.filter((bytes) => digestOf(bytes) === hash))
+    )
+}
+
+type Part = Conversation.Content[number]
+
+const hashOf = (part: Part): BlobHash | undefined => (part.type === "media" ? parseRef(part.data) : undefined)
+
+/** Whether the piece refers to a blob. */
+const refersToBlob = (piece: Conversation.Piece): boolean =>
+  "content" in piece && piece.content.some((part) => hashOf(part) !== undefined)
+
+/** The piece with its pictures. A missing picture becomes a text and a problem. */
+const withPictures =
+  <E, R>(lookup: Lookup<E, R>) =>
+  (piece: Conversation.Piece): Effect.Effect<ReadonlyArray<Conversation.Piece>, E, R> =>
+    Effect.gen(function* () {
+      if (!("content" in piece) || !refersToBlob(piece)) return [piece]
+      const problems: Array<Conversation.Problem> = []
+      const content: Array<Part> = []
+      for (const part of piece.content) {
+        const hash = hashOf(part)
+        const bytes = hash === undefined ? Option.none() : yield* lookup(hash)
+        if (part.type === "text" || hash === undefined) content.push(part)
+        else if (Option.isSome(bytes)) content.push({ ...part, data: Buffer.from(bytes.value).toString("base64") })
+        else {
+          content.push({ type: "text", text: `[the picture ${hash} is missing]` })
+          const details = `The picture ${hash} is not in the blob store; a text says so.`
+          problems.push({ _tag: "Problem", place: piece.place, kind: "missing-picture", details })
+        }
+      }
+      return [...problems, { ...piece, content }]
+    })
+
+// Tells which tool wrote an entry log, by the shapes of its first records. Spec: FM-15 in specs/formats.md.
+
+type EntryDialect = Extract<Dialect, "pi" | "xcsh" | "omp">
+
+const typesOfOmp = new Set<unknown>(["title_change", "model_usage", "credential_pin", "reset_boundary", "archive"])
+const typesOfXcsh = new Set<unknown>([
+  "context_change",
+  "mcp_tool_selection",
+  "mode_change",
+  "service_tier_change",
+  "session_init",
+  "ttsr_injection"
+])
+const typesOfPi = new Set<unknown>(["session_info", "active_tools_change"])
+const headerFieldsOfOmp = ["additionalDirectories", "previousSessionFiles", "providerPromptCacheKey"]
+const headerFieldsOfPi = ["provider", "modelId", "thinkingLevel", "branchedFrom"]
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+const byFields = (record: JsonRecord): EntryDialect | undefined => {
+  const { type } = record
+  const has = (field: string) => field in record
+  if (isTitleSlot(record) || typesOfOmp.has(type)) return "omp"
+  if (type === "session" && headerFieldsOfOmp.some(has)) return "omp"
+  if (typesOfPi.has(type) || has("fromHook") || (type === "model_change" && has("modelId"))) return "pi"
+  if (typesOfXcsh.has(type) || has("fromExtension") || (type === "model_change" && has("model"))) return "xcsh"
+  if (type !== "session") return undefined
+  if (has("title") || has("titleSource")) return "xcsh"
+  return headerFieldsOfPi.some(has) ? "pi" : undefined
+}
+
+/**
+ * The dialect of a log that begins with these records. omp's marks win over those of xcsh, which it shares. Without any
+ * mark, an id that is a UUID says pi; otherwise the default is xcsh, the dialect of the format's description.
+ */
+export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>): EntryDialect => {
+  const found = new Set([header, ...records].map(byFields))
+  const marked = (["omp", "pi", "xcsh"] as const).find((dialect) => found.has(dialect))
+  return marked ?? (uuid.test(String(header["id"])) ? "pi" : "xcsh")
+}
+
+// Migrates entry logs of version 1 and 2 to version 3, record by record. Pure: the same log gets the same ids each
+// time. Spec: FM-20..FM-26 in specs/formats.md.
+
+/** A record of version 3. `keptNothing`: its index of the first kept record names no entry before it. */
+interface Migrated {
+  readonly record: JsonRecord
+  readonly keptNothing?: true
+}
+
+export interface Migration {
+  /** The header in version 3. */
+  readonly header: JsonRecord
+  /** The record in version 3. Call it for each record after the header, in order, with its slot. */
+  readonly next: (record: JsonRecord, slot: number) => Migrated
+}
+
+/** Each step is a bijection of 32-bit numbers, so two indexes never get the same id. */
+const scrambled = (value: number): number => {
+  let bits = value | 0
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b)
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35)
+  return (bits ^ (bits >>> 16)) >>> 0
+}
+
+/** Ids of eight hexadecimal digits for the records of a session by their index, all different. */
+const idsOf = (sessionID: string) => {
+  const key = createHash("sha256").update(sessionID).digest().readUInt32LE(0)
+  return (index: number): string =>
+    scrambled(index ^ key)
+      .toString(16)
+      .padStart(8, "0")
+}
+
+const without = (record: JsonRecord, field: string): JsonRecord =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => name !== field))
+
+/** Version 1 has no ids: entries get one, and a chain in file order (MI-1..MI-3). */
+const toVersion2 = (sessionID: string): Migration["next"] => {
+  const idOf = idsOf(sessionID)
+  const indexes = new Set<number>()
+  let parentId: string | null = null
+  return (record, index) => {
+    if (!Predicate.isString(record["type"]) || record["type"] === "session") return { record }
+    const id = idOf(index)
+    const linked: JsonRecord = { ...record, id, parentId }
+    parentId = id
+    indexes.add(index)
+    const { firstKeptEntryIndex: kept } = record
+    if (record["type"] !== "compaction" || !Predicate.isNumber(kept)) return { record: linked }
+    const rest = without(linked, "firstKeptEntryIndex")
+    return indexes.has(kept)
+      ? { record: { ...rest, firstKeptEntryId: idOf(kept) } }
+      : { record: without(rest, "firstKeptEntryId"), keptNothing: true }
+  }
+}
+
+/** Version 3 calls the role `hookMessage` `custom` (MI-5). */
+const toVersion3 = (record: JsonRecord): JsonRecord => {
+  const { message, type } = record
+  return type === "message" && Predicate.isReadonlyRecord(message) && message["role"] === "hookMessage"
+    ? { ...record, message: { ...message, role: "custom" } }
+    : record
+}
+
+/** Begins the migration of a log. A log of version 3 stays as it is (MI-6). */
+export const makeMigration = (header: Header, headerSlot: number): Migration => {
+  const version = versionOf(header) ?? currentVersion
+  if (version >= currentVersion) return { header, next: (record) => ({ record }) }
+  const step = version < 2 ? toVersion2(header.id) : (record: JsonRecord): Migrated => ({ record })
+  return {
+    header: { ...header, version: currentVersion },
+    next: (record, slot) => {
+      const migrated = step(record, slot - headerSlot)
+      return { ...migrated, record: toVersion3(migrated.record) }
+    }
+  }
+}
+
+/** A whole log in version 3: a header and entries, in order. */
+export const migrate = (header: Header, records: ReadonlyArray<JsonRecord>): ReadonlyArray<JsonRecord> => {
+  const migration = makeMigration(header, 0)
+  return [migration.header, ...records.map((record, at) => migration.next(record, at + 1).record)]
+}
 
 export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "isRecord"> {
   /** Finds the pictures that the log keeps as blobs. Default for bytes: they are missing. */
@@ -80,7 +297,7 @@ const makeIndex = () => {
 }
 
 /** Turns the records after a header into items and problems. */
-const makeItems = (migration: Migration.Migration, createdAt: number) => {
+const makeItems = (migration: Migration, createdAt: number) => {
   const index = makeIndex()
   let time = createdAt
 
@@ -206,7 +423,7 @@ export const make = () => {
       ...log.ahead.flatMap((read) => (read._tag === "LogRecord" ? [read.value] : []))
     ])
     if (stream !== undefined) return stream
-    const migration = Migration.make(log.header, log.slot)
+    const migration = makeMigration(log.header, log.slot)
     const head = headOf(log, migration.header)
     emit(head)
     next = makeItems(migration, head.createdAt)

@@ -3,19 +3,35 @@
  * specs/formats.md (MI-7, PE-3).
  */
 import { dirname } from "node:path"
-import { type File, FileSystem } from "@effect/platform/FileSystem"
 import type { PlatformError } from "@effect/platform/Error"
+import { type File, FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Option, type Scope, Stream } from "effect"
+import type { JsonRecord } from "@daybook/log/domain/Json"
+import type { Head } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import * as Temporaries from "../storage/Temporaries.ts"
-import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
-import { LogChanged, NotASession } from "./EntryErrors.ts"
+import * as FileSessionStorage from "../storage/FileSessionStorage.ts"
+import { type SessionLocked, SessionStorage, StorageFailed } from "../storage/SessionStorage.ts"
+import { currentVersion, isHeader } from "./Entry.ts"
 import * as EntryReader from "./EntryReader.ts"
-import { lineOf } from "./EntryWriter.ts"
-import { currentVersion, isHeader } from "./Header.ts"
-import * as Migration from "./Migration.ts"
+import { LogChanged, NotASession } from "./EntryReader.ts"
+
+// Writes the lines of an entry log. The normal form of a record is its compact JSON in the order of its fields; the
+// file is the records before the header, the header, and the entries in file order. Spec: FM-50..FM-53 in
+// specs/formats.md.
+
+/** A record as a line, with its newline. */
+export const lineOf = (record: JsonRecord): string => `${JSON.stringify(record)}\n`
+
+/** The lines before the first entry. */
+export const headLines = ({ before = [], record }: Pick<Head, "before" | "record">): ReadonlyArray<string> =>
+  [...before, record].map(lineOf)
+
+/** The lines of a log. `records` are the entries in version 3, in the order in which they were appended. */
+export const lines =
+  (head: Pick<Head, "before" | "record">) =>
+  <E, R>(records: Stream.Stream<JsonRecord, E, R>): Stream.Stream<string, E, R> =>
+    Stream.concat(Stream.fromIterable(headLines(head)), Stream.map(records, lineOf))
 
 /** What a migration did. */
 export interface Result {
@@ -37,11 +53,11 @@ const written = (operation: string, path: string) => (error: PlatformError) =>
 
 /** The lines of the file in version 3: a record that the migration leaves alone keeps its text. */
 const migratedLines = () => {
-  let migration: Migration.Migration | undefined
+  let migration: EntryReader.Migration | undefined
   return ({ slot, text, value }: JsonLines.LogRecord): string => {
     if (migration === undefined) {
       if (!isHeader(value)) return `${text}\n`
-      migration = Migration.make(value, slot)
+      migration = EntryReader.makeMigration(value, slot)
       return lineOf(migration.header)
     }
     const { record } = migration.next(value, slot)
@@ -114,8 +130,8 @@ export const migrateFile = Effect.fn("MigrateFile.migrateFile")(function* (
   yield* storage.lock(path)
   const before = yield* look(path)
   const temporary = yield* Effect.acquireRelease(
-    Effect.sync(() => Temporaries.reserve(path)),
-    (name) => Effect.sync(() => Temporaries.release(name))
+    Effect.sync(() => FileSessionStorage.reserveTemporary(path)),
+    (name) => Effect.sync(() => FileSessionStorage.releaseTemporary(name))
   )
   const file = yield* Effect.mapError(
     files.open(temporary, { flag: "wx", mode: before.mode }),

@@ -5,7 +5,7 @@
 import { joined } from "@daybook/log/domain/LongText"
 import type { Tokens, ToolContent } from "@daybook/log/domain/Values"
 import type { Draft } from "@daybook/log/events/SessionEvents"
-import type { Json, JsonObject } from "../difference/Difference.ts"
+import type { Json, JsonObject } from "./Difference.ts"
 
 /** Who writes the log: the dialects differ in a few records. */
 export type EntryDialect = "pi" | "xcsh" | "omp"

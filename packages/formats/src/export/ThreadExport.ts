@@ -9,26 +9,25 @@ import { contains, linear } from "@daybook/log/domain/HistoryPath"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { Head } from "../conversation/Conversation.ts"
-import { apply, type JsonObject } from "../difference/Difference.ts"
-import * as ThreadID from "../thread/ThreadID.ts"
+import { apply, type JsonObject } from "./Difference.ts"
+import * as ThreadRecord from "../thread/ThreadRecord.ts"
 import type { ThreadMetadata } from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
-import { DifferenceUnreadable, type ExportReport } from "./EntryExport.ts"
+import { DifferenceUnreadable, type ExportReport, Ledger } from "./EntryExport.ts"
 import { eventItem } from "./EventItem.ts"
 import { type Group, Grouping } from "./Grouping.ts"
-import { Ledger } from "./Ledger.ts"
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 /** The thread's id: that of the imported thread, the session's if it ends in a ULID, else one made of the session's id. */
-export const threadIDOf = ({ createdAt, id, imported }: Session): ThreadID.ThreadID => {
+const threadIDOf = ({ createdAt, id, imported }: Session): ThreadRecord.ThreadID => {
   const own = imported?.dialect === "thread" ? imported.id : id.slice("ses_".length).toUpperCase()
-  return Option.getOrElse(Schema.decodeUnknownOption(ThreadID.ThreadID)(own), () => {
+  return Option.getOrElse(Schema.decodeUnknownOption(ThreadRecord.ThreadID)(own), () => {
     let time = ""
     for (let left = createdAt, n = 0; n < 10; n++, left = Math.floor(left / 32))
       time = (alphabet[left % 32] ?? "0") + time
     const hash = createHash("sha256").update(id).digest()
-    return ThreadID.ThreadID.make(time + [...hash.subarray(0, 16)].map((byte) => alphabet[byte % 32]).join(""))
+    return ThreadRecord.ThreadID.make(time + [...hash.subarray(0, 16)].map((byte) => alphabet[byte % 32]).join(""))
   })
 }
 

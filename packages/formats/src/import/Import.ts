@@ -14,19 +14,76 @@ import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { StoreError } from "@daybook/log/store/StoreError"
-import { type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
-import { Dialect } from "../conversation/Dialect.ts"
-import { difference, type JsonObject } from "../difference/Difference.ts"
+import { Dialect, type Head, type Item, type Piece, Problem } from "../conversation/Conversation.ts"
+import { difference, type JsonObject } from "../export/Difference.ts"
+import { Ledger } from "../export/EntryExport.ts"
 import { entryHead, entryRecord, isEntryDialect } from "../export/EntryRecord.ts"
 import { eventItem } from "../export/EventItem.ts"
-import { Ledger } from "../export/Ledger.ts"
 import { threadLedger, threadRecord } from "../export/ThreadExport.ts"
-import * as ThreadID from "../thread/ThreadID.ts"
+import * as ThreadRecord from "../thread/ThreadRecord.ts"
 import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
-import { nothingSpent, textOf, tokensOf } from "./Drafts.ts"
-import { ImportDiffers, NoHead, SessionContinued, SourceDiffers } from "./ImportError.ts"
-import { sessionIDOf } from "./SourceIds.ts"
+import { nothingSpent, sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
+
+// The errors of an import. Spec: IM-40 to IM-44.
+
+/** The source has no head, or is empty. Nothing was stored. */
+export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead")("NoHead", {
+  details: Schema.String
+}) {
+  override get message() {
+    return `not a session log: ${this.details}`
+  }
+}
+
+/** The source is not the one that the session was imported from. Nothing was stored. */
+export class SourceDiffers extends Schema.TaggedError<SourceDiffers>("@daybook/formats/SourceDiffers")(
+  "SourceDiffers",
+  {
+    sessionID: SessionID,
+    /** Imported records. */
+    records: Schema.Int,
+    details: Schema.String
+  }
+) {
+  override get message() {
+    return `${this.sessionID} was imported from another state of this log: ${this.details}; import it as a new session, or remove that one first`
+  }
+}
+
+/** The session has events that the import did not write, so new records of the source cannot follow. */
+export class SessionContinued extends Schema.TaggedError<SessionContinued>("@daybook/formats/SessionContinued")(
+  "SessionContinued",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `${this.sessionID} was changed after ${this.records} records of this log were imported; ` +
+      "import the log as a new session, or remove that one first"
+    )
+  }
+}
+
+/**
+ * The session has other events than this import makes of the records that are stored: another import of the log is running,
+ * or another release of Daybook imported them.
+ */
+export class ImportDiffers extends Schema.TaggedError<ImportDiffers>("@daybook/formats/ImportDiffers")(
+  "ImportDiffers",
+  { sessionID: SessionID, records: Schema.Int }
+) {
+  override get message() {
+    return (
+      `${this.sessionID} has other events than this import makes of the first ${this.records} records: another import of ` +
+      "the log is running, or another release imported it; wait for that import, import the log as a new session, or " +
+      "remove that one first"
+    )
+  }
+}
+
+/** Why an import failed, beside errors of the source and of the store. */
+export const ImportError = Schema.Union(NoHead, SourceDiffers, SessionContinued, ImportDiffers)
+export type ImportError = typeof ImportError.Type
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -103,7 +160,7 @@ type Threads = (key: string, events: ReadonlyArray<Draft>, time: number, seq: nu
 
 const makeThreads = (head: Head): Threads => {
   // An export begins with another head and another id: neither is in a record.
-  const writer = ThreadWriter.make(ThreadID.ThreadID.make("0".repeat(26)), head)
+  const writer = ThreadWriter.make(ThreadRecord.ThreadID.make("0".repeat(26)), head)
   const ledger = threadLedger()
   return (key, events, time, seq) => {
     const item = eventItem(events, ledger.place(key, time))

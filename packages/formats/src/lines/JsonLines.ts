@@ -1,14 +1,140 @@
 /**
  * Reads JSON Lines as a stream: bytes in, records and problems out, in file order, each with its line and byte offset.
- * Memory is bounded by the largest accepted line. `Dissection.ts` recovers records from damaged lines, `LogFile.ts` reads
+ * Memory is bounded by the largest accepted line. `JsonLines.ts` recovers records from damaged lines, `LogFile.ts` reads
  * the bytes of a file, `../entry`, `../thread` and others interpret the records. Spec: FM-1..FM-9 in specs/formats.md.
  */
 import { isUtf8 } from "node:buffer"
-import { Chunk, Predicate, Schema, Stream } from "effect"
+import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { Place, type Problem } from "../conversation/Conversation.ts"
-import { type Range, trimmed } from "./Braces.ts"
-import { dissect, parsed, type Piece, textOf } from "./Dissection.ts"
+
+// Finds JSON objects in the bytes of a damaged line. Braces, quotes and backslashes are single bytes in UTF-8, so no
+// text is decoded. Every scan ends and reads each byte once. Spec: FM-4 in specs/formats.md.
+
+const quote = 0x22
+const backslash = 0x5c
+const open = 0x7b
+const close = 0x7d
+
+/** A part of a buffer: from the byte `from` up to the byte `to`, exclusive. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+/** Where the object that starts at `from` ends, exclusive; -1 if it does not end before `to`. */
+const endOfObject = (bytes: Uint8Array, { from, to }: Range): number => {
+  let depth = 0
+  let inText = false
+  for (let at = from; at < to; at++) {
+    const byte = bytes[at]
+    if (inText) {
+      if (byte === backslash) at++
+      else if (byte === quote) inText = false
+    } else if (byte === quote) inText = true
+    else if (byte === open) depth++
+    else if (byte === close && --depth === 0) return at + 1
+  }
+  return -1
+}
+
+/** In valid JSON a quote is part of a text exactly if an odd number of backslashes precedes it. */
+const isEscaped = (bytes: Uint8Array, from: number, at: number): boolean => {
+  let before = at
+  while (before > from && bytes[before - 1] === backslash) before--
+  return (at - before) % 2 === 1
+}
+
+/** Where the object that ends with the byte before `to` starts; -1 if it does not start at or after `from`. */
+const startOfObject = (bytes: Uint8Array, { from, to }: Range): number => {
+  let depth = 0
+  let inText = false
+  for (let at = to - 1; at >= from; at--) {
+    const byte = bytes[at]
+    if (byte === quote) {
+      // A run of backslashes is read once per quote that follows it, so at most twice.
+      if (!inText || !isEscaped(bytes, from, at)) inText = !inText
+    } else if (inText) continue
+    else if (byte === close) depth++
+    else if (byte === open && --depth === 0) return at
+  }
+  return -1
+}
+
+/** How many bytes at `at` separate records: white space, NUL, byte order mark, U+2028 and U+2029. 0: a record starts. */
+const separatorAt = (bytes: Uint8Array, at: number): number => {
+  const byte = bytes[at] ?? -1
+  if (byte === 0x20 || byte === 0 || (byte >= 0x09 && byte <= 0x0d)) return 1
+  const [second, third] = [bytes[at + 1], bytes[at + 2]]
+  if (byte === 0xef && second === 0xbb && third === 0xbf) return 3
+  return byte === 0xe2 && second === 0x80 && (third === 0xa8 || third === 0xa9) ? 3 : 0
+}
+
+/** The part without separators at its start and end. */
+const trimmed = (bytes: Uint8Array, { from, to }: Range): Range => {
+  let [start, end] = [from, to]
+  for (let width = 1; start < end && width > 0; start += width) width = separatorAt(bytes, start)
+  start = Math.min(start, end)
+  for (;;) {
+    const width = [1, 3].find((count) => end - count >= start && separatorAt(bytes, end - count) === count)
+    if (width === undefined) return { from: start, to: end }
+    end -= width
+  }
+}
+
+// Divides a line that is not one JSON value into the objects that it holds and the damage between them. Reads the line
+// from both ends, so that one damaged place costs no record before or after it. Spec: FM-4, FM-5 in specs/formats.md.
+
+/** Bytes of a line: an object, or damage if `value` is absent. */
+export interface Piece extends Range {
+  readonly value?: JsonRecord
+}
+
+const openBrace = 0x7b
+
+const textOf = (bytes: Buffer, { from, to }: Range): string => bytes.toString("utf8", from, to)
+
+/** The JSON value of a text, or undefined. No JSON text has the value undefined. */
+export const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const objectIn = (bytes: Buffer, range: Range): Piece | undefined => {
+  const value = parsed(textOf(bytes, range))
+  return Predicate.isReadonlyRecord(value) ? { ...range, value } : undefined
+}
+
+/**
+ * The pieces of a line in order; `isRecord` says whether an object beside damage is a record. Without it, such an object
+ * may be a part of a damaged record.
+ */
+const dissect = (bytes: Buffer, line: Range, isRecord: (value: JsonRecord) => boolean): ReadonlyArray<Piece> => {
+  let { from, to } = trimmed(bytes, line)
+  const before: Array<Piece> = []
+  while (from < to) {
+    const start = bytes.indexOf(openBrace, from)
+    const end = start < 0 || start >= to ? -1 : endOfObject(bytes, { from: start, to })
+    const piece = end < 0 ? undefined : objectIn(bytes, { from: start, to: end })
+    if (piece?.value === undefined || (start > from && !isRecord(piece.value))) break
+    if (start > from) before.push({ from, to: start })
+    before.push(piece)
+    from = trimmed(bytes, { from: end, to }).from
+  }
+  const after: Array<Piece> = []
+  while (from < to) {
+    const start = startOfObject(bytes, { from, to })
+    const piece = start < 0 ? undefined : objectIn(bytes, { from: start, to })
+    if (piece?.value === undefined || !isRecord(piece.value)) break
+    after.push(piece)
+    to = trimmed(bytes, { from, to: start }).to
+  }
+  if (from < to) after.push({ from, to })
+  return [...before, ...after.toReversed()]
+}
 
 /** A JSON object of a log. */
 export const LogRecord = Schema.TaggedStruct("LogRecord", {
@@ -56,7 +182,7 @@ export const maxDepth = 500
 const newline = 0x0a
 
 /** Whether a value is nested deeper than so many levels. */
-export const isDeeper = (value: unknown, levels: number): boolean => {
+const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
   for (const part of Object.values(value)) if (isDeeper(part, levels - 1)) return true
@@ -224,3 +350,35 @@ export const read =
         Stream.concat(Stream.suspend(() => Stream.fromChunk(Chunk.unsafeFromArray(reader.end()))))
       )
     })
+
+// Makes the line of a record, unless readers would skip the line. Pure. Spec: FM-423 in specs/formats.md.
+
+/** The record would be lost: readers of the file skip it. Nothing was written. */
+export class RecordRefused extends Schema.TaggedError<RecordRefused>("@daybook/formats/RecordRefused")(
+  "RecordRefused",
+  { details: Schema.String }
+) {
+  override get message() {
+    return `the record was not written, because it could not be read back: ${this.details}`
+  }
+}
+
+/** Refuses values that are nested too deeply, also those without an end, before anything walks them. */
+export const shallow = <A>(record: A): Either.Either<A, RecordRefused> =>
+  isDeeper(record, maxDepth)
+    ? Either.left(new RecordRefused({ details: `its values are nested deeper than ${maxDepth} levels` }))
+    : Either.right(record)
+
+/** The line of the record, without a newline. */
+export const recordLine = (record: object): Either.Either<string, RecordRefused> =>
+  Either.gen(function* () {
+    yield* shallow(record)
+    const line = yield* Either.try({
+      try: () => JSON.stringify(record),
+      catch: (cause) => new RecordRefused({ details: `it cannot be written as JSON: ${String(cause)}` })
+    })
+    const sizeBytes = Buffer.byteLength(line)
+    if (sizeBytes <= defaultMaxLineBytes) return line
+    const details = `its line has ${sizeBytes} bytes; the limit is ${defaultMaxLineBytes}`
+    return yield* Either.left(new RecordRefused({ details }))
+  })

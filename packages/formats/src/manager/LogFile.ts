@@ -3,15 +3,96 @@
  * error is logged and fails all later operations. Spec: FM-75, FM-87, FM-88, FM-423 (PE-2..PE-6).
  */
 import { dirname } from "node:path"
-import { Effect, Either, Scope, ScopedRef } from "effect"
+import { Effect, Either, Scope, ScopedRef, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import { BlobStore } from "../blob/BlobStore.ts"
-import { externalize } from "../blob/Pictures.ts"
+import { externalize } from "../blob/BlobUse.ts"
 import { type Cut, truncate } from "../blob/Truncation.ts"
-import { recordLine, type RecordRefused, shallow } from "../lines/RecordLine.ts"
-import * as Latch from "../storage/Latch.ts"
-import { SessionStorage, type SessionWriter } from "../storage/SessionStorage.ts"
-import type { SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import type { Problem } from "../conversation/Conversation.ts"
+import { currentVersion, type Header, isEntryRecord, isHeader, isTitleSlot, versionOf } from "../entry/Entry.ts"
+import * as EntryReader from "../entry/EntryReader.ts"
+import { type EntryError, NotASession, SessionVersionTooNew } from "../entry/EntryReader.ts"
+import * as JsonLines from "../lines/JsonLines.ts"
+import { recordLine, type RecordRefused, shallow } from "../lines/JsonLines.ts"
+import * as Latch from "../storage/SessionStorage.ts"
+import {
+  type FileMissing,
+  type SessionLocked,
+  SessionStorage,
+  type SessionWriter,
+  type StorageFailed
+} from "../storage/SessionStorage.ts"
+
+// Reads an entry log into memory for writing, migrated to the current version. Everything that could be read stays,
+// also what is not an entry. Spec: FM-99 (LO-3, MI-7).
+
+/** A log in memory. */
+interface LoadedLog {
+  /** Records before the header: omp's title slot. */
+  readonly before: ReadonlyArray<JsonRecord>
+  /** In the current version. */
+  readonly header: Header
+  /** The records after the header, in the current version. */
+  readonly records: ReadonlyArray<JsonRecord>
+  readonly problems: ReadonlyArray<Problem>
+  /** Where the records end, in bytes. What stands there is a line that is not complete yet, or was cut off. */
+  readonly end: number
+  /** The version of the file, if it was migrated. */
+  readonly migratedFrom?: number
+}
+
+const isRecord = (value: JsonRecord): boolean => isHeader(value) || isEntryRecord(value)
+
+/** Reads the log; undefined if the file is empty. */
+export const load = Effect.fn("LogLoad.load")(function* (
+  path: string
+): Effect.fn.Return<LoadedLog | undefined, EntryError | FileMissing | StorageFailed, SessionStorage> {
+  const storage = yield* SessionStorage
+  const before: Array<JsonRecord> = []
+  const records: Array<JsonRecord> = []
+  const problems: Array<Problem> = []
+  let sizeBytes = 0
+  let header: Header | undefined
+  let migration: EntryReader.Migration | undefined
+  const take = (read: JsonLines.LogRecord): EntryError | undefined => {
+    const { place, slot, value } = read
+    if (migration !== undefined) records.push(migration.next(value, slot).record)
+    else if (before.length === 0 && isTitleSlot(value)) before.push(value)
+    else if (!isHeader(value)) return new NotASession({ place })
+    else {
+      const version = versionOf(value)
+      if (version !== undefined && version > currentVersion) {
+        return new SessionVersionTooNew({ found: version, supported: currentVersion })
+      }
+      header = value
+      migration = EntryReader.makeMigration(value, slot)
+    }
+    return undefined
+  }
+  const bytes = Stream.map(storage.readBytes(path), (piece) => {
+    sizeBytes += piece.length
+    return piece
+  })
+  yield* Stream.runForEach(JsonLines.read({ isRecord })(bytes), (read) => {
+    const error = read._tag === "Problem" ? void problems.push(read) : take(read)
+    return error === undefined ? Effect.void : Effect.fail(error)
+  })
+  if (header === undefined || migration === undefined) {
+    if ((yield* storage.stat(path)).sizeBytes === 0) return undefined
+    return yield* new NotASession({})
+  }
+  const version = versionOf(header) ?? currentVersion
+  const migrated = { ...header, ...migration.header }
+  const last = problems.at(-1)
+  return {
+    before,
+    header: migrated,
+    records,
+    problems,
+    end: last?.kind === "torn-line" ? last.place.offset : sizeBytes,
+    ...(version < currentVersion ? { migratedFrom: version } : {})
+  }
+})
 
 export interface LogFile {
   readonly path: () => string
@@ -35,7 +116,7 @@ export interface LogFile {
   ) => Effect.Effect<void, E | SessionLocked | StorageFailed, R>
 }
 
-export interface RewriteOptions {
+interface RewriteOptions {
   /** Names a copy of the file as it is: the rewrite would lose a part of it. */
   readonly backup?: string | undefined
   /** The file's bytes from this offset on follow the records: another tool appended them. */

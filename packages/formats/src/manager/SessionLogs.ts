@@ -8,16 +8,22 @@ import type { JsonRecord } from "@daybook/log/domain/Json"
 import type { BlobStore } from "../blob/BlobStore.ts"
 import * as Breadcrumb from "../discovery/Breadcrumb.ts"
 import * as Discovery from "../discovery/Discovery.ts"
-import { logEnding, logName, seedFolder } from "../discovery/LogName.ts"
-import { type EntryError, NotASession } from "../entry/EntryErrors.ts"
-import { currentVersion, type Header } from "../entry/Header.ts"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import type { FileMissing } from "../storage/StorageError.ts"
-import { entryID, sessionID } from "./EntryID.ts"
+import { logEnding, logName, seedFolder } from "../discovery/Discovery.ts"
+import { type EntryError, NotASession } from "../entry/EntryReader.ts"
+import { currentVersion, type Header } from "../entry/Entry.ts"
+import { type FileMissing, SessionStorage } from "../storage/SessionStorage.ts"
+import {
+  entryID,
+  EntryNotFound,
+  isWorthKeeping,
+  LogExists,
+  make,
+  sessionID,
+  type SessionManager,
+  type WriteError
+} from "./SessionManager.ts"
 import * as LogFile from "./LogFile.ts"
-import { load } from "./LogLoad.ts"
-import { EntryNotFound, LogExists } from "./ManagerError.ts"
-import { isWorthKeeping, make, type SessionManager, type WriteError } from "./SessionManager.ts"
+import { load } from "./LogFile.ts"
 
 type Needs = SessionStorage | BlobStore | Scope.Scope
 

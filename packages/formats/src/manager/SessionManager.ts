@@ -3,23 +3,67 @@
  * moves it there. Writes are serialized; an append that fails changes neither memory nor file. Sessions are created and
  * opened in `SessionLogs.ts`. Spec: FM-87..FM-89, FM-98, FM-129 (TR-1..TR-8, PE-2..PE-6, OP-9).
  */
+import { randomBytes } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
 import { BlobStore } from "../blob/BlobStore.ts"
 import * as BlobUse from "../blob/BlobUse.ts"
 import type { Cut } from "../blob/Truncation.ts"
-import { oneLine } from "../discovery/LogName.ts"
-import { type Body, type Entry, entryOf, isEntryRecord } from "../entry/Entry.ts"
-import * as EntryTree from "../entry/EntryTree.ts"
-import type { Header } from "../entry/Header.ts"
+import { oneLine } from "../discovery/Discovery.ts"
+import { type Body, type Entry, entryOf, type Header, isEntryRecord } from "../entry/Entry.ts"
 import * as SessionContext from "../entry/SessionContext.ts"
-import { recordLine, type RecordRefused } from "../lines/RecordLine.ts"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import { type SessionLocked, StorageFailed } from "../storage/StorageError.ts"
-import { entryID } from "./EntryID.ts"
-import { kept, type LogFile } from "./LogFile.ts"
-import { load } from "./LogLoad.ts"
-import { EntryNotFound, TitleEmpty } from "./ManagerError.ts"
+import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
+import { type SessionLocked, SessionStorage, StorageFailed } from "../storage/SessionStorage.ts"
+import { kept, load, type LogFile } from "./LogFile.ts"
+
+// What a caller of an entry log can do wrong. Nothing was changed. Spec: FM-89, FM-98, FM-127.
+
+/** No entry of the log has this id. */
+export class EntryNotFound extends Schema.TaggedError<EntryNotFound>("@daybook/formats/EntryNotFound")(
+  "EntryNotFound",
+  { id: Schema.String }
+) {
+  override get message() {
+    return `the session has no entry ${JSON.stringify(this.id)}`
+  }
+}
+
+/** A title needs a character that can be seen. */
+export class TitleEmpty extends Schema.TaggedError<TitleEmpty>("@daybook/formats/TitleEmpty")("TitleEmpty", {}) {
+  override get message() {
+    return "a title needs at least one visible character"
+  }
+}
+
+/** The place that a log would get is taken. */
+export class LogExists extends Schema.TaggedError<LogExists>("@daybook/formats/LogExists")("LogExists", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} exists already; it was not replaced`
+  }
+}
+
+// Generates ids of sessions and entries in the forms of entry logs. Spec: FM-89.
+
+const epoch = 1_420_070_400_000n
+const sequenceBits = 22n
+
+/** 16 hexadecimal digits that grow with time: milliseconds since 2015, then random bits. */
+export const sessionID: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (now) => {
+  const time = BigInt(Math.max(0, now)) - epoch
+  const random = BigInt(`0x${randomBytes(4).toString("hex")}`) & ((1n << sequenceBits) - 1n)
+  return (((time < 0n ? 0n : time) << sequenceBits) | random).toString(16).padStart(16, "0")
+})
+
+/** Eight hexadecimal digits that no entry of the log has. */
+export const entryID = (isTaken: (id: string) => boolean): Effect.Effect<string> =>
+  Effect.sync(() => {
+    for (;;) {
+      const id = randomBytes(4).toString("hex")
+      if (!isTaken(id)) return id
+    }
+  })
 
 /** Who chose a title. A person's title stays until a person changes it. */
 export const TitleSource = Schema.Literal("user", "auto")
@@ -37,7 +81,7 @@ export interface SessionManager {
   /** All entries in the order of their appends; pictures are references. */
   readonly entries: () => ReadonlyArray<Entry>
   readonly entry: (id: string) => Entry | undefined
-  readonly tree: () => ReadonlyArray<EntryTree.Node>
+  readonly tree: () => ReadonlyArray<SessionContext.Node>
   readonly label: (id: string) => string | undefined
   /** The entry below which the next one is appended; null: it begins a tree. */
   readonly leaf: () => string | null
@@ -111,7 +155,7 @@ export const make = Effect.fnUntraced(function* (
   const mutex = yield* Effect.makeSemaphore(1)
   let { before, header } = initial
   let records = [...initial.records]
-  const treeOf = (of: ReadonlyArray<JsonRecord>) => EntryTree.make(of.filter(isEntryRecord).map(entryOf))
+  const treeOf = (of: ReadonlyArray<JsonRecord>) => SessionContext.make(of.filter(isEntryRecord).map(entryOf))
   let tree = treeOf(records)
   let leaf: string | null = tree.last()?.id ?? null
 

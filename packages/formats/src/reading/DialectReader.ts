@@ -5,11 +5,71 @@
 import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { Head, Piece, Problem } from "../conversation/Conversation.ts"
-import { decompressed } from "../lines/Compressed.ts"
+import type { Head, Item, Piece, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import type { Ends } from "./Outlet.ts"
+import { decompressed } from "../lines/LogFile.ts"
+
+// Collects what a reader produces, in file order, while one item may still grow: an answer whose record spans several
+// lines, or a command whose output follows. What comes after it waits. The wait is bounded, and ends where an earlier
+// import of the log ended, which gives the items of that import. Spec: FM-133, IM-420.
+
+interface Outlet {
+  /** Produces a piece, behind the growing item if there is one. */
+  readonly emit: (piece: Piece, sizeBytes?: number) => void
+  /** Lets an item grow, and produces the one that grew before. `complete` makes the item; it is called once. */
+  readonly grow: (complete: () => Item, sizeBytes?: number) => void
+  /** Produces the growing item and what waits behind it. */
+  readonly release: () => void
+  /** What a record produced; the next call returns what comes later. */
+  readonly take: () => ReadonlyArray<Piece>
+}
+
+const maxWaiting = 512
+const maxWaitingBytes = 16 * 1024 * 1024
+
+/** Counts of items at which an item ends that could grow. */
+export type Ends = ReadonlyArray<number>
+
+export const makeOutlet = (ends: Ends = []): Outlet => {
+  const isEnd = new Set(ends)
+  let items = 0
+  let out: Array<Piece> = []
+  let complete: (() => Item) | undefined
+  let waiting: Array<Piece> = []
+  let waitingBytes = 0
+  const release = () => {
+    if (complete === undefined) return
+    const first = complete
+    complete = undefined
+    out.push(first())
+    for (const piece of waiting) out.push(piece)
+    waiting = []
+    waitingBytes = 0
+  }
+  return {
+    emit: (piece, sizeBytes = 0) => {
+      if (piece._tag !== "Problem") items += 1
+      if (complete === undefined) return void out.push(piece)
+      waiting.push(piece)
+      waitingBytes += sizeBytes
+      if (waiting.length >= maxWaiting || waitingBytes > maxWaitingBytes) release()
+    },
+    grow: (next, sizeBytes = 0) => {
+      release()
+      items += 1
+      complete = next
+      waitingBytes = sizeBytes
+    },
+    release,
+    take: () => {
+      if (isEnd.has(items)) release()
+      const pieces = out
+      out = []
+      return pieces
+    }
+  }
+}
 
 /** Folds the records of a log into pieces. */
 export interface Fold {
@@ -87,7 +147,7 @@ const make = (dialect: DialectReader, name: string | undefined, ends: Ends | und
 }
 
 /** Reads records in file order. Problems of lines pass through. */
-export const readRecords =
+const readRecords =
   (dialect: DialectReader, name?: string, ends?: Ends) =>
   <E, R>(records: Stream.Stream<JsonLines.LogRecord | Problem, E, R>): Stream.Stream<Piece, E, R> =>
     Stream.suspend(() => {

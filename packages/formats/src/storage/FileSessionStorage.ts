@@ -3,15 +3,89 @@
  * fsync leaves the thread. Spec: FM-70..FM-76.
  */
 import * as fs from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { StringDecoder } from "node:string_decoder"
 import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
-import * as Latch from "./Latch.ts"
-import { backupName, type FileStart, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
-import { codeOf, failed, failedOrMissing, type FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
-import * as Temporaries from "./Temporaries.ts"
+import * as Latch from "./SessionStorage.ts"
+import {
+  backupName,
+  codeOf,
+  failed,
+  failedOrMissing,
+  type FileMissing,
+  type FileStart,
+  type FileStat,
+  SessionLocked,
+  SessionStorage,
+  type SessionWriter,
+  StorageFailed
+} from "./SessionStorage.ts"
+
+// Names the temporary files that replace others, and removes those that killed processes left. A name has the number of
+// its process, so that those of running processes stay. Spec: FM-420.
+
+/** The temporary files that this process writes now. */
+const ownName = new Set<string>()
+let count = 0
+
+const temporaryName = /^\..+\.(\d+)\.\d+\.tmp$/
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (cause) {
+    return codeOf(cause) !== "ESRCH"
+  }
+}
+
+/** No file is written for so long, in milliseconds. */
+const longest = 24 * 60 * 60 * 1000
+const startedAt = Date.now() - process.uptime() * 1000
+
+/** Whether the process that wrote the file has ended; its number may be that of another process now. */
+const isLeft = (path: string, pid: number): boolean => {
+  const writtenAt = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  if (writtenAt === undefined || ownName.has(path)) return false
+  if (pid === process.pid) return writtenAt < startedAt
+  return !isRunning(pid) || writtenAt < Date.now() - longest
+}
+
+/** The value, or undefined if the system refuses it. */
+const possibly = <A>(use: () => A): A | undefined => {
+  try {
+    return use()
+  } catch {
+    return undefined
+  }
+}
+
+const entriesIn = (folder: string): ReadonlyArray<string> => possibly(() => fs.readdirSync(folder)) ?? []
+
+/** A new name beside the file; give it back with `release`. */
+export const reserveTemporary = (path: string): string => {
+  const name = join(dirname(resolve(path)), `.${basename(path)}.${process.pid}.${++count}.tmp`)
+  fs.rmSync(name, { force: true })
+  ownName.add(name)
+  return name
+}
+
+/** Removes the file, if it is still there, and gives its name back. */
+export const releaseTemporary = (name: string): void => {
+  fs.rmSync(name, { force: true })
+  ownName.delete(name)
+}
+
+/** Removes what killed processes left in the folder. What this user may not remove stays. */
+export const sweepTemporaries = (folder: string): void => {
+  for (const name of entriesIn(folder)) {
+    const [, pid] = temporaryName.exec(name) ?? []
+    const path = join(resolve(folder), name)
+    if (pid !== undefined) possibly(() => (isLeft(path, Number(pid)) ? fs.rmSync(path, { force: true }) : undefined))
+  }
+}
 
 /** The system calls that write; a fault test makes one of them fail. */
 export interface Calls {
@@ -127,9 +201,9 @@ const using = async <A>(path: string, flags: string, mode: number, use: (file: n
 }
 
 const replaceFile = async (calls: Calls, path: string, pieces: Iterable<Uint8Array>): Promise<void> => {
-  const temporary = Temporaries.reserve(path)
+  const temporary = reserveTemporary(path)
   try {
-    Temporaries.sweep(dirname(path))
+    sweepTemporaries(dirname(path))
     const mode = modeAt(path) ?? 0o600
     await using(temporary, "wx", mode, async (file) => {
       for (const bytes of pieces) writeAll(calls, file, bytes)
@@ -138,7 +212,7 @@ const replaceFile = async (calls: Calls, path: string, pieces: Iterable<Uint8Arr
     })
     calls.rename(temporary, path)
   } finally {
-    Temporaries.release(temporary)
+    releaseTemporary(temporary)
   }
   await syncFolder(calls, dirname(path))
 }
@@ -252,7 +326,7 @@ const lock = (path: string): Effect.Effect<void, SessionLocked | StorageFailed, 
       (held) => held,
       () => new SessionLocked({ path })
     ),
-    Effect.zipRight(Effect.sync(() => Temporaries.sweep(dirname(path))))
+    Effect.zipRight(Effect.sync(() => sweepTemporaries(dirname(path))))
   )
 
 /** The storage on disk, with these system calls. */

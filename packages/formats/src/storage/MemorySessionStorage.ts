@@ -1,9 +1,16 @@
 /** Session files in memory: for tests, and for sessions that are not kept. Spec: FM-70..FM-76. */
 import { basename, dirname, resolve } from "node:path"
 import { Clock, Effect, Layer, type Scope, Stream } from "effect"
-import * as Latch from "./Latch.ts"
-import { backupName, type FileStat, SessionStorage, type SessionWriter } from "./SessionStorage.ts"
-import { FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+import * as Latch from "./SessionStorage.ts"
+import {
+  backupName,
+  FileMissing,
+  type FileStat,
+  SessionLocked,
+  SessionStorage,
+  type SessionWriter,
+  StorageFailed
+} from "./SessionStorage.ts"
 
 /** A file keeps its identity when it is renamed, and loses its name when it is replaced, as on disk. */
 interface File {

@@ -4,8 +4,94 @@
  * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md; decision 0050 maps the
  * operations of seed 002 to these.
  */
-import { Context, type Effect, type Either, type Option, Schema, type Scope, type Stream } from "effect"
-import type { FileMissing, SessionLocked, StorageFailed } from "./StorageError.ts"
+import { Context, Effect, type Either, Option, Predicate, Schema, type Scope, type Stream } from "effect"
+
+// Defines what goes wrong with the files of foreign sessions, as sentences for people. Spec: FM-70..FM-74.
+
+/** The file does not exist. */
+export class FileMissing extends Schema.TaggedError<FileMissing>("@daybook/formats/FileMissing")("FileMissing", {
+  path: Schema.String
+}) {
+  override get message() {
+    return `${this.path} does not exist`
+  }
+}
+
+/** The system refused an operation. `code` is the system's, such as `ENOSPC`. */
+export class StorageFailed extends Schema.TaggedError<StorageFailed>("@daybook/formats/StorageFailed")(
+  "StorageFailed",
+  { operation: Schema.String, path: Schema.String, code: Schema.String, details: Schema.String }
+) {
+  override get message() {
+    return `cannot ${this.operation} ${this.path}: ${this.details}`
+  }
+}
+
+/** Another writer has the file. Close it there, or wait until that process ends. */
+export class SessionLocked extends Schema.TaggedError<SessionLocked>("@daybook/formats/SessionLocked")(
+  "SessionLocked",
+  { path: Schema.String }
+) {
+  override get message() {
+    return `${this.path} is open for writing elsewhere; close it there first`
+  }
+}
+
+const sentences: Readonly<Record<string, string>> = {
+  EACCES: "permission is denied; give this user access to it",
+  EDQUOT: "the quota is used up; free some space",
+  EISDIR: "it is a folder",
+  EMFILE: "too many files are open; raise the limit of open files",
+  ENAMETOOLONG: "the path is longer than this file system allows",
+  ENOENT: "it does not exist",
+  ENOSPC: "the disk is full; free some space",
+  ENOTDIR: "a part of the path is not a folder",
+  EROFS: "the file system is read-only"
+}
+
+/** The system's code of an error. */
+export const codeOf = (cause: unknown): string =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : "EIO"
+
+/** Translates an error of the system. */
+export const failed = (operation: string, path: string, cause: unknown): StorageFailed => {
+  const code = codeOf(cause)
+  return new StorageFailed({ operation, path, code, details: sentences[code] ?? `the system reports ${code}` })
+}
+
+/** Translates an error of the system; a missing file is an error of its own. */
+export const failedOrMissing = (operation: string, path: string, cause: unknown): FileMissing | StorageFailed =>
+  codeOf(cause) === "ENOENT" ? new FileMissing({ path }) : failed(operation, path, cause)
+
+// Keeps the first error of a file: every later operation on the file fails with it. Spec: FM-75.
+
+export interface Latch {
+  /** Runs the operation unless an earlier one failed. */
+  readonly guard: <A, E, R>(use: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StorageFailed, R>
+  readonly error: Effect.Effect<Option.Option<StorageFailed>>
+}
+
+/** A latch; `onFirst` runs once, for the error that it keeps. */
+export const make = (onFirst: (error: StorageFailed) => Effect.Effect<void> = () => Effect.void): Latch => {
+  let first: StorageFailed | undefined
+  const keep = (error: unknown) =>
+    Effect.suspend(() => {
+      if (first !== undefined || !(error instanceof StorageFailed)) return Effect.void
+      first = error
+      return onFirst(error)
+    })
+  return {
+    guard: <A, E, R>(use: Effect.Effect<A, E, R>) =>
+      Effect.suspend((): Effect.Effect<A, E | StorageFailed, R> =>
+        first === undefined ? Effect.tapError(use, keep) : Effect.fail(first)
+      ),
+    error: Effect.sync(() => Option.fromNullable(first))
+  }
+}
+
+/** A latch that logs its error with the file. */
+export const logged = (path: string): Latch =>
+  make((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
 
 /** What a folder says about a file. */
 export const FileStat = Schema.Struct({

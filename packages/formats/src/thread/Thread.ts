@@ -3,15 +3,14 @@
  * file, and in memory only the records that the model is shown. Spec: FM-103..FM-105, FM-115 (TH-3..TH-7, TH-14).
  */
 import { join } from "node:path"
-import { type Array as Arr, Clock, Effect, Either, Option, type Scope, Stream } from "effect"
+import { type Array as Arr, Clock, Effect, Either, Option, Schema, type Scope, Stream } from "effect"
 import type { Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
-import { recordLine, type RecordRefused } from "../lines/RecordLine.ts"
-import * as Latch from "../storage/Latch.ts"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import type { FileMissing, SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
+import * as Latch from "../storage/SessionStorage.ts"
+import { type FileMissing, type SessionLocked, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 import * as ThreadCompaction from "./ThreadCompaction.ts"
-import { contextOf, shownOf, totalTokens } from "./ThreadContext.ts"
+import { contextOf, shownOf, type Summarize, summaryOf, type SummaryUnusable, totalTokens } from "./ThreadCompaction.ts"
 import {
   callsOf,
   type CompactionRecord,
@@ -19,13 +18,51 @@ import {
   type MessageRecord,
   metadataFile,
   recordsFile,
+  ThreadID,
   type ThreadMessage,
   type ThreadMetadata,
   type ThreadMetrics,
   type ThreadRecord
 } from "./ThreadRecord.ts"
-import { type Summarize, summaryOf, type SummaryUnusable } from "./ThreadSummary.ts"
-import * as ThreadTurns from "./ThreadTurns.ts"
+
+// Runs the turns of one thread one after the other. A turn that arrives meanwhile waits; the queue is bounded, and
+// interrupting a waiting turn removes it. Spec: FM-115 (seed 003, 7.6; TH-14).
+
+/** Too many messages wait for this thread. Nothing was appended; send the message again later. */
+export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("@daybook/formats/ThreadBusy")("ThreadBusy", {
+  id: ThreadID,
+  waiting: Schema.NonNegativeInt
+}) {
+  override get message() {
+    return `${this.waiting} messages wait for thread ${this.id} already; send this one again later`
+  }
+}
+
+/** Turns that may wait while one runs. */
+export const maxWaiting = 16
+
+export interface ThreadTurns {
+  /** Runs the turn when those before it have ended. */
+  readonly run: <A, E, R>(turn: Effect.Effect<A, E, R>) => Effect.Effect<A, E | ThreadBusy, R>
+}
+
+/** The turns of one thread. */
+export const make = (id: ThreadID, most: number = maxWaiting): ThreadTurns => {
+  const mutex = Effect.unsafeMakeSemaphore(1)
+  let turns = 0
+  return {
+    run: (turn) =>
+      Effect.acquireUseRelease(
+        Effect.suspend(() => {
+          if (turns > most) return new ThreadBusy({ id, waiting: turns - 1 })
+          turns += 1
+          return Effect.void
+        }),
+        () => mutex.withPermits(1)(turn),
+        () => Effect.sync(() => void (turns -= 1))
+      )
+  }
+}
 
 /** How a context that is too large is compacted before a turn. */
 export interface Preparation<E, R> {
@@ -40,7 +77,7 @@ export interface Thread {
   /** What was wrong with the records when the thread was opened. */
   readonly problems: ReadonlyArray<Problem>
   /** Runs a turn; turns of one thread never overlap. Interrupting a waiting one withdraws it. */
-  readonly run: ThreadTurns.ThreadTurns["run"]
+  readonly run: ThreadTurns["run"]
   /**
    * Appends the messages of an interaction durably, then updates the metadata; `used` is added to the metrics. If one of
    * them could not be read back, none is appended.
@@ -169,7 +206,7 @@ export const open = Effect.fn("Thread.open")(function* (
   const writer = yield* storage.openWriter(path)
   const latch = Latch.logged(path)
   const writing = yield* Effect.makeSemaphore(1)
-  const turns = ThreadTurns.make(stored.id)
+  const turns = make(stored.id)
   const { problems } = loaded
   let records = [...loaded.records]
   let metadata: ThreadMetadata = stored

@@ -1,10 +1,130 @@
 /**
- * Decides when a thread is compacted, where it is cut, and which files its compacted part touched. Pure. `ThreadSummary.ts`
+ * Decides when a thread is compacted, where it is cut, and which files its compacted part touched. Pure. `ThreadCompaction.ts`
  * phrases the summary. Spec: FM-108..FM-111 (seed 003, 7.5; TH-8..TH-10, TH-13).
  */
-import { Predicate, Schema } from "effect"
-import { shownOf, tokensOf, totalTokens } from "./ThreadContext.ts"
-import { callsOf, type CompactionRecord, type MessageRecord, type ThreadRecord } from "./ThreadRecord.ts"
+import { Effect, Predicate, Schema } from "effect"
+import {
+  callsOf,
+  type CompactionRecord,
+  type ContentBlock,
+  type MessageRecord,
+  textOf,
+  type ThreadMessage,
+  type ThreadRecord,
+  type ToolCall
+} from "./ThreadRecord.ts"
+
+// What a thread's records show the model: all messages, or the summary of the latest compaction and the messages that
+// it keeps. Pure. Spec: FM-106, FM-107 (seed 003, 7.4; TH-6..TH-8).
+
+/** Seed 003, 7.4. */
+const wrapped = (summary: string): string =>
+  `The conversation history before this point was compacted into the following summary:\n<summary>\n${summary}\n</summary>`
+
+/** The latest compaction, if there is one, and the messages that are shown after its summary. */
+export interface Shown {
+  readonly compaction: CompactionRecord | undefined
+  readonly messages: ReadonlyArray<MessageRecord>
+}
+
+/** Applies the latest compaction. Each message is shown once, also one that its two rules name. */
+export const shownOf = (records: ReadonlyArray<ThreadRecord>): Shown => {
+  const at = records.findLastIndex(({ recordType }) => recordType === "compaction")
+  const last = records[at]
+  const compaction = last?.recordType === "compaction" ? last : undefined
+  const messages = records.flatMap((record, position) => {
+    if (record.recordType === "compaction") return []
+    const isKept = compaction === undefined || position > at || record.seq >= compaction.firstKeptSeq
+    return isKept ? [record] : []
+  })
+  return { compaction, messages }
+}
+
+const messageOf = ({ content, isError, role, toolCallId, toolName }: MessageRecord): ThreadMessage => ({
+  role,
+  content,
+  ...(toolCallId === undefined ? {} : { toolCallId }),
+  ...(toolName === undefined ? {} : { toolName }),
+  ...(isError === undefined ? {} : { isError })
+})
+
+/** The messages for the model. */
+export const contextOf = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<ThreadMessage> => {
+  const { compaction, messages } = shownOf(records)
+  const summary: ReadonlyArray<ThreadMessage> =
+    compaction === undefined ? [] : [{ role: "user", content: [{ type: "text", text: wrapped(compaction.summary) }] }]
+  return [...summary, ...messages.map(messageOf)]
+}
+
+const charsOf = (block: ContentBlock): number =>
+  block.type === "text" ? block.text.length : block.name.length + JSON.stringify(block.arguments).length
+
+/** A quarter of the message's characters, rounded up. */
+export const tokensOf = ({ content }: Pick<ThreadMessage, "content">): number =>
+  Math.ceil(content.reduce((chars, block) => chars + charsOf(block), 0) / 4)
+
+/** The estimated tokens of messages. */
+export const totalTokens = (messages: ReadonlyArray<Pick<ThreadMessage, "content">>): number =>
+  messages.reduce((total, message) => total + tokensOf(message), 0)
+
+// The texts that ask a model for a summary, word for word from seed 003, 7.5.4. Spec: FM-112.
+
+const system = `You are a context summarization assistant. Your task is to read a conversation between
+a user and an AI agent, then produce a structured summary following the exact format
+specified. Do NOT continue the conversation. Do NOT respond to any questions in the
+conversation. ONLY output the structured summary.`
+
+const format = `Use this EXACT format:
+
+## Goal
+[What is the user trying to accomplish? Can be multiple items.]
+
+## Constraints & Preferences
+- [Any constraints, preferences, or requirements mentioned by user]
+
+## Progress
+### Done
+- [x] [Completed tasks/changes]
+
+### In Progress
+- [ ] [Current work]
+
+### Blocked
+- [Issues preventing progress, if any]
+
+## Key Decisions
+- **[Decision]**: [Brief rationale]
+
+## Next Steps
+1. [Ordered list of what should happen next]
+
+## Critical Context
+- [Any data, examples, or references needed to continue]
+
+Keep each section concise. Preserve exact file paths, function names, and error messages.`
+
+/** For the first compaction. */
+const initial = `The messages above are a conversation to summarize. Create a structured context
+checkpoint summary that another LLM will use to continue the work.
+
+${format}`
+
+/** For a later compaction. The format stands where the seed refers to it. */
+const update = `The messages above are NEW conversation messages to incorporate into the existing
+summary provided in <previous-summary> tags.
+
+Update the existing structured summary with new information. RULES:
+- PRESERVE all existing information from the previous summary
+- ADD new progress, decisions, and context from the new messages
+- UPDATE the Progress section: move items from "In Progress" to "Done" when completed
+- UPDATE "Next Steps" based on what was accomplished
+- PRESERVE exact file paths, function names, and error messages
+- If something is no longer relevant, you may remove it
+
+${format}`
+
+/** The sections that a summary must have. */
+const sections = ["Goal", "Progress", "Key Decisions", "Next Steps", "Critical Context"] as const
 
 /** Settings of compaction; `reserve_tokens` and `keep_recent_tokens` in a configuration file. */
 export const CompactionSettings = Schema.Struct({
@@ -102,3 +222,114 @@ export const planOf = (records: ReadonlyArray<ThreadRecord>, settings: Compactio
     files: filesOf(summarized, compaction)
   }
 }
+
+// Phrases the request for a summary, and turns the answer into the summary of a compaction. Pure, but for `summarize`,
+// which a caller gives. Spec: FM-112..FM-114 (seed 003, 7.5.4, 7.5.5; TH-11..TH-13).
+
+/** What a model is asked. */
+export interface SummaryRequest {
+  readonly system: string
+  readonly prompt: string
+}
+
+/** Asks a model. A host passes a function over its `LanguageModel`. */
+export type Summarize<E, R> = (request: SummaryRequest) => Effect.Effect<string, E, R>
+
+/** The model wrote no summary in the format. Nothing was appended; try again, or with another model. */
+export class SummaryUnusable extends Schema.TaggedError<SummaryUnusable>("@daybook/formats/SummaryUnusable")(
+  "SummaryUnusable",
+  { missing: Schema.Array(Schema.String) }
+) {
+  override get message() {
+    return `the model's summary lacks the sections ${this.missing.join(", ")}; the thread was not compacted`
+  }
+}
+
+/** Characters of a tool's result that a summary is made from. */
+const resultChars = 2_000
+
+/** The start of a closing tag that surrounds the text, so that content cannot end it. */
+const withoutOwnTags = (text: string): string =>
+  text.replace(/<\/(?=(?:conversation|previous-summary|summary)>)/g, "< /")
+
+const clipped = (text: string): string =>
+  text.length <= resultChars
+    ? text
+    : `${text.slice(0, resultChars)}\n[... ${text.length - resultChars} more characters truncated]`
+
+const callText = ({ arguments: input, name }: ToolCall): string => {
+  const fields = Object.entries(input).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+  return `${name}(${fields.join(", ")})`
+}
+
+const linesOf = ({ content, role }: MessageRecord): ReadonlyArray<string> => {
+  const text = textOf(content)
+  const labelled = (label: string, text: string) => (text === "" ? [] : [`[${label}]: ${text}`])
+  switch (role) {
+    case "user":
+      return labelled("User", text)
+    case "assistant":
+      return [
+        ...labelled("Assistant", text),
+        ...labelled("Assistant tool calls", callsOf(content).map(callText).join("; "))
+      ]
+    case "toolResult":
+      return labelled("Tool result", clipped(text))
+  }
+}
+
+/** Messages as flat, labelled text, so that a model does not continue the conversation. */
+export const serialize = (messages: ReadonlyArray<MessageRecord>): string => messages.flatMap(linesOf).join("\n")
+
+const tagged = (tag: string, paths: ReadonlyArray<string>): string =>
+  paths.length === 0 ? "" : `\n\n<${tag}>\n${paths.join("\n")}\n</${tag}>`
+
+/** The summary with the lists of files behind it. */
+export const withFiles = (summary: string, { modifiedFiles, readFiles }: Files): string =>
+  summary + tagged("read-files", readFiles) + tagged("modified-files", modifiedFiles)
+
+/** The summary without lists of files. */
+const withoutFiles = (summary: string): string =>
+  summary.replace(/\s*<(read-files|modified-files)>\n[\s\S]*?\n?<\/\1>/g, "").trim()
+
+const block = (tag: string, text: string): string => `<${tag}>\n${withoutOwnTags(text)}\n</${tag}>\n\n`
+
+/** The request for the summary of a plan: with an earlier compaction, the one that updates its summary. */
+export const requestOf = ({ previous, summarized }: Plan): SummaryRequest => ({
+  system: system,
+  prompt:
+    block("conversation", serialize(summarized)) +
+    (previous === undefined ? initial : block("previous-summary", withoutFiles(previous.summary)) + update)
+})
+
+/** The sections that a summary lacks. */
+export const missingSections = (summary: string): ReadonlyArray<string> => {
+  const titles = new Set(
+    [...summary.matchAll(/^\s{0,3}#{1,6}\s+(.*)$/gm)].map(([, title]) =>
+      (title ?? "")
+        .replace(/[*:\s]+$/, "")
+        .trim()
+        .toLowerCase()
+    )
+  )
+  return sections.filter((title) => !titles.has(title.toLowerCase()))
+}
+
+/**
+ * Asks for the summary of a plan, once more if sections are missing. An answer without them is no summary: the
+ * compaction fails, and the thread stays as it is.
+ */
+export const summaryOf = <E, R>(
+  plan: Plan,
+  summarize: Summarize<E, R>
+): Effect.Effect<string, E | SummaryUnusable, R> =>
+  Effect.gen(function* () {
+    const request = requestOf(plan)
+    const first = withoutFiles(yield* summarize(request))
+    const lacking = missingSections(first)
+    if (lacking.length === 0) return withFiles(first, plan.files)
+    const again = `${request.prompt}\n\nYour last answer lacks the sections ${lacking.join(", ")}. Write all sections.`
+    const second = withoutFiles(yield* summarize({ ...request, prompt: again }))
+    const missing = missingSections(second)
+    return missing.length === 0 ? withFiles(second, plan.files) : yield* new SummaryUnusable({ missing })
+  })

@@ -10,15 +10,16 @@ import { describeIssues } from "@daybook/log/support/Issues"
 import type { AnswerPart, Content, Head, Item, Piece, Place, Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
-import { check, timeOf } from "./ThreadID.ts"
 import {
+  check,
   type ContentBlock,
   decodeMetadata,
   decodeRecord,
   type MessageRecord,
   metadataFile,
   recordsFile,
-  type ThreadMetadata
+  type ThreadMetadata,
+  timeOf
 } from "./ThreadRecord.ts"
 
 type Answer = Extract<Item, { readonly _tag: "Answer" }>
@@ -54,7 +55,7 @@ const repaired = (value: Readonly<Record<string, unknown>>): Readonly<Record<str
     : value
 
 /** Turns records into items. Remembers the index that later records refer to, not their texts. */
-export const makeInterpreter = (model: string | undefined, createdAt: number) => {
+const makeInterpreter = (model: string | undefined, createdAt: number) => {
   const answered = modelOf(model)
   /** The message records: `seq` and key, in file order. */
   const messages: Array<readonly [number, string]> = []

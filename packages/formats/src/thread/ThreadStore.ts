@@ -6,11 +6,17 @@ import { join } from "node:path"
 import { Clock, Context, Effect, Either, Layer, Order, RcMap, Schema, type Scope } from "effect"
 import { Identifiers } from "@daybook/log/domain/Identifiers"
 import { describeIssues } from "@daybook/log/support/Issues"
-import { SessionStorage } from "../storage/SessionStorage.ts"
-import type { FileMissing, SessionLocked, StorageFailed } from "../storage/StorageError.ts"
+import { type FileMissing, type SessionLocked, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 import * as Thread from "./Thread.ts"
-import { check, InvalidThreadID, ThreadID } from "./ThreadID.ts"
-import { decodeMetadata, metadataFile, recordsFile, ThreadMetadata } from "./ThreadRecord.ts"
+import {
+  check,
+  decodeMetadata,
+  InvalidThreadID,
+  metadataFile,
+  recordsFile,
+  ThreadID,
+  ThreadMetadata
+} from "./ThreadRecord.ts"
 
 /** There is no thread with this id. */
 export class ThreadNotFound extends Schema.TaggedError<ThreadNotFound>("@daybook/formats/ThreadNotFound")(

@@ -4,8 +4,14 @@
  */
 import { Schema } from "effect"
 import type { Content, Head, Item } from "../conversation/Conversation.ts"
-import type { ThreadID } from "./ThreadID.ts"
-import type { CompactionRecord, ContentBlock, ThreadMessage, ThreadMetadata, ThreadRecord } from "./ThreadRecord.ts"
+import type {
+  CompactionRecord,
+  ContentBlock,
+  ThreadID,
+  ThreadMessage,
+  ThreadMetadata,
+  ThreadRecord
+} from "./ThreadRecord.ts"
 
 /** How much of a conversation the format cannot hold, by kind. */
 export const Dropped = Schema.Record({ key: Schema.String, value: Schema.NonNegativeInt })

@@ -2,10 +2,116 @@
  * Listens for HTTP at an address, with bounds on what a client may hold before it has sent a request. Spec: HT-26,
  * HT-38 in specs/http.md, SL-216 in specs/shell.md.
  */
-import { createServer, type Server } from "node:http"
+import { readFile } from "node:fs/promises"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createSecureServer } from "node:https"
+import type { Server as NetServer, Socket } from "node:net"
+import { endianness } from "node:os"
 import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
-import * as VanishedPeers from "./VanishedPeers.ts"
+
+// Finds connections whose peer has vanished without a word, such as a machine that lost its power: the system sends the
+// same bytes again, and nothing comes back. Node sets no limit to that, and Linux gives up after a quarter of an hour.
+// Linux tells in `/proc/net/tcp` how often it has sent them; on another system its own limit holds. Spec: HT-38 in
+// specs/http.md.
+
+/** An end of a connection. */
+export interface Peer {
+  readonly address: string
+  readonly port: number
+}
+
+/** Milliseconds before Linux sends bytes again for the first time, at least; each further time it waits twice as long. */
+const firstWait = 200
+
+/** How often bytes are sent again within this time. */
+const repeatsIn = (time: Duration.Duration): number => Math.floor(Math.log2(Duration.toMillis(time) / firstWait + 1))
+
+const files = ["/proc/net/tcp", "/proc/net/tcp6"]
+
+/** One text for each address. */
+const normal = (address: string): string => (address.includes(":") ? new URL(`http://[${address}]`).hostname : address)
+
+/** The address of a row: words of four bytes, each in the order of the machine. */
+const addressOf = (hex: string): string => {
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => {
+    const each = [...Buffer.from(word, "hex")]
+    return endianness() === "LE" ? each.toReversed() : each
+  })
+  if (bytes.length === 4) return bytes.join(".")
+  return normal((Buffer.from(bytes).toString("hex").match(/.{4}/g) ?? []).join(":"))
+}
+
+/** The peers of this port's established connections to which the same bytes were sent again so often. */
+export const vanished = (table: string, port: number, repeats: number): ReadonlyArray<Peer> => {
+  const local = port.toString(16).toUpperCase().padStart(4, "0")
+  const rows = new RegExp(String.raw`^ *\d+: \w+:${local} (\w+):(\w{4}) 01 \S+ \S+ (\w{8}) `, "gm")
+  return [...table.matchAll(rows)].flatMap(([, address = "", remote = "", sent = ""]) =>
+    Number.parseInt(sent, 16) < repeats ? [] : [{ address: addressOf(address), port: Number.parseInt(remote, 16) }]
+  )
+}
+
+/** Closes the server's connections whose peer acknowledges nothing for about this time, until the scope closes. */
+const closing = (server: NetServer, port: number, within: Duration.Duration): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    server.on("connection", (socket: Socket) => {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
+    })
+    const close = async () => {
+      for (const file of files) {
+        const peers = vanished(await readFile(file, "latin1"), port, repeatsIn(within))
+        if (peers.length === 0) continue
+        for (const socket of sockets) {
+          const { remoteAddress = "", remotePort } = socket
+          if (peers.some(({ address, port }) => port === remotePort && address === normal(remoteAddress)))
+            socket.destroy()
+        }
+      }
+    }
+    const look = Effect.suspend(() => (sockets.size === 0 ? Effect.void : Effect.ignore(Effect.tryPromise(close))))
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(look, Duration.times(within, 0.5))))
+  })
+
+// The open requests of each connection. A client may send some before it has read the answers, which wait behind each
+// other: Node keeps them in memory, and does not close those that wait when their connection ends. Spec: HT-26 in
+// specs/http.md.
+
+export interface Pipelines {
+  /** Begins a request. False for one too many, which ends its connection; it gets no answer. */
+  readonly begin: (request: IncomingMessage, response: ServerResponse) => boolean
+}
+
+/** Bounds the open requests of a connection. */
+export const makePipelines = (most: number): Pipelines => {
+  const connections = new WeakMap<Socket, Set<ServerResponse>>()
+  const openOf = (socket: Socket): Set<ServerResponse> => {
+    const known = connections.get(socket)
+    if (known !== undefined) return known
+    const open = new Set<ServerResponse>()
+    connections.set(socket, open)
+    socket.once("close", () => {
+      for (const response of open) {
+        response.destroy()
+        response.emit("close")
+      }
+    })
+    return open
+  }
+  return {
+    begin: ({ socket }, response) => {
+      const open = openOf(socket)
+      // Requests that were parsed together come here even after their connection was ended.
+      if (socket.destroyed || open.size >= most) {
+        socket.destroy()
+        return false
+      }
+      open.add(response)
+      response.once("close", () => open.delete(response))
+      return true
+    }
+  }
+}
 
 /** The port cannot be used. */
 export class PortUnusable extends Schema.TaggedError<PortUnusable>("@daybook/server/PortUnusable")("PortUnusable", {
@@ -33,7 +139,7 @@ export interface Timeouts {
   readonly request: Duration.Duration
   /** For the client to take something of a response that has ended. */
   readonly unread: Duration.Duration
-  /** How long the client's machine may leave bytes unacknowledged, where the system reports it (`VanishedPeers.ts`). */
+  /** How long the client's machine may leave bytes unacknowledged, where the system reports it (`HttpListener.ts`). */
   readonly unacknowledged: Duration.Duration
 }
 
@@ -131,7 +237,7 @@ export const listen = (options: ListenOptions): Effect.Effect<HttpListener, Port
     yield* begin(server, options)
     const address = server.address()
     const bound = typeof address === "object" && address !== null ? address.port : port
-    yield* VanishedPeers.closing(server, bound, { ...defaultTimeouts, ...options.timeouts }.unacknowledged)
+    yield* closing(server, bound, { ...defaultTimeouts, ...options.timeouts }.unacknowledged)
     return {
       server,
       port: bound,

@@ -1,13 +1,207 @@
 /**
  * Listens on a Unix socket and makes a connection for each client, up to a limit. `SocketPath.ts` owns the path and its
- * permissions, `Connection.ts` one client. Spec: SO-70..SO-77 in specs/socket.md.
+ * permissions. Spec: SO-60..SO-77 in specs/socket.md.
  */
 import { createServer, type Server, type Socket } from "node:net"
-import { Cause, Effect, FiberSet, type Scope } from "effect"
-import * as Count from "../support/Count.ts"
-import { encodeFrame, errorFrame } from "../wire/Wire.ts"
-import { type Connection, make as makeConnection } from "./Connection.ts"
+import {
+  Cause,
+  Chunk,
+  Deferred,
+  Effect,
+  Exit,
+  FiberId,
+  FiberSet,
+  Option,
+  Schedule,
+  Schema,
+  type Scope,
+  Stream
+} from "effect"
+import * as Count from "../shared/Count.ts"
+import { type Line, make as makeSplitter } from "./Request.ts"
 import { clear, type Place, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
+import { encodeFrame, errorFrame } from "./Wire.ts"
+
+// One client: lines in, text out, at the pace of the slower side. While no line is taken, it reads only what the socket
+// buffers. It writes one text at a time; other writers wait in order. `Wire.ts` decodes lines; `Listener.ts` accepts
+// clients. Spec: SO-60..SO-66 in specs/socket.md (FR-6).
+//
+//   open --client ends its side--> half open (still answered) --client gone | finish--> closed
+//
+// A reader cannot distinguish a client that is gone from one that ended its side. An empty write can: it fails if the
+// client no longer reads.
+
+/** The client is gone, or the connection is finished: a write does not reach the client. */
+export class ConnectionClosed extends Schema.TaggedError<ConnectionClosed>()("ConnectionClosed", {
+  message: Schema.String
+}) {}
+
+export interface Connection {
+  /** The number of the connection within its listener, from 1. */
+  readonly id: number
+  /** The client's lines, read on demand; ends when the client ends its side. Run it once. */
+  readonly lines: Stream.Stream<Line>
+  /**
+   * Writes the whole text after earlier writes; completes when the system has taken it. An interrupted write that still
+   * waits writes nothing; a write in progress is completed.
+   */
+  readonly write: (text: string) => Effect.Effect<void, ConnectionClosed>
+  /** Whether the client may send more, that is, has not ended its side. */
+  readonly sendsMore: () => boolean
+  /** Completes when the client ends its side or is gone. */
+  readonly ended: Effect.Effect<void>
+  /** Completes when the client is gone or the connection is closed, even while nothing is read or written. */
+  readonly closed: Effect.Effect<void>
+  /** Completes pending writes and then ends the server's side; gives up after five seconds. */
+  readonly finish: Effect.Effect<void>
+}
+
+/** How often a half-open client is probed. */
+const probeEvery = "1 second"
+const finishWithin = "5 seconds"
+
+const gone = () => new ConnectionClosed({ message: "the connection is closed" })
+
+/** A text to write, or the end of writing (undefined). */
+interface Job {
+  readonly text: string | undefined
+  readonly settle: (written: boolean) => void
+}
+
+/** Writes the texts of one socket one at a time, so that its buffer never holds more than one. */
+const makeWriter = (socket: Socket) => {
+  const waiting: Array<Job> = []
+  let underway: Job | undefined
+
+  const settle = (job: Job, written: boolean): void => {
+    if (underway !== job) return
+    underway = undefined
+    job.settle(written)
+    next()
+  }
+
+  const next = (): void => {
+    if (underway !== undefined) return
+    const job = waiting.shift()
+    if (job === undefined) return
+    underway = job
+    if (socket.destroyed || socket.writableEnded) settle(job, false)
+    else if (job.text === undefined) socket.end(() => settle(job, true))
+    else socket.write(job.text, "utf8", (error) => settle(job, !error && !socket.destroyed))
+  }
+
+  /** Fails all pending writes: a closed socket calls back no more. */
+  const close = (): void => {
+    for (const job of waiting.splice(0)) job.settle(false)
+    if (underway !== undefined) settle(underway, false)
+  }
+
+  const add = (text: string | undefined): Effect.Effect<void, ConnectionClosed> =>
+    Effect.async((resume) => {
+      const job: Job = { text, settle: (written) => resume(written ? Effect.void : Effect.fail(gone())) }
+      waiting.push(job)
+      next()
+      return Effect.sync(() => {
+        const at = waiting.indexOf(job)
+        if (at !== -1) waiting.splice(at, 1)
+      })
+    })
+
+  const probe = Effect.sync(() => {
+    if (underway === undefined && !socket.destroyed && !socket.writableEnded) socket.write("")
+  })
+
+  return { add, close, probe }
+}
+
+/** Reads the lines of one socket and signals their end. */
+const makeReader = (socket: Socket, ended: Deferred.Deferred<void>) => {
+  const splitter = makeSplitter()
+  let wake: (() => void) | undefined
+  let over = false
+
+  const signal = (): void => {
+    const waiting = wake
+    wake = undefined
+    waiting?.()
+  }
+
+  /** The available lines; undefined if more bytes are needed, empty at the end. */
+  const available = (): ReadonlyArray<Line> | undefined => {
+    for (;;) {
+      const bytes: unknown = socket.read()
+      if (bytes instanceof Uint8Array) {
+        const lines = splitter.push(bytes)
+        if (lines.length > 0) return lines
+      } else if (!socket.readableEnded && !socket.destroyed) return undefined
+      else if (over) return []
+      else {
+        over = true
+        // A destroyed socket leaves its begun line unanswered.
+        return socket.readableEnded ? splitter.end() : []
+      }
+    }
+  }
+
+  const pull = Effect.async<Chunk.Chunk<Line>, Option.Option<never>>((resume) => {
+    const attempt = (): void => {
+      const lines = available()
+      if (lines === undefined) wake = attempt
+      else resume(lines.length > 0 ? Effect.succeed(Chunk.unsafeFromArray(lines)) : Effect.fail(Option.none()))
+    }
+    attempt()
+    return Effect.sync(() => {
+      wake = undefined
+    })
+  })
+
+  socket.on("readable", signal)
+  socket.on("end", () => {
+    Deferred.unsafeDone(ended, Exit.void)
+    signal()
+  })
+  return { lines: Stream.repeatEffectChunkOption(pull), signal }
+}
+
+/** A connection over a half-open socket; the end of the scope closes it immediately. */
+export const makeConnection: (socket: Socket, id: number) => Effect.Effect<Connection, never, Scope.Scope> =
+  Effect.fnUntraced(function* (socket, id) {
+    const closed = Deferred.unsafeMake<void>(FiberId.none)
+    const ended = Deferred.unsafeMake<void>(FiberId.none)
+    const writer = makeWriter(socket)
+    const reader = makeReader(socket, ended)
+    const close = (): void => {
+      writer.close()
+      Deferred.unsafeDone(closed, Exit.void)
+      reader.signal()
+    }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        // An error always closes the socket, and every wait here is for that.
+        socket.on("error", () => {})
+        socket.once("close", close)
+        if (socket.closed) close()
+      }),
+      () =>
+        Effect.zipRight(
+          Effect.sync(() => socket.destroy()),
+          Deferred.await(closed)
+        )
+    )
+    yield* Deferred.await(ended).pipe(
+      Effect.zipRight(Effect.repeat(writer.probe, Schedule.spaced(probeEvery))),
+      Effect.forkScoped
+    )
+    return {
+      id,
+      lines: reader.lines,
+      write: writer.add,
+      sendsMore: () => !socket.readableEnded && !socket.destroyed,
+      ended: Effect.raceFirst(Deferred.await(ended), Deferred.await(closed)),
+      closed: Deferred.await(closed),
+      finish: Effect.ignore(Effect.timeout(writer.add(undefined), finishWithin))
+    }
+  })
 
 export { SocketBusy, SocketUnusable }
 

@@ -12,7 +12,7 @@ import { connect } from "node:net"
 import { dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { SharedSpaces } from "@daybook/files/layout/Layout"
-import { codeOf, makeFolder } from "../support/PrivateFolder.ts"
+import { codeOf, makeFolder } from "../shared/PrivateFolder.ts"
 
 /** Another server answers at the path. */
 export class SocketBusy extends Schema.TaggedError<SocketBusy>()("SocketBusy", {
@@ -84,8 +84,7 @@ export const prepare = Effect.fnUntraced(function* ({ bindIn, name, root, shared
 })
 
 /** A random name in the path's folder. */
-export const temporaryPath = (path: string): string =>
-  join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
+const temporaryPath = (path: string): string => join(dirname(path), `.${randomBytes(3).toString("hex").slice(1)}`)
 
 /** Whether a server answers at the path. */
 const answers = (path: string): Effect.Effect<boolean, SocketUnusable> =>

@@ -4,7 +4,8 @@
  */
 import { createHash } from "node:crypto"
 import { realpath } from "node:fs/promises"
-import { Deferred, Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Mailbox, type Scope, Stream } from "effect"
+import type { Chunk } from "@daybook/core/child/ShellProcess"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { firstOf } from "@daybook/core/support/Race"
 import type { ToolCall } from "@daybook/core/tool/ToolDefinition"
@@ -12,12 +13,56 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
 import type { CommandPlace, CommandRequest, Ended, LiveShells, Running } from "@daybook/tools/CommandRunner"
+import type { CalledCommand, Flow, LiveCommandsSettings } from "../ShellOptions.ts"
+import * as Shells from "../Shells.ts"
 import type { ExecResult } from "../domain/ExecResult.ts"
 import type { CloseReason } from "../domain/ShellError.ts"
 import * as ShellRecord from "../record/ShellRecord.ts"
-import type { LiveCommandsSettings } from "../ShellOptions.ts"
-import * as Shells from "../Shells.ts"
-import * as CommandOutput from "./CommandOutput.ts"
+
+// Passes the output of a command on to a reader that may be slower: the shell is not read while too much waits. Spec:
+// SL-235 in specs/shell.md.
+
+/** Bytes that wait before the shell is not read any more. */
+const mostHeld = 1_048_576
+
+interface CommandOutput {
+  readonly take: CalledCommand["take"]
+  /** For one reader. Ends with `end`. */
+  readonly output: Stream.Stream<Chunk>
+  readonly end: Effect.Effect<void>
+  /** Drops the rest, so that the command never waits: its reader has stopped. */
+  readonly discard: Effect.Effect<void>
+}
+
+export const makeOutput = Effect.map(Mailbox.make<Chunk>(), (mailbox): CommandOutput => {
+  let waiting = 0
+  let dropping = false
+  let paused: Flow | undefined
+  const resume = () => {
+    paused?.resume()
+    paused = undefined
+  }
+  return {
+    take: (stream, bytes, flow) => {
+      if (dropping) return
+      waiting += bytes.length
+      mailbox.unsafeOffer({ stream, bytes })
+      if (waiting <= mostHeld || paused !== undefined) return
+      paused = flow
+      flow.pause()
+    },
+    output: Stream.map(Mailbox.toStream(mailbox), (chunk) => {
+      waiting -= chunk.bytes.length
+      if (waiting === 0) resume()
+      return chunk
+    }),
+    end: Effect.asVoid(mailbox.end),
+    discard: Effect.sync(() => {
+      dropping = true
+      resume()
+    })
+  }
+})
 
 /** The shell of a session, while it is open. */
 interface OpenShell {
@@ -166,7 +211,7 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
     entry: Entry,
     request: CommandRequest,
     stop: Deferred.Deferred<void>,
-    take: CommandOutput.CommandOutput["take"]
+    take: CommandOutput["take"]
   ) =>
     Effect.gen(function* () {
       const { cwd, elsewhere, home, seconds, text } = request
@@ -208,7 +253,7 @@ export const make = Effect.fnUntraced(function* (settings: LiveCommandsSettings)
 
   const start = (call: ToolCall, entry: Entry) =>
     Effect.fnUntraced(function* (request: CommandRequest): Effect.fn.Return<Running, never, Scope.Scope> {
-      const { discard, end, output, take } = yield* CommandOutput.make
+      const { discard, end, output, take } = yield* makeOutput
       const stop = yield* Deferred.make<void>()
       const ran = runIn(call, entry, request, stop, take).pipe(
         // Nothing ran: the shell closed since the call began.

@@ -2,17 +2,126 @@
  * Checkpoints of one shell's workspace, in a shadow git repository outside of it, on the machine where the shell runs. The
  * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
  */
-import { Clock, type Duration, Effect, Schema, type Scope } from "effect"
+import { randomBytes } from "node:crypto"
+import { Clock, Deferred, type Duration, Effect, Schema, type Scope } from "effect"
 import { Unrecorded } from "../domain/ExecResult.ts"
 import { InvalidOption, type TransportFailed } from "../domain/ShellError.ts"
 import { quoted } from "../session/ShellScripts.ts"
 import type { Transport } from "../transport/Program.ts"
-import { capturing, type Limits } from "./CaptureScript.ts"
-import { CheckpointFailed, CheckpointNotFound } from "./CheckpointError.ts"
 import * as Restoration from "./Restoration.ts"
-import * as RestoreScript from "./RestoreScript.ts"
-import { type Finished, runScript } from "./RunScript.ts"
-import { codes, creating, onStore, type Place, removing } from "./ScriptParts.ts"
+import * as Scripts from "./Scripts.ts"
+import { capturing, codes, creating, type Limits, onStore, type Place, removing } from "./Scripts.ts"
+
+// What can go wrong with checkpoints, as values that a caller can act on. Spec: SL-150..SL-153 in specs/shell.md.
+
+/** There are no checkpoints here, or this one could not be made or restored. */
+export class CheckpointFailed extends Schema.TaggedError<CheckpointFailed>("@daybook/shell/CheckpointFailed")(
+  "CheckpointFailed",
+  {
+    /**
+     * `unsupported`: the shell was created without checkpoints. `no git`: git is not installed where the shell runs.
+     * `workspace`: the folder is missing or not allowed. `too large`: new and changed files exceed the limit. `gone`: the
+     * checkpoints were removed from outside. `failed`: anything else.
+     */
+    reason: Schema.Literal("unsupported", "no git", "workspace", "too large", "gone", "failed"),
+    details: Schema.String
+  }
+) {
+  override get message() {
+    return `checkpoint: ${this.details}`
+  }
+}
+
+/** The shell keeps no checkpoint with this id, or several whose ids begin with it. */
+export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>("@daybook/shell/CheckpointNotFound")(
+  "CheckpointNotFound",
+  {
+    /** Empty if the most recent one was asked for. */
+    checkpointID: Schema.String
+  }
+) {
+  override get message() {
+    return this.checkpointID === ""
+      ? "there is no checkpoint yet"
+      : `there is no checkpoint ${this.checkpointID}, or several begin with it`
+  }
+}
+
+// Runs a script of checkpoints to its end and returns what it printed. A script reports its result by a trailer between
+// two tokens, because a program may end before its last output arrives. Spec: SL-150, SL-153 in specs/shell.md.
+
+/** Bytes that a script prints at most: the paths of some hundred thousand files. */
+const longestOutput = 128 * 1024 * 1024
+
+/** Characters of what a program says when it does not begin, or ends early. */
+const longestComplaint = 500
+
+interface Finished {
+  readonly output: Buffer
+  /** 0 for success. */
+  readonly code: number
+  /** What the script says about a failure. */
+  readonly details: string
+}
+
+const failed = (details: string) => new CheckpointFailed({ reason: "failed", details })
+
+/** The trailer is `TOKEN code newline details TOKEN`. */
+const finishedIn = (output: Buffer, token: string): Finished | undefined => {
+  const end = output.length - token.length
+  if (end < token.length || output.toString("latin1", end) !== token) return undefined
+  const start = output.subarray(0, end).lastIndexOf(token)
+  if (start < 0) return undefined
+  const trailer = output.toString("utf8", start + token.length, end)
+  const line = trailer.indexOf("\n")
+  return {
+    output: output.subarray(0, start),
+    code: Number(trailer.slice(0, line)),
+    details: trailer.slice(line + 1).trim()
+  }
+}
+
+/** `script` is given the token and prints the trailer. `input` is its standard input. */
+export const runScript = (
+  transport: Pick<Transport, "run">,
+  script: (token: string) => string,
+  input: Uint8Array = new Uint8Array()
+): Effect.Effect<Finished, CheckpointFailed | TransportFailed> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const token = randomBytes(16).toString("hex")
+      const program = yield* transport.run(script(token))
+      const finished = yield* Deferred.make<Finished, CheckpointFailed>()
+      const chunks: Array<Uint8Array> = []
+      let size = 0
+      let last = ""
+      let complaint = ""
+      program.listen((stream, bytes) => {
+        if (stream === "stderr") complaint = (complaint + Buffer.from(bytes).toString("utf8")).slice(-longestComplaint)
+        if (stream !== "stdout") return
+        size += bytes.length
+        if (size > longestOutput) return Deferred.unsafeDone(finished, failed("the list of files is too long"))
+        chunks.push(bytes)
+        last = (last + Buffer.from(bytes.subarray(-token.length)).toString("latin1")).slice(-token.length)
+        if (last !== token) return
+        const found = finishedIn(Buffer.concat(chunks), token)
+        if (found !== undefined) Deferred.unsafeDone(finished, Effect.succeed(found))
+      })
+      yield* Effect.forkScoped(Effect.zipRight(program.write(input), program.endInput))
+      const endedEarly = program.exit.pipe(
+        // Output that is still on its way.
+        Effect.zipRight(Effect.sleep("2 seconds")),
+        Effect.zipRight(
+          Effect.suspend(() =>
+            Deferred.fail(finished, failed(`the program ended before it was done. ${complaint.trim()}`.trim()))
+          )
+        )
+      )
+      // Also where the caller cannot be interrupted: its end must not wait for the sleep.
+      yield* Effect.forkScoped(Effect.interruptible(endedEarly))
+      return yield* Deferred.await(finished)
+    })
+  )
 
 /** A checkpoint that is kept. */
 export const Checkpoint = Schema.Struct({
@@ -214,7 +323,7 @@ export const make = Effect.fnUntraced(function* (
 
   const restoreAt = Effect.fnUntraced(function* (at: string, id: string) {
     const message = yield* messageOf("restore", undefined)
-    const compare = `${capturing(place, limits)}\n${RestoreScript.finding(id)}\n${RestoreScript.comparing(nextNumber(), message)}`
+    const compare = `${capturing(place, limits)}\n${Scripts.finding(id)}\n${Scripts.comparing(nextNumber(), message)}`
     const comparison = Restoration.comparisonIn(yield* within(run(workOn(at), onStore(place, at, compare), id)))
     if (comparison === undefined) {
       return yield* new CheckpointFailed({
@@ -224,12 +333,7 @@ export const make = Effect.fnUntraced(function* (
     }
     const steps = Restoration.steps(comparison)
     const { from, safety, target } = comparison
-    yield* run(
-      workOn(at),
-      onStore(place, at, RestoreScript.applying(from, target)),
-      id,
-      Restoration.encoded(steps)
-    ).pipe(
+    yield* run(workOn(at), onStore(place, at, Scripts.applying(from, target)), id, Restoration.encoded(steps)).pipe(
       Effect.mapError((error) =>
         error._tag === "CheckpointFailed"
           ? new CheckpointFailed({

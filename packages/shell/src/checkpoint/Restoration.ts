@@ -20,7 +20,7 @@ interface Difference {
   readonly mode: string
 }
 
-export interface Comparison {
+interface Comparison {
   readonly target: string
   readonly safety: string
   /** The tree of the present files. */
@@ -156,7 +156,7 @@ export const steps = ({ differences, present, wanted }: Comparison): ReadonlyArr
 export const encoded = (all: ReadonlyArray<Step>): Buffer =>
   Buffer.from(all.map(({ mode, path, verb }) => `${verb}\0${mode}\0${path}\0`).join(""), "latin1")
 
-export interface Account {
+interface Account {
   readonly added: ReadonlyArray<string>
   readonly changed: ReadonlyArray<string>
   readonly deleted: ReadonlyArray<string>

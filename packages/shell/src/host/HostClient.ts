@@ -8,6 +8,7 @@ import type { RpcClientError } from "@effect/rpc/RpcClientError"
 import { Cause, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope, Stream } from "effect"
 import type { Checkpoint, Checkpointed, Restored } from "../checkpoint/Checkpoints.ts"
 import type { ListedShell } from "../Shells.ts"
+import * as HostProtocol from "./HostProtocol.ts"
 import {
   type CheckpointError,
   type CreateError,
@@ -18,7 +19,6 @@ import {
   type Hello,
   ShellRpcs
 } from "./HostProtocol.ts"
-import * as HostWire from "./HostWire.ts"
 
 /** No host answers at the path. */
 export class HostAbsent extends Schema.TaggedError<HostAbsent>("@daybook/shell/HostAbsent")("HostAbsent", {
@@ -117,7 +117,7 @@ export const connect = Effect.fn("HostClient.connect")(function* (
 ): Effect.fn.Return<HostClient, HostAbsent | HostUnusable, Scope.Scope> {
   const unusable = (reason: HostUnusable["reason"], details: string) => new HostUnusable({ path, reason, details })
   const protocol = RpcClient.layerProtocolSocket({ retrySchedule: Schedule.stop }).pipe(
-    Layer.provide(Layer.merge(HostWire.layerClient, NodeSocket.layerNet({ path }))),
+    Layer.provide(Layer.merge(HostProtocol.layerClient, NodeSocket.layerNet({ path }))),
     Layer.orDie
   )
   const client = yield* Effect.provide(

@@ -4,11 +4,25 @@
  *
  *   socket -> RpcServer -> Shells;  no shell for a while -> `idle` -> the caller ends
  */
-import * as RpcServer from "@effect/rpc/RpcServer"
 import type * as SocketServer from "@effect/platform/SocketServer"
-import { Chunk, Deferred, type Duration, Effect, Layer, Mailbox, type Scope, Stream, SubscriptionRef } from "effect"
-import type { CreateOptions, ExecOptions } from "../ShellOptions.ts"
+import * as RpcServer from "@effect/rpc/RpcServer"
+import {
+  Chunk,
+  Deferred,
+  type Duration,
+  Effect,
+  Layer,
+  Mailbox,
+  Option,
+  Queue,
+  type Scope,
+  Stream,
+  SubscriptionRef
+} from "effect"
+import type { CreateOptions, ExecOptions, Flow } from "../ShellOptions.ts"
 import type * as Shells from "../Shells.ts"
+import type { OutputStream } from "../output/OutputStore.ts"
+import * as HostProtocol from "./HostProtocol.ts"
 import {
   Begun,
   Ended,
@@ -17,10 +31,71 @@ import {
   type Hello,
   HostBusy,
   HostEnding,
+  Printed,
   ShellRpcs
 } from "./HostProtocol.ts"
-import * as HostWire from "./HostWire.ts"
-import * as LiveText from "./LiveText.ts"
+
+// Holds what a running command has printed until its reader takes it. The command waits while much is held. What a
+// command that is stopped prints beyond that is left out, and the text says how much. Spec: SL-178 in specs/shell.md.
+
+/** Characters that are held when the command begins to wait, and at most. */
+const many = 262_144
+const most = 4_194_304
+
+interface LiveText {
+  readonly add: (stream: OutputStream, text: string, flow: Flow) => void
+  /** Nothing more is added. */
+  readonly end: Effect.Effect<void>
+  /** What is held, at least one text; none at the end. The command may print again. */
+  readonly take: Effect.Effect<ReadonlyArray<Printed>, Option.Option<never>>
+}
+
+export const makeLiveText: Effect.Effect<LiveText> = Effect.gen(function* () {
+  const bell = yield* Queue.sliding<void>(1)
+  let held: Array<Printed> = []
+  let characters = 0
+  let omitted = 0
+  let ended = false
+  let flow: Flow | undefined
+  const ring = () => void bell.unsafeOffer(undefined)
+
+  const taken = (): ReadonlyArray<Printed> => {
+    const texts = held
+    if (omitted > 0) {
+      texts.push(Printed.make({ stream: "stderr", text: `\n[... ${omitted} characters left out ...]\n` }))
+    }
+    held = []
+    characters = 0
+    omitted = 0
+    flow?.resume()
+    return texts
+  }
+
+  const take: LiveText["take"] = Effect.suspend(() => {
+    if (held.length > 0 || omitted > 0) return Effect.succeed(taken())
+    return ended ? Effect.fail(Option.none()) : Effect.zipRight(Queue.take(bell), take)
+  })
+
+  return {
+    add: (stream, text, now) => {
+      flow = now
+      if (characters + text.length > most) omitted += text.length
+      else {
+        const last = held.at(-1)
+        if (last?.stream === stream) held[held.length - 1] = Printed.make({ stream, text: last.text + text })
+        else held.push(Printed.make({ stream, text }))
+        characters += text.length
+      }
+      if (characters > many) now.pause()
+      ring()
+    },
+    end: Effect.sync(() => {
+      ended = true
+      ring()
+    }),
+    take
+  }
+})
 
 /** Calls that run or wait at the same time. */
 const mostCalls = 256
@@ -54,7 +129,7 @@ interface Running {
 const makeExec = (shells: Shells.Shells["Type"]) => {
   const running = new Map<string, Running>()
 
-  const optionsOf = (request: ExecRequest, { input, stop }: Running, text: LiveText.LiveText): ExecOptions => ({
+  const optionsOf = (request: ExecRequest, { input, stop }: Running, text: LiveText): ExecOptions => ({
     stop: Deferred.await(stop),
     ...(request.budget === undefined ? {} : { budget: request.budget }),
     ...(request.timeoutSeconds === undefined ? {} : { timeoutSeconds: request.timeoutSeconds }),
@@ -64,7 +139,7 @@ const makeExec = (shells: Shells.Shells["Type"]) => {
 
   const exec = Effect.fnUntraced(function* (request: ExecRequest) {
     const { call, command, id, interactive } = request
-    const text = yield* LiveText.make
+    const text = yield* makeLiveText
     const stop = yield* Deferred.make<void>()
     const input = interactive === true ? yield* Mailbox.make<string>(mostWaiting) : undefined
     const own: Running = { stop, input }
@@ -179,7 +254,7 @@ export const make = Effect.fnUntraced(function* ({ hello, linger, shells }: Opti
         RpcServer.layer(ShellRpcs, { disableTracing: true, disableFatalDefects: true }).pipe(
           Layer.provide(handlers),
           Layer.provide(RpcServer.layerProtocolSocketServer),
-          Layer.provide(HostWire.layerHost)
+          Layer.provide(HostProtocol.layerHost)
         )
       )
     ),

@@ -6,13 +6,12 @@ import { Effect, Either, Schema } from "effect"
 import { expects, shaped } from "@daybook/core/definition/Fields"
 import { decodeParsed, type KeyPath, showIssue } from "@daybook/core/definition/Yaml"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
-import type { CheckpointOptions } from "../checkpoint/CheckpointOptions.ts"
-import { Budget } from "../domain/Budget.ts"
+import { type CheckpointOptions, defaults } from "../ShellOptions.ts"
+import { Budget } from "../domain/ExecResult.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 import { Target } from "../domain/Target.ts"
 import { OutputStream } from "../output/OutputStore.ts"
 import { ShellLists } from "../policy/Policy.ts"
-import { defaults } from "../ShellOptions.ts"
 
 const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
   Schema.optionalWith(schema.annotations({ description }), { exact: true })

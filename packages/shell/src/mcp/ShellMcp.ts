@@ -20,11 +20,63 @@ import {
   type ServerRequest,
   SetLevelRequestSchema
 } from "@modelcontextprotocol/sdk/types.js"
-import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, Schema, type Scope, Struct } from "effect"
-import type { ExecResult } from "../domain/ExecResult.ts"
+import { Cause, Deferred, Effect, Exit, type Fiber, FiberSet, Queue, Schema, type Scope, Struct } from "effect"
+import { endOf } from "@daybook/log/support/Text"
 import type * as Shells from "../Shells.ts"
-import * as Progress from "./Progress.ts"
+import type { ExecResult } from "../domain/ExecResult.ts"
+import type { OutputStream } from "../output/OutputStore.ts"
 import { type Answer, type ToolError, tools } from "./Tools.ts"
+
+// Reports what a running command prints last, at most once a second, and while it prints nothing, that it goes on: a
+// client may cancel a call of which it hears nothing for a minute. Spec: SL-124, SL-585 in specs/shell.md.
+
+/** Characters of a report. */
+const longestReport = 2_000
+const reportEvery = "1 second"
+/** Milliseconds without output until a report says so. */
+const quiet = 15_000
+
+export interface Report {
+  /** Grows with each report: the characters that the command has printed so far, and one for each report without output. */
+  readonly progress: number
+  /** The last characters, without the beginning of a surrogate pair; or that there are none. */
+  readonly message: string
+}
+
+/** Takes the output of a command; a fiber of the scope sends reports. */
+export const makeProgress = Effect.fnUntraced(function* (
+  send: (report: Report) => Effect.Effect<void>
+): Effect.fn.Return<(stream: OutputStream, text: string) => void, never, Scope.Scope> {
+  const clock = yield* Effect.clock
+  const bell = yield* Queue.sliding<void>(1)
+  let characters = 0
+  let latest = ""
+  let beats = 0
+  let printedAt = clock.unsafeCurrentTimeMillis()
+  yield* Queue.take(bell).pipe(
+    Effect.zipRight(Effect.suspend(() => send({ progress: characters + beats, message: latest }))),
+    Effect.zipRight(Effect.sleep(reportEvery)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  /** Sleeps until nothing has been printed for `quiet`, or for another `quiet`. */
+  const watch = (wait: number): Effect.Effect<never> =>
+    Effect.flatMap(Effect.sleep(wait), () => {
+      const silent = clock.unsafeCurrentTimeMillis() - printedAt
+      if (silent < quiet) return watch(quiet - silent)
+      beats += 1
+      const message = `no output for ${Math.floor(silent / 1_000)} seconds`
+      return Effect.zipRight(send({ progress: characters + beats, message }), watch(quiet))
+    })
+  yield* Effect.forkScoped(watch(quiet))
+  return (_, text) => {
+    if (text === "") return
+    characters += text.length
+    latest = endOf(latest + text, longestReport)
+    printedAt = clock.unsafeCurrentTimeMillis()
+    bell.unsafeOffer(undefined)
+  }
+})
 
 export interface Options {
   readonly version: string
@@ -95,7 +147,7 @@ const makeLog = (server: Server) => {
 const progressOf = ({ _meta, sendNotification }: Extra) => {
   const progressToken = _meta?.progressToken
   if (progressToken === undefined) return Effect.succeed(undefined)
-  return Progress.make((report) =>
+  return makeProgress((report) =>
     sending(() => sendNotification({ method: "notifications/progress", params: { progressToken, ...report } }))
   )
 }

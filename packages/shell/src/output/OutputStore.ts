@@ -5,9 +5,9 @@
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { open } from "node:fs/promises"
 import { join } from "node:path"
+import { StringDecoder } from "node:string_decoder"
 import { Effect, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { StringDecoder } from "node:string_decoder"
 
 export interface OutputSettings {
   /** Folder of the files; created with mode 0700. */

@@ -7,10 +7,9 @@ import { Either, Schema } from "effect"
 import { baseName } from "@daybook/core/permission/CommandWrappers"
 import { describeIssues } from "@daybook/log/support/Issues"
 import { CommandBlocked, InvalidOption } from "../domain/ShellError.ts"
-import { prepare, redacted } from "../text/RedactionStream.ts"
-import { compile, type LinearPattern } from "../text/LinearPattern.ts"
-import { danger } from "./Dangers.ts"
-import { type VisibleCommand, visibleCommands, type VisibleLine } from "./VisibleCommands.ts"
+import { prepare, redacted } from "../output/RedactionStream.ts"
+import { compilePattern, type LinearPattern } from "../output/LineBudget.ts"
+import { danger, type VisibleCommand, visibleCommands, type VisibleLine } from "./VisibleCommands.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -97,7 +96,7 @@ const refusal = (lists: Lists, command: string, line: VisibleLine): string | und
 /** Compiles the operator's policy and the shell's lists. Without either, only dangerous commands are refused. */
 export const make = (operator: OperatorPolicy = {}, shell: ShellLists = {}): Either.Either<Policy, InvalidOption> =>
   Either.map(
-    Either.all((operator.denyPatterns ?? []).map((pattern) => compile("policy.denyPatterns", pattern))),
+    Either.all((operator.denyPatterns ?? []).map((pattern) => compilePattern("policy.denyPatterns", pattern))),
     (patterns) => {
       const all: ReadonlyArray<Lists> = [
         {

@@ -3,10 +3,45 @@
  * substitutions and within fixed scripts. Names what it hides. Uses the parser of permissions. Pure. Spec: SL-50, SL-51.
  */
 import * as grammar from "unbash"
+import type { SyntaxNode } from "unbash"
 import { evaluatesText } from "@daybook/core/permission/CommandHazards"
-import { fixedWord, readCommandLine, type SimpleCommand, type Word } from "@daybook/core/permission/CommandLine"
+import {
+  fixedWord,
+  type Grammar,
+  readCommandLine,
+  type SimpleCommand,
+  type Word
+} from "@daybook/core/permission/CommandLine"
 import { isHarmless } from "@daybook/core/permission/CommandOptions"
-import { innerOf, isShell, isShellName, isWrapper, nameOf } from "@daybook/core/permission/CommandWrappers"
+import { baseName, innerOf, isShell, isShellName, isWrapper, nameOf } from "@daybook/core/permission/CommandWrappers"
+
+// Whether a person who types a command has to go on: a quote, a here-document, a group or a list is open, or the line
+// ends with a backslash. Pure. Spec: SL-191 in specs/shell.md.
+
+/** A longer text is complete: no person types it, and parsing takes quadratic time in the number of here-documents. */
+const longest = 16_384
+
+const hasOpenHereDocument = (grammar: Grammar, node: SyntaxNode): boolean => {
+  if (node.type === "HereDoc" && node.closing === undefined) return true
+  let open = false
+  grammar.forEachChild(node, (child) => {
+    open ||= hasOpenHereDocument(grammar, child)
+  })
+  return open
+}
+
+export const isUnfinished = (grammar: Grammar, text: string): boolean => {
+  if (text.length > longest) return false
+  const script = grammar.parse(text)
+  const { commands, errors = [] } = script
+  // In a comment, a backslash is one of its characters.
+  const last = commands.at(-1)
+  if (/(?:^|[^\\])(?:\\\\)*\\$/.test(text) && last !== undefined && last.end === text.length) return true
+  if (errors.some(({ message }) => message.startsWith("unexpected"))) return false
+  const end = text.trimEnd().length
+  if (errors.some(({ message, pos }) => message.startsWith("unterminated") || pos >= end)) return true
+  return errors.length === 0 && hasOpenHereDocument(grammar, script)
+}
 
 /** A command with a name that is certain. */
 export interface VisibleCommand {
@@ -208,4 +243,38 @@ export const visibleCommands = (text: string): VisibleLine => {
     for (const said of new Set(found.texts)) takePossible(found, (within) => takeLine(within, said, 1))
   }
   return { commands: found.commands, hidden: found.hidden, possible: found.possible }
+}
+
+// Commands that a policy refuses although no list names them: forced recursive removal, `dd`, `mkfs`, ending the
+// system, and downloads that a shell executes. Judges names and words, not texts: `echo dd` is fine. Pure. Spec: SL-55.
+
+const ending = new Set("halt poweroff reboot shutdown".split(" "))
+const downloading = new Set("curl fetch wget".split(" "))
+
+const isOption = (word: string, letter: RegExp, long: string): boolean =>
+  word.startsWith("--") ? word.length > 3 && long.startsWith(word) : word.startsWith("-") && letter.test(word)
+
+/** Why the command is dangerous; undefined if it is not. */
+const dangerOf = (words: ReadonlyArray<string>): string | undefined => {
+  const name = baseName(words[0] ?? "")
+  const end = words.indexOf("--")
+  const options = words.slice(1, end < 0 ? undefined : end)
+  const has = (letter: RegExp, long: string) => options.some((word) => isOption(word, letter, long))
+  if (name === "rm" && has(/[rR]/, "--recursive") && has(/f/, "--force")) return "forced recursive removal"
+  if (name === "dd" || /^mkfs(?:\.|$)/.test(name)) return `${name} overwrites disks`
+  if (ending.has(name)) return `${name} ends the system`
+  if (name === "systemctl" && options.some((word) => ending.has(word))) return "systemctl ends the system"
+  if ((name === "init" || name === "telinit") && /^[06]$/.test(words[1] ?? "")) return `${name} ends the system`
+  return undefined
+}
+
+/** Why a line is dangerous; undefined if nothing of it is. */
+export const danger = ({ commands, possible }: VisibleLine): string | undefined => {
+  const downloads = commands.some(({ name }) => downloading.has(name))
+  if (downloads && commands.some(({ executesUnseen }) => executesUnseen)) return "a shell executes what is downloaded"
+  for (const words of [...commands.map((command) => command.words), ...possible]) {
+    const found = dangerOf(words)
+    if (found !== undefined) return found
+  }
+  return undefined
 }

@@ -2,9 +2,24 @@
  * Folds the events of a session's live shells to the list of its shells. Pure, and without a library: a page in a browser folds
  * them too. A shell whose opening was pruned from the log is listed with its next event. Spec: SL-105, SL-106.
  */
-import type { ShellCloseReason, ShellTransport } from "@daybook/log/events/LiveShellEvents"
+import type { ShellCloseReason, ShellTransport, ShellType } from "@daybook/log/events/LiveShellEvents"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { isShellEvent, type ShellEvent } from "./ShellEvent.ts"
+
+// The stored events of live shells. Imports types only: a page in a browser folds them too. Spec: SL-100.
+
+/** A stored event of a live shell. */
+export type ShellEvent = Extract<SessionEvent, { readonly type: ShellType }>
+
+const types: Readonly<Record<ShellType, true>> = {
+  "session.next.shell.opened": true,
+  "session.next.shell.executed": true,
+  "session.next.shell.blocked": true,
+  "session.next.shell.checkpointed": true,
+  "session.next.shell.restored": true,
+  "session.next.shell.closed": true
+}
+
+export const isShellEvent = (event: SessionEvent): event is ShellEvent => Object.hasOwn(types, event.type)
 
 /** One shell; times are in milliseconds since the epoch. */
 export interface ListedShell {

@@ -1,14 +1,102 @@
 /**
- * Records what happens to live shells as events of a session. It redacts nothing: `ShellFact.ts` says what callers pass.
+ * Records what happens to live shells as events of a session. It redacts nothing: `ShellRecord.ts` says what callers pass.
  * Without a database, `none` takes the facts. Spec: SL-100, SL-103, SL-104, SL-107.
  */
+import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { Location } from "@daybook/log/domain/Values"
+import type { ShellCloseReason, ShellType } from "@daybook/log/events/LiveShellEvents"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import { type AppendError, EventLog, type ReadError } from "@daybook/log/log/EventLog"
-import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
-import { closed, type ShellFact } from "./ShellFact.ts"
+import { beginningOf, endOf } from "@daybook/log/support/Text"
+import type { ExecResult, Unrecorded } from "../domain/ExecResult.ts"
+import type { CommandBlocked } from "../domain/ShellError.ts"
+import type { Target } from "../domain/Target.ts"
 import * as ShellList from "./ShellList.ts"
+
+// What happened to a live shell, as an event to append. The constructors truncate texts and redact nothing: callers
+// pass redacted texts, as results and errors of shells hold them. Pure. `ShellRecord.ts` appends. Spec: SL-101, SL-102.
+
+/** A fact about one shell, not yet stored. */
+export type ShellFact = Extract<Draft, { readonly type: ShellType }>
+
+/** Maximum UTF-16 code units of a recorded command, or of one of its outputs. */
+export const longestOutput = 100_000
+/** Maximum UTF-16 code units of a title, a folder, a reason or a label. */
+export const longestLine = 4_096
+
+/** Both ends of a longer text, with a line between them that says how much is missing. Splits no surrogate pair. */
+const bounded = (text: string, limit = longestOutput): string => {
+  if (text.length <= limit) return text
+  const half = Math.floor((limit - 64) / 2)
+  const [head, tail] = [beginningOf(text, half), endOf(text, half)]
+  return `${head}\n[${text.length - head.length - tail.length} characters are not recorded]\n${tail}`
+}
+
+const line = (text: string): string => bounded(text, longestLine)
+
+/** What the target is connected to; undefined for this machine. */
+const titleOf = (target: Target): string | undefined => {
+  switch (target.transport) {
+    case "local":
+      return undefined
+    case "ssh":
+      return `${target.user}@${target.host}:${target.port ?? 22}`
+    case "docker":
+      return target.container
+  }
+}
+
+/** The shell opened. `cwd` is its first working folder, if it is known. */
+export const opened = (shellID: string, target: Target, cwd?: string): ShellFact => {
+  const title = titleOf(target)
+  return draft("session.next.shell.opened", {
+    shellID,
+    transport: target.transport,
+    ...(title === undefined ? {} : { title }),
+    ...(cwd === undefined ? {} : { cwd: line(cwd) })
+  })
+}
+
+/** The command ended with this result. The result of the tool call `callID` has the output. */
+export const executed = (shellID: string, command: string, result: ExecResult, callID?: string): ShellFact => {
+  const { cwd, duration_ms, exit_code, late_output, output, stderr, stdout, timed_out, truncated } = result
+  const isLong = [stdout, stderr, late_output ?? ""].some((text) => text.length > longestOutput)
+  return draft("session.next.shell.executed", {
+    shellID,
+    command: bounded(command),
+    stdout: bounded(stdout),
+    stderr: bounded(stderr),
+    exitCode: exit_code,
+    durationMs: duration_ms,
+    cwd: line(cwd),
+    truncated: truncated || isLong,
+    ...(timed_out === true ? { timedOut: true as const } : {}),
+    ...(late_output === undefined || callID !== undefined ? {} : { lateOutput: bounded(late_output) }),
+    ...(output === undefined ? {} : { output }),
+    ...(callID === undefined ? {} : { callID })
+  })
+}
+
+/** A policy refused the command. */
+export const blocked = (shellID: string, command: string, { policy, reason }: CommandBlocked): ShellFact =>
+  draft("session.next.shell.blocked", { shellID, command: bounded(command), policy, reason: line(reason) })
+
+/** A checkpoint of the workspace was made. */
+export const checkpointed = (shellID: string, checkpointID: string, label?: string): ShellFact =>
+  draft("session.next.shell.checkpointed", {
+    shellID,
+    checkpointID,
+    ...(label === undefined ? {} : { label: line(label) })
+  })
+
+/** The workspace is as it was at the checkpoint. */
+export const restored = (shellID: string, checkpointID: string, filesChanged: number): ShellFact =>
+  draft("session.next.shell.restored", { shellID, checkpointID, filesChanged })
+
+/** The shell is closed; it is the last fact about it. */
+export const closed = (shellID: string, reason: ShellCloseReason): ShellFact =>
+  draft("session.next.shell.closed", { shellID, reason })
 
 /** Nothing runs, because the facts of the shell cannot be stored. */
 export class ShellRecordFailed extends Schema.TaggedError<ShellRecordFailed>("@daybook/shell/ShellRecordFailed")(
@@ -156,3 +244,44 @@ export const layerOwn = (options: {
       })
     })
   )
+
+// Records what happens in one shell, whatever the database does. A fact that cannot be stored waits, and is stored
+// before anything else runs in the shell: what has run is reported, and what cannot be recorded does not run. Spec:
+// SL-580, SL-581.
+
+/** What a result says after a failure of the record. */
+export const unrecorded = (failure: ShellRecordFailed | undefined): Unrecorded =>
+  failure === undefined ? {} : { recorded: false, not_recorded: failure.details }
+
+export interface Recording {
+  /** Stores what waits. Fails as long as that is not possible: nothing may run then. */
+  readonly ready: Effect.Effect<void, ShellRecordFailed>
+  /** Stores what has happened. Returns why it is not stored yet. */
+  readonly add: (fact: ShellFact) => Effect.Effect<ShellRecordFailed | undefined>
+}
+
+/** Records one fact after the other: the caller writes in turn. */
+export const makeRecording = (write: (fact: ShellFact) => Effect.Effect<void, ShellRecordFailed>): Recording => {
+  let waiting: ReadonlyArray<ShellFact> = []
+  const ready: Recording["ready"] = Effect.suspend(() => {
+    const [first, ...rest] = waiting
+    if (first === undefined) return Effect.void
+    // An interruption between the two would store the fact twice.
+    const stored = Effect.uninterruptible(Effect.tap(write(first), () => Effect.sync(() => (waiting = rest))))
+    return Effect.zipRight(stored, ready)
+  })
+  return {
+    ready,
+    add: (fact) =>
+      Effect.suspend(() => (waiting.length === 0 ? write(fact) : Effect.zipRight(ready, write(fact)))).pipe(
+        Effect.as(undefined),
+        Effect.catchAll((failure) =>
+          Effect.sync(() => {
+            // What does not fit its schema never will.
+            if (failure.reason !== "invalid") waiting = [...waiting, fact]
+            return failure
+          })
+        )
+      )
+  }
+}

@@ -3,7 +3,7 @@
  * `exit 1 in 3.4 s`. Pure. Callers make the lines safe for a terminal. Spec: SL-110..SL-112 in specs/shell.md.
  */
 import type { EventOfType } from "@daybook/log/events/SessionEvents"
-import type { ShellEvent } from "./ShellEvent.ts"
+import type { ShellEvent } from "./ShellList.ts"
 
 type Executed = EventOfType<"session.next.shell.executed">["data"]
 
@@ -16,7 +16,7 @@ export const durationText = (ms: number): string => {
 }
 
 /** How a command ended: `exit 1 in 3.4 s`. */
-export const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
+const endText = ({ durationMs, exitCode, timedOut }: Executed): string =>
   `exit ${exitCode} in ${durationText(durationMs)}${timedOut === true ? " (timed out)" : ""}`
 
 export const blockText = ({ policy, reason }: EventOfType<"session.next.shell.blocked">["data"]): string =>

@@ -2,17 +2,94 @@
  * Makes the result of one command from the bytes of its streams and its end: redacted, bounded, with the whole on disk if
  * something is left out. Spec: SL-20..SL-27 in specs/shell.md.
  */
+import { Deferred, Effect, type Scope } from "effect"
 import type { ExecResult, StreamReport } from "../domain/ExecResult.ts"
+import { TransportFailed } from "../domain/ShellError.ts"
+import type { CompiledBudget } from "../output/LineBudget.ts"
+import * as OutputPipeline from "../output/OutputPipeline.ts"
 import type { OutputFile, OutputStore, OutputStream } from "../output/OutputStore.ts"
-import type { CompiledBudget } from "../text/LineBudget.ts"
-import * as OutputPipeline from "../text/OutputPipeline.ts"
-import { redacted, type Secrets } from "../text/RedactionStream.ts"
-import * as ShortOutput from "../text/ShortOutput.ts"
-import type { Sinks } from "./Dialogue.ts"
+import { redacted, type Secrets } from "../output/RedactionStream.ts"
+import type { Transport } from "../transport/Program.ts"
+import type { Sink, Sinks } from "./Dialogue.ts"
 import type { Ended } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
 
-export interface ExecutionOptions {
+// A command's standard input that is written while the command runs: a fifo where the shell is, which a program beside
+// the shell fills. Spec: SL-65 in specs/shell.md.
+
+interface InputPipe {
+  /** Path of the fifo. */
+  readonly path: string
+  /** Completes when the bytes are on their way; they are lost if the command has ended. */
+  readonly write: (text: string | Uint8Array) => Effect.Effect<void>
+  readonly end: Effect.Effect<void>
+}
+
+const script = `
+folder=$(mktemp -d "\${TMPDIR:-/tmp}/daybook-input.XXXXXX") || exit 121
+trap 'rm -rf -- "$folder"' EXIT
+mkfifo -m 600 "$folder/input" || exit 121
+printf '%s\\n' "$folder/input"
+cat >"$folder/input"
+`
+
+/** Creates the fifo. The scope's end removes it. */
+export const open = Effect.fn("InputPipe.open")(function* (
+  transport: Transport
+): Effect.fn.Return<InputPipe, TransportFailed, Scope.Scope> {
+  const program = yield* transport.run(script)
+  yield* Effect.addFinalizer(() => program.endInput)
+  const found = yield* Deferred.make<string, TransportFailed>()
+  let said = ""
+  program.listen((_, bytes) => {
+    said = (said + Buffer.from(bytes).toString("utf8")).slice(-4_096)
+    const end = said.indexOf("\n")
+    if (said.startsWith("/") && end > 0) Deferred.unsafeDone(found, Effect.succeed(said.slice(0, end)))
+  })
+  yield* Effect.forkScoped(
+    Effect.flatMap(program.exit, () =>
+      Deferred.fail(
+        found,
+        new TransportFailed({
+          transport: transport.name,
+          reason: "no shell",
+          details: `the command's input could not be created: ${said.trim() || "the program printed nothing"}`
+        })
+      )
+    )
+  )
+  const path = yield* Deferred.await(found)
+  return { path, write: program.write, end: program.endInput }
+})
+
+// Collects what background jobs print between commands, redacted and bounded. Spec: SL-15, SL-27 in specs/shell.md.
+
+export interface LateOutput {
+  readonly sink: Sink
+  /** What was printed since the last call. */
+  readonly take: () => string
+}
+
+/** Characters of late output that a result has. */
+const longest = 10_000
+
+export const makeLateOutput = (secrets: Secrets): LateOutput => {
+  const budget = { matches: undefined, context: 0, keep: { mode: "all" as const }, characters: longest }
+  let pipeline: OutputPipeline.OutputPipeline | undefined
+  return {
+    sink: (bytes) => {
+      pipeline ??= OutputPipeline.make({ budget, secrets })
+      pipeline.add(bytes)
+    },
+    take: () => {
+      const text = pipeline?.end().text ?? ""
+      pipeline = undefined
+      return text
+    }
+  }
+}
+
+interface ExecutionOptions {
   readonly budget: CompiledBudget
   readonly secrets: Secrets
   /** Keeps whole outputs under `handle`; without it, what is left out is lost. */
@@ -64,7 +141,7 @@ const reports = (stdout: StreamReport | undefined, stderr: StreamReport | undefi
   ...(stderr === undefined ? {} : { stderr })
 })
 
-export interface PassedOptions {
+interface PassedOptions {
   readonly take: (stream: OutputStream, bytes: Uint8Array) => void
   readonly secrets: Secrets
   readonly dialect: Dialect
@@ -139,11 +216,11 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
     return {
       sink: (bytes: Uint8Array) => {
         const waits = pipeline === undefined && onText === undefined
-        if (waits && short.length + bytes.length <= ShortOutput.longest) short += latin1(bytes)
+        if (waits && short.length + bytes.length <= OutputPipeline.longest) short += latin1(bytes)
         else (pipeline ?? begin()).add(bytes)
       },
       end: (isFarewell: boolean) => {
-        const whole = pipeline === undefined ? ShortOutput.shape(short, budget, secrets) : undefined
+        const whole = pipeline === undefined ? OutputPipeline.shape(short, budget, secrets) : undefined
         const shaped = whole ?? (pipeline ?? begin()).end()
         live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false

@@ -4,19 +4,58 @@
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
-import { Deferred, Effect, type Exit as Outcome, FiberSet, type Scope } from "effect"
+import { Deferred, Duration, Effect, type Exit as Outcome, FiberId, FiberSet, Runtime, type Scope } from "effect"
 import type { Breach } from "@daybook/core/child/SandboxWatch"
 import { drain, Grace, pause } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
-import type { Exit, Listener, Program, Transport } from "../transport/Program.ts"
-import * as Deadline from "./Deadline.ts"
+import { type Exit, type Listener, lostExit, type Program, type Transport } from "../transport/Program.ts"
 import * as Dialogue from "./Dialogue.ts"
-import { firstOf } from "./FirstOf.ts"
-import { lost } from "../transport/NodeProgram.ts"
+import type { Sink } from "./Dialogue.ts"
 import * as Keeper from "./Keeper.ts"
+import { firstOf } from "./Keeper.ts"
 import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from "./ShellScripts.ts"
-import type { Sink } from "./StreamCutter.ts"
-import * as TerminalNoise from "./TerminalNoise.ts"
+
+// Ends a command that runs too long. One sleeping fiber serves all commands of a shell, because a fiber for each would
+// cost a short command a tenth of its time. Spec: SL-23 in specs/shell.md.
+
+interface Deadline {
+  /** Calls back after this time, unless `clear` comes before. */
+  readonly set: (millis: number, call: () => void) => void
+  readonly clear: () => void
+}
+
+/** The scope's end ends the wait. */
+export const makeDeadline: Effect.Effect<Deadline, never, Scope.Scope> = Effect.gen(function* () {
+  const clock = yield* Effect.clock
+  const scope = yield* Effect.scope
+  const fork = Runtime.runFork(yield* Effect.runtime())
+  let due: { readonly at: number; readonly call: () => void } | undefined
+  /** When the fiber wakes. It does not wake for each command: most have ended by then. */
+  let wakes = Infinity
+  let sleeper: ReturnType<typeof fork> | undefined
+
+  const watch: Effect.Effect<void> = Effect.suspend(() => {
+    wakes = due?.at ?? Infinity
+    if (due === undefined) return Effect.void
+    const left = due.at - clock.unsafeCurrentTimeMillis()
+    if (left > 0) return Effect.zipRight(clock.sleep(Duration.millis(left)), watch)
+    const { call } = due
+    due = undefined
+    wakes = Infinity
+    return Effect.sync(call)
+  })
+  return {
+    set: (millis, call) => {
+      due = { at: clock.unsafeCurrentTimeMillis() + millis, call }
+      if (due.at >= wakes) return
+      sleeper?.unsafeInterruptAsFork(FiberId.none)
+      sleeper = fork(watch, { scope })
+    },
+    clear: () => {
+      due = undefined
+    }
+  }
+})
 
 /** How long a shell may take to read a command's line. */
 const readMillis = 10_000
@@ -189,7 +228,7 @@ const makeRunner = Effect.fnUntraced(function* (
   let isShort = true
   /** Number of the command that is watched. */
   let watched = 0
-  let errors: TerminalNoise.Quiet | undefined
+  let errors: Dialogue.Quiet | undefined
   /** When the running command was sent. */
   let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
@@ -208,7 +247,7 @@ const makeRunner = Effect.fnUntraced(function* (
   const halt = () => {
     if (isFree) dialogue.halt(true)
   }
-  const deadline = yield* Deadline.make
+  const deadline = yield* makeDeadline
   const expire = () => {
     timedOut = isFree
     halt()
@@ -216,7 +255,7 @@ const makeRunner = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     Effect.gen(function* () {
       const first = yield* firstOf(program.exit, Effect.as(keeper.exit, "keeper" as const))
-      const exit = first === "keeper" ? yield* Effect.as(finish, lost) : first
+      const exit = first === "keeper" ? yield* Effect.as(finish, lostExit) : first
       yield* drain(drainMillis)
       ending ??= exit.breach ?? (exit.code === null && exit.signal === null ? "lost" : "exited")
       yield* Deferred.succeed(ended, { exit, ending })
@@ -311,7 +350,7 @@ const makeRunner = Effect.fnUntraced(function* (
     sentAt = hundredths()
     isFree = true
     timedOut = false
-    errors = TerminalNoise.without(pid, sinks.stderr)
+    errors = Dialogue.without(pid, sinks.stderr)
     const token = dialogue.begin({ stdout: sinks.stdout, stderr: errors.add })
     program.send(line(dialect, { token, number, command: text, before, input }))
     noter.refresh()

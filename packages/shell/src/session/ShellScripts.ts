@@ -1,11 +1,11 @@
 /**
  * The texts that start and drive a live shell. The shell is interactive, without line editing and job control: an interrupt ends
  * a whole list and the shell stays. Its own standard output and error lead nowhere, so that prompts, traces and traps print
- * nothing; copies of the real streams are parked at descriptors that a command does not have. Pure. `KeeperScript.ts` has the
+ * nothing; copies of the real streams are parked at descriptors that a command does not have. Pure. `Keeper.ts` has the
  * text of the program beside it. Spec: SL-13..SL-19 in specs/shell.md.
  */
 
-import * as StreamCutter from "./StreamCutter.ts"
+import * as Dialogue from "./Dialogue.ts"
 
 /** The shells that Daybook can drive. */
 export type Dialect = "bash" | "sh"
@@ -53,7 +53,7 @@ const parked = {
 } as const
 const parkedInput = 6
 
-export interface Bootstrap {
+interface Bootstrap {
   /** The line that says how the shell was started begins with it. */
   readonly token: string
   /** Value of `DAYBOOK_SHELL`. */
@@ -82,7 +82,7 @@ export const bootstrap = ({ cwd, mark, token }: Bootstrap): string =>
 
 /** Parts of a bash's functions. $1 is the token. */
 const bashParts = (mark: string) => {
-  const { begin, end, note } = StreamCutter.markOf
+  const { begin, end, note } = Dialogue.markOf
   const { stderr, stdout } = parked.bash
   const print = (text: string, to: number, more = "") => String.raw`\builtin printf "${text}"${more} >&${to}`
   // In one piece, so that no job's output comes into it.
@@ -177,7 +177,7 @@ const bashFunctions = (mark: string): ReadonlyArray<string> => {
 
 /** The same for a POSIX shell. */
 const shFunctions = (mark: string): ReadonlyArray<string> => {
-  const { begin, end, note } = StreamCutter.markOf
+  const { begin, end, note } = Dialogue.markOf
   const { stderr, stdout } = parked.sh
   const print = (text: string, to: number, more = "") => String.raw`\command printf '${text}' "$1"${more} >&${to}`
   const report = (folder: string) => print(String.raw`${end("%s")}%s %s\0`, stdout, ` "$2" ${folder}`)

@@ -9,8 +9,16 @@ import { redactSecrets } from "@daybook/log/support/Redaction"
 import { Effect, type Scope } from "effect"
 import { TransportFailed } from "../domain/ShellError.ts"
 import type { DockerTarget } from "../domain/Target.ts"
-import { type Ending, lost, make as makeProgram, makeShared, type Shared } from "./NodeProgram.ts"
-import type { Exit, Program, Transport } from "./Program.ts"
+import {
+  type Ending,
+  type Exit,
+  lostExit,
+  makeProgram,
+  makeShared,
+  type Program,
+  type Shared,
+  type Transport
+} from "./Program.ts"
 import { defaults, type TransportSettings } from "./TransportSettings.ts"
 
 const failed = (reason: TransportFailed["reason"], details: string) =>
@@ -149,7 +157,7 @@ const isAlive = ({ client, found, target }: Omit<Inside, "shared">) =>
  */
 const endOf = Effect.fnUntraced(function* (inside: Inside, code: number | null): Effect.fn.Return<Exit> {
   if (code === 0) return { code, signal: null }
-  if (code === null) return lost
+  if (code === null) return lostExit
   const isSame = Effect.map(
     find(inside.client, inside.found.id),
     ({ startedAt }) => startedAt === inside.found.startedAt
@@ -158,7 +166,7 @@ const endOf = Effect.fnUntraced(function* (inside: Inside, code: number | null):
     (code !== killed || (yield* isAlive(inside)).alive) && (yield* Effect.orElseSucceed(isSame, () => false))
   if (runsOn) return { code, signal: null }
   inside.shared.lose()
-  return lost
+  return lostExit
 })
 
 interface Started extends Ending {
@@ -203,7 +211,7 @@ const run = (inside: Inside) =>
         for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
       })
     )
-    const forget = inside.shared.onLost(() => end(lost))
+    const forget = inside.shared.onLost(() => end(lostExit))
     yield* Effect.addFinalizer(() => Effect.sync(forget))
     return program
   })

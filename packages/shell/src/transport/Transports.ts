@@ -4,7 +4,7 @@ import type { InvalidOption, TransportFailed } from "../domain/ShellError.ts"
 import type { Target } from "../domain/Target.ts"
 import * as DockerTransport from "./DockerTransport.ts"
 import type { Transport } from "./Program.ts"
-import * as SandboxedTransport from "./SandboxedTransport.ts"
+import * as LocalTransport from "./LocalTransport.ts"
 import * as SshTransport from "./SshTransport.ts"
 import type { TransportSettings } from "./TransportSettings.ts"
 
@@ -14,11 +14,11 @@ export { TransportSettings } from "./TransportSettings.ts"
 export const make = (
   target: Target,
   settings: TransportSettings = {},
-  local: SandboxedTransport.LocalOptions = {}
+  local: LocalTransport.LocalOptions = {}
 ): Effect.Effect<Transport, TransportFailed | InvalidOption, Scope.Scope> => {
   switch (target.transport) {
     case "local":
-      return SandboxedTransport.make(target, local)
+      return LocalTransport.make(target, local)
     case "ssh":
       return SshTransport.make(target, settings)
     case "docker":

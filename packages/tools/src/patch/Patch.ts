@@ -7,10 +7,10 @@ import { Data, Either, Schema } from "effect"
 /** Maximum size of a patch, in bytes of UTF-8. */
 export const maximumPatchBytes = 1024 * 1024
 /** Maximum number of files in a patch. */
-export const maximumPatchFiles = 100
+const maximumPatchFiles = 100
 
 /** One line of a hunk: kept, removed or added. */
-export interface HunkLine {
+interface HunkLine {
   readonly kind: "keep" | "remove" | "add"
   readonly text: string
 }
@@ -42,7 +42,7 @@ export type FileChange = Data.TaggedEnum<{
 export const FileChange = Data.taggedEnum<FileChange>()
 
 /** The text is not a patch. */
-export class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/tools/PatchSyntaxError")(
+class PatchSyntaxError extends Schema.TaggedError<PatchSyntaxError>("@daybook/tools/PatchSyntaxError")(
   "PatchSyntaxError",
   { line: Schema.Int, problem: Schema.String }
 ) {

@@ -9,12 +9,10 @@ import { Effect } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { codeOf, fileFailure, type WritableTarget } from "@daybook/core/workspace/FileFailure"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
-import { confirm } from "../AtomicWrite.ts"
-import { refuseRedacted } from "../RedactedText.ts"
-import { encodeWholeText, readWholeText } from "../WholeText.ts"
+import { confirm, encodeWholeText, readWholeText, refuseRedacted } from "../FileText.ts"
 import { applyHunks } from "./ApplyHunks.ts"
 import type { FileChange } from "./Patch.ts"
-import type { Step } from "./PatchSteps.ts"
+import type { Step } from "./PatchCommit.ts"
 
 /** A change with its resolved files. */
 export interface ResolvedChange {

@@ -1,7 +1,7 @@
 /** Serves a runtime with a scripted model over HTTP on a free port. */
 import { Context, Effect, Layer } from "effect"
 import type * as Daybook from "../../../../packages/embedded/src/Daybook.ts"
-import * as HttpServing from "../../../../packages/server/src/api/HttpServing.ts"
+import * as HttpServing from "../../../../packages/server/src/http/HttpServing.ts"
 import { AccessToken } from "../../../../packages/server/src/http/AccessToken.ts"
 import { runtime } from "../../../support/Harness.ts"
 import type * as ScriptedModel from "../../../support/ScriptedModel.ts"

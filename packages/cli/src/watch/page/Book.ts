@@ -2,8 +2,8 @@
  * What the page knows: every shell with its events, in bounded memory. `ShellList` decides which shells there are and what is
  * known about each; this keeps their events beside it. No DOM. Spec: SL-224, SL-228 in specs/shell.md.
  */
-import type { ShellEvent } from "@daybook/shell/record/ShellEvent"
 import * as ShellList from "@daybook/shell/record/ShellList"
+import type { ShellEvent } from "@daybook/shell/record/ShellList"
 import { folderAfter } from "@daybook/shell/record/WatchText"
 
 /** An event of a shell, and the folder in which its command started. */

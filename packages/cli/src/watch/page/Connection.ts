@@ -3,7 +3,7 @@
  * The browser connects again itself, with `Last-Event-ID`; this continues when it has given up. Spec: SL-221, SL-229 in specs/shell.md.
  */
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellEvent"
+import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellList"
 
 /**
  * `unreadable`: the server cannot read the log. `refused`: the token is no longer valid. `gone`: the session was removed. The

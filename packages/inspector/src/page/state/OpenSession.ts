@@ -4,7 +4,7 @@
  */
 import { signal } from "@preact/signals"
 import type { EventsPage } from "@daybook/api/group/EventsApi"
-import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
+import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import type { Frame } from "@daybook/api/wire/EventFrames"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { Branched, Forked, Undone } from "@daybook/core/session/SessionOptions"

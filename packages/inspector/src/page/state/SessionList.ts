@@ -3,7 +3,7 @@
  * specs/inspector.md.
  */
 import { signal } from "@preact/signals"
-import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
+import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import type { PendingQuestion } from "@daybook/core/domain/Question"
 import type { Session } from "@daybook/log/domain/Message"
 import type { SearchPage } from "@daybook/log/search/Search"

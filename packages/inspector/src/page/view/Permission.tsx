@@ -1,7 +1,7 @@
 /** A call that waits for permission: all of what it would do, and the decision. Spec: IP-9 in specs/inspector.md. */
 import type { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import { useState } from "preact/hooks"
-import type { OpenPermission } from "@daybook/api/group/PermissionsApi"
+import type { OpenPermission } from "@daybook/api/group/WorkApi"
 import { visible } from "../fold/Visible.ts"
 import { durationText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"

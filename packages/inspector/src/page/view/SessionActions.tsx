@@ -3,7 +3,7 @@
  * last prompt back, fork it, compact it, save its events. Spec: IP-521 in specs/inspector.md.
  */
 import { useEffect, useState } from "preact/hooks"
-import type { OfferedAgent, OfferedModels } from "@daybook/api/group/ChoicesApi"
+import type { OfferedAgent, OfferedModels } from "@daybook/api/group/ServerApi"
 import type { Session } from "@daybook/log/domain/Message"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf } from "../state/Route.ts"

@@ -1,0 +1,81 @@
+/**
+ * The sessions that the bot works with: those of a Daybook server, which may be one in this process. Spec: DI-2, DI-3
+ * in specs/discord.md.
+ */
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import { Context, Effect, Layer, type Redacted, Schedule } from "effect"
+import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/WorkApi"
+import * as Client from "@daybook/client/DaybookClient"
+import { answered, type ConnectionError } from "@daybook/client/ClientError"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
+
+export class Book extends Context.Tag("@daybook/discord/Book")<
+  Book,
+  Client.DaybookClient["Type"] & {
+    /** The cursor behind the newest event. */
+    readonly feedHead: Effect.Effect<string, EventUnreadable | LogUnavailable | ConnectionError>
+    /** Calls that wait for a person's permission. */
+    readonly permissions: Effect.Effect<ReadonlyArray<OpenPermission>, ConnectionError>
+    readonly decide: (
+      sessionID: SessionID,
+      ask: string,
+      decision: Decision
+    ) => Effect.Effect<void, PermissionClosed | ConnectionError>
+  }
+>() {}
+
+export interface Options {
+  readonly url: string
+  readonly token: Redacted.Redacted
+}
+
+/** The sessions of this server. */
+export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
+  Layer.effect(
+    Book,
+    Effect.gen(function* () {
+      const client = yield* Client.make({ baseUrl: url, token })
+      const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
+        request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.bearerToken(token))
+      )
+      const { events, permissions } = yield* Client.derived(http)
+      return Book.of({
+        ...client,
+        feedHead: Effect.map(answered(events.feedHead()), ({ cursor }) => cursor),
+        permissions: answered(permissions.allPermissions()),
+        decide: (sessionID, ask, decision) => {
+          const path = { sessionID, ask }
+          switch (decision.decision) {
+            case "always":
+              return answered(permissions.decide({ path, payload: decision }))
+            case "correct":
+              return answered(permissions.decide({ path, payload: decision }))
+            default:
+              return answered(permissions.decide({ path, payload: decision }))
+          }
+        }
+      })
+    })
+  ).pipe(Layer.provide([FetchHttpClient.layer, Identifiers.layer]))
+
+// Says when a server is asked again, and after which pauses. Pure. Spec: DI-3 in specs/discord.md.
+
+const away = ["ServerUnreachable", "LogUnavailable", "Stopping", "TooManyRequests"]
+
+/** A server that fails, or that did not read the request in time (408): nothing was done. */
+const isLater = (status: number): boolean => status >= 500 || status === 408
+
+/** Whether the server may answer later. */
+export const isAway = (error: { readonly _tag: string; readonly status?: unknown }): boolean =>
+  away.includes(error._tag) ||
+  (error._tag === "UnexpectedAnswer" && typeof error.status === "number" && isLater(error.status))
+
+/** Growing pauses, up to half a minute, without end. */
+export const patiently = Schedule.exponential("500 millis", 2).pipe(
+  Schedule.union(Schedule.spaced("30 seconds")),
+  Schedule.jittered
+)

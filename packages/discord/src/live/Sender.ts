@@ -1,0 +1,235 @@
+/**
+ * Sends what is due: the posts of a channel in order, its reactions beside them, and channels independently. A request
+ * that may have been done is looked for before it is repeated. Spec: DI-10..DI-13, DI-60..DI-67 in specs/discord.md.
+ */
+import { Context, Duration, Effect, FiberSet, Layer, Metric, Queue, Random } from "effect"
+import { type Beginning, type DuePost, type DueReaction, Outbox } from "../outbox/Outbox.ts"
+import type { OutboxFailed } from "../outbox/OutboxFile.ts"
+import type { Body } from "../post/Post.ts"
+import { Discord, type DiscordError } from "../wire/Discord.ts"
+import * as Messages from "../wire/Messages.ts"
+import type { Message } from "../wire/Packets.ts"
+
+// Finds the message that an attempt made whose end is unknown. Of each channel at most one attempt is open, and the bot
+// writes there only through its outbox and in answers to interactions: so the message is the one of the bot, behind the
+// attempt's anchor, that is no post yet. Spec: DI-11, DI-12 in specs/discord.md,
+// specs/decisions/0069-discord-outbox.md.
+
+/** A message and an answer to a message; other types are notes of Discord. */
+const types = [0, 19]
+
+/** Pages of a hundred messages that are looked through. */
+const mostPages = 20
+
+/** Whether both show the same text: Discord removes space around it. */
+const sameText = (one: string, other: string): boolean => one.trim() === other.trim()
+
+/** The message of the attempt; undefined if it made none. */
+const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = channel, attempt }: DuePost) {
+  const [discord, outbox] = [yield* Discord, yield* Outbox]
+  const candidates: Array<Message> = []
+  let place = anchor
+  for (let page = 0; page < mostPages; page++) {
+    const messages = yield* Messages.after(discord, channel, place)
+    for (const message of messages) {
+      const isOwn = message.author.id === discord.self.id && types.includes(message.type)
+      if (!isOwn || message.interaction_metadata != null || message.webhook_id !== undefined) continue
+      if (!(yield* outbox.isPost(message.id))) candidates.push(message)
+    }
+    const last = messages.at(-1)
+    if (last === undefined || messages.length < 100) break
+    place = last.id
+  }
+  return candidates.find(({ content }) => sameText(content, attempt?.content ?? "")) ?? candidates[0]
+})
+
+export type Services = Context.Tag.Identifier<typeof Discord> | Context.Tag.Identifier<typeof Outbox>
+
+// Defines the metrics of the bot. Spec: DI-67 in specs/discord.md.
+
+export const postCount = Metric.counter("daybook_discord_posts", {
+  description: "messages that were created",
+  incremental: true
+})
+export const editCount = Metric.counter("daybook_discord_edits", {
+  description: "messages that were changed",
+  incremental: true
+})
+export const doubtCount = Metric.counter("daybook_discord_doubts", {
+  description: "posts that were looked for, because the end of a request was unknown",
+  incremental: true
+})
+export const failureCount = Metric.counter("daybook_discord_failures", {
+  description: "requests that failed, by reason",
+  incremental: true
+})
+export const promptCount = Metric.counter("daybook_discord_prompts", {
+  description: "messages that were admitted as prompts",
+  incremental: true
+})
+
+export class Sender extends Context.Tag("@daybook/discord/Sender")<
+  Sender,
+  {
+    /** The channel has something to send. */
+    readonly wake: (channel: string) => Effect.Effect<void>
+    /** Messages that begin a thread, after they were created. */
+    readonly begun: Queue.Dequeue<Beginning>
+    /** Fails when nothing can be sent any more. */
+    readonly failed: Effect.Effect<never, DiscordError | OutboxFailed>
+  }
+>() {}
+
+/** Growing pauses, up to a minute, or up to ten where the bot may not write. */
+const pause = (error: DiscordError, failures: number): Effect.Effect<Duration.Duration> => {
+  const most = error.reason === "refused" || error.reason === "archived" ? 600_000 : 60_000
+  return Effect.map(Random.nextRange(0.75, 1.25), (jitter) =>
+    Duration.millis(Math.min(most, 1_000 * 2 ** Math.min(failures, 20)) * jitter)
+  )
+}
+
+const make = Effect.gen(function* () {
+  const [discord, outbox] = [yield* Discord, yield* Outbox]
+  const services = yield* Effect.context<Discord | Outbox>()
+  const fibers = yield* FiberSet.make<void, DiscordError | OutboxFailed>()
+  const fork = yield* FiberSet.runtime(fibers)<never>()
+
+  const begun = yield* Queue.unbounded<Beginning>()
+
+  const created = (channel: string, { id, target }: DuePost, message: string, shown: Body) =>
+    Effect.zipRight(
+      Effect.zipRight(outbox.created(id, message, shown), Metric.increment(postCount)),
+      target?.type === "begin" ? Queue.offer(begun, { channel, message, target }) : Effect.void
+    )
+
+  const anchorOf = (channel: string) =>
+    Effect.gen(function* () {
+      const newest = yield* outbox.newest(channel)
+      if (newest !== undefined) return newest
+      const place = yield* outbox.place(channel)
+      return place === undefined || place.parent !== null ? channel : (place.last ?? channel)
+    })
+
+  const create = (channel: string, post: DuePost) =>
+    Effect.gen(function* () {
+      if (post.attempt !== undefined) {
+        yield* Metric.increment(doubtCount)
+        const found = yield* Effect.provide(find(channel, post), services)
+        if (found !== undefined) {
+          const shown = sameText(found.content, post.attempt.content) ? post.attempt : { content: found.content }
+          return yield* created(channel, post, found.id, shown)
+        }
+      }
+      yield* outbox.attempted(post.id, post.body, yield* anchorOf(channel))
+      const message = yield* Messages.create(discord, channel, post.nonce, post.body).pipe(
+        Effect.tapError(({ reason }) => (reason === "lost" ? Effect.void : outbox.notCreated(post.id)))
+      )
+      // Within the nonce's window, an earlier attempt may have made it with an earlier text.
+      const shown = sameText(message.content, post.body.content) ? post.body : { content: message.content }
+      yield* created(channel, post, message.id, shown)
+    })
+
+  const edit = (channel: string, message: string, post: DuePost) =>
+    Effect.zipRight(
+      Messages.edit(discord, channel, message, post.nonce, post.body),
+      Effect.zipRight(outbox.shown(post.id, post.body), Metric.increment(editCount))
+    )
+
+  const post = (channel: string, due: DuePost) =>
+    (due.message === undefined ? create(channel, due) : edit(channel, due.message, due)).pipe(
+      Effect.catchTag("DiscordError", (error): Effect.Effect<void, DiscordError | OutboxFailed> => {
+        switch (error.reason) {
+          case "channel-gone":
+            return Effect.zipRight(noted(channel, error), outbox.closed(channel, error.message))
+          case "message-gone":
+          case "invalid":
+          case "done-before":
+            return Effect.zipRight(noted(channel, error), outbox.dropped(due.id, error.message))
+          case "archived":
+            return Effect.catchTag(Messages.unarchive(discord, channel), "DiscordError", () => error)
+          default:
+            return error
+        }
+      })
+    )
+
+  const noted = (channel: string, error: DiscordError) =>
+    Effect.zipRight(
+      Metric.increment(Metric.tagged(failureCount, "reason", error.reason)),
+      Effect.annotateLogs(Effect.logWarning(error.message), { channel })
+    )
+
+  const reaction = (channel: string, { emoji, message, shown }: DueReaction) =>
+    Effect.gen(function* () {
+      if (emoji !== null) yield* Messages.react(discord, channel, message, emoji)
+      if (shown !== null && shown !== emoji) yield* Messages.unreact(discord, channel, message, shown)
+    }).pipe(
+      Effect.catchIf(
+        ({ reason }) => reason !== "lost" && reason !== "unauthorized",
+        (error) => Effect.annotateLogs(Effect.logDebug(error.message), { channel })
+      ),
+      Effect.zipRight(outbox.reacted(message, emoji))
+    )
+
+  /** Sends one after the other until nothing is due. The one in hand is finished, whatever ends the bot. */
+  const drain = <A>(
+    channel: string,
+    next: Effect.Effect<A | undefined, OutboxFailed>,
+    send: (due: A) => Effect.Effect<void, DiscordError | OutboxFailed>
+  ) =>
+    Effect.gen(function* () {
+      let failures = 0
+      for (;;) {
+        const due = yield* next
+        if (due === undefined) break
+        const error = yield* send(due).pipe(
+          Effect.as(undefined),
+          Effect.catchTag("DiscordError", (error) => Effect.succeed(error)),
+          Effect.uninterruptible
+        )
+        if (error === undefined) {
+          if (failures > 0) yield* outbox.setProblem(channel, null)
+          failures = 0
+          continue
+        }
+        if (error.reason === "unauthorized") return yield* error
+        yield* noted(channel, error)
+        yield* outbox.setProblem(channel, error.message)
+        yield* Effect.sleep(yield* pause(error, failures++))
+      }
+    })
+
+  /** Lanes that run; true: something was added since they looked. */
+  const lanes = new Map<string, boolean>()
+  const lane = (key: string, work: Effect.Effect<void, DiscordError | OutboxFailed>) =>
+    Effect.sync(() => {
+      const isNew = !lanes.has(key)
+      lanes.set(key, true)
+      if (!isNew) return
+      fork(
+        Effect.gen(function* () {
+          while (lanes.get(key) === true) {
+            lanes.set(key, false)
+            yield* work
+          }
+        }).pipe(Effect.ensuring(Effect.sync(() => lanes.delete(key))))
+      )
+    })
+
+  const wake = (channel: string) =>
+    Effect.zipRight(
+      lane(
+        `posts ${channel}`,
+        drain(channel, outbox.nextPost(channel), (due) => post(channel, due))
+      ),
+      lane(
+        `reactions ${channel}`,
+        drain(channel, outbox.nextReaction(channel), (due) => reaction(channel, due))
+      )
+    )
+  // What was due when the bot ended.
+  yield* Effect.flatMap(outbox.due, Effect.forEach(wake, { discard: true }))
+  return Sender.of({ wake, begun, failed: Effect.zipRight(FiberSet.join(fibers), Effect.never) })
+})
+
+export const layer: Layer.Layer<Sender, OutboxFailed, Discord | Outbox> = Layer.scoped(Sender, make)

@@ -1,0 +1,78 @@
+/** The HTTP API of one runtime, as an application of a server. Spec: specs/http.md. */
+import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
+import { HttpApiDecodeError } from "@effect/platform/HttpApiError"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { Cause, Effect, Layer, Option, Schema } from "effect"
+import { Api } from "@daybook/api"
+import type { OfferedModels } from "@daybook/api/group/ServerApi"
+import type { Budget } from "@daybook/log/domain/Values"
+import type { Search } from "@daybook/log/search/Search"
+import { byField, sentences } from "@daybook/log/support/Issues"
+import * as Asks from "../shared/Asks.ts"
+import type { AccessToken } from "./AccessToken.ts"
+import * as Authorization from "./Authorization.ts"
+import * as Clients from "./Clients.ts"
+import * as EventsHandlers from "./EventsHandlers.ts"
+import * as Hubs from "./Hubs.ts"
+import * as MachineHandlers from "./ServerHandlers.ts"
+import * as SessionHandlers from "./SessionHandlers.ts"
+import * as Drain from "./Streams.ts"
+
+// Says for people which arguments do not fit; the library prints their whole schemas. Spec: HT-3, HT-10 in
+// specs/http.md.
+
+const encode = Schema.encodeSync(HttpApiDecodeError)
+
+const refused = ({ issues }: HttpApiDecodeError): HttpServerResponse.HttpServerResponse => {
+  const plain = new HttpApiDecodeError({ issues: byField(issues), message: sentences(issues, "the body") })
+  return HttpServerResponse.unsafeJson(encode(plain), { status: 400 })
+}
+
+/** Answers requests whose arguments do not fit. */
+const misfitLayer = HttpApiBuilder.middleware((app) =>
+  Effect.catchAllCause(app, (cause) => {
+    const error: unknown = Option.getOrUndefined(Cause.failureOption(cause))
+    return error instanceof HttpApiDecodeError ? Effect.succeed(refused(error)) : Effect.failCause(cause)
+  })
+)
+
+export interface Options {
+  /** The server's own token. */
+  readonly token: AccessToken
+  readonly version: string
+  /** Connects permissions of the runtime with clients; without it, clients see no permissions. */
+  readonly asks?: Asks.Asks | undefined
+  /** The folders that sessions may work in, with those below them; every folder by default. */
+  readonly roots?: ReadonlyArray<string> | undefined
+  /** The budget of the runtime's sessions that have none of their own. */
+  readonly budget?: Budget | undefined
+  /** Searches the texts of sessions; without it, searches are refused. */
+  readonly search?: typeof Search.Service | undefined
+  /** The models that sessions can be given; without it, requests for them are refused. */
+  readonly models?: Effect.Effect<OfferedModels> | undefined
+  /** Figures of the database, and live shells; without them, requests for them are refused. */
+  readonly machine?: Partial<MachineHandlers.Machine> | undefined
+}
+
+/** The API. It requires the facade and the log of a runtime. */
+export const layer = (options: Options, clients = Clients.make(Clients.defaultLimits, false)) => {
+  const roots = SessionHandlers.makeRoots(options.roots ?? [])
+  return HttpApiBuilder.api(Api).pipe(
+    Layer.provide([
+      SessionHandlers.sessionsLayer(roots, options.budget),
+      SessionHandlers.choicesLayer(roots, options.models),
+      SessionHandlers.transcriptLayer,
+      SessionHandlers.workLayer,
+      SessionHandlers.questionsLayer,
+      SessionHandlers.permissionsLayer(options.asks ?? Asks.make()),
+      MachineHandlers.searchLayer(options.search),
+      MachineHandlers.machineLayer(options.machine),
+      EventsHandlers.layer,
+      MachineHandlers.serverLayer(options.version)
+    ]),
+    Layer.provide(Authorization.layer(options.token, clients)),
+    Layer.provide([Drain.layer, Hubs.layer]),
+    Layer.provideMerge(Drain.drainLayer),
+    Layer.merge(misfitLayer)
+  )
+}

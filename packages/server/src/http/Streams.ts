@@ -1,0 +1,508 @@
+/**
+ * The open streams of a server: sends what is stored, then follows with the hub, keeps streams alive, and ends them
+ * when the server drains or the token of the reader ends. Spec: HT-44..HT-52 in specs/http.md.
+ */
+import type { ServerResponse } from "node:http"
+import {
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Either,
+  Layer,
+  Schedule,
+  Schema,
+  type Scope
+} from "effect"
+import { Unauthorized } from "@daybook/api/wire/Access"
+import type { End } from "@daybook/api/wire/EventFrames"
+import { failures } from "@daybook/api/wire/Failure"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import type { OpenText } from "@daybook/log/log/EventLog"
+import * as EventLoop from "@daybook/log/support/EventLoop"
+import type { Hub, Reader } from "./Hubs.ts"
+import * as EventEncoding from "./OpenStream.ts"
+
+// Waits for a time of the clock, however far it is: one timer takes at most 24 days.
+
+const longest = Duration.toMillis("1 day")
+
+/** Completes at this time, in milliseconds since the epoch; at once if it has passed. */
+export const until = (time: number): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    now >= time
+      ? Effect.void
+      : Effect.zipRight(Effect.sleep(Duration.millis(Math.min(time - now, longest))), until(time))
+  )
+
+// The end of a server as its requests see it. Spec: HT-52 in specs/http.md.
+
+/** Whether the server ends. */
+export class Drain extends Context.Tag("@daybook/server/Drain")<
+  Drain,
+  {
+    /** Lets requests that wait return, and ends the streams. */
+    readonly begin: Effect.Effect<void>
+    readonly begun: Effect.Effect<boolean>
+    /** Completes when the end begins. */
+    readonly start: Deferred.Deferred<void>
+  }
+>() {}
+
+/** The server does not end at first. */
+export const drainLayer = Layer.effect(
+  Drain,
+  Effect.map(Deferred.make<void>(), (start) => ({
+    begin: Effect.asVoid(Deferred.succeed(start, undefined)),
+    begun: Deferred.isDone(start),
+    start
+  }))
+)
+
+// Holds the deltas of a session until its reader can take them, joined by their text. What the reader gets of a text is
+// a beginning of it, follows the text's start, and ends before the stored text: a text whose beginning is not known, or
+// that grew beyond the limit before the reader took it, has no more deltas. Spec: HT-46 in specs/http.md.
+
+interface LiveDeltas {
+  /** Takes a delta. */
+  readonly heard: (event: LiveEvent) => void
+  /** Takes a stored event that the reader gets now. */
+  readonly stored: (event: SessionEvent) => void
+  /** The deltas that the reader can take now, which it then has. */
+  readonly take: () => ReadonlyArray<LiveEvent>
+}
+
+/** Code units that wait for a reader, of all texts. */
+const waitingLimit = 262_144
+/** Texts that are remembered as ended: their last deltas may be heard late. */
+const rememberedEnds = 256
+
+const keyOf = (event: LiveEvent): string => {
+  switch (event.type) {
+    case "session.next.text.delta":
+      return `text ${event.data.textID}`
+    case "session.next.reasoning.delta":
+      return `reasoning ${event.data.reasoningID}`
+    case "session.next.tool.input.delta":
+      return `input ${event.data.callID}`
+    case "session.next.compaction.delta":
+      return `compaction ${event.data.messageID}`
+    default:
+      return event satisfies never
+  }
+}
+
+/** The text that starts or ends with a stored event. */
+const boundaryOf = (event: SessionEvent): string | undefined => {
+  const { data, type } = event
+  if (type === "session.next.text.started" || type === "session.next.text.ended") return `text ${data.textID}`
+  if (type === "session.next.reasoning.started" || type === "session.next.reasoning.ended") {
+    return `reasoning ${data.reasoningID}`
+  }
+  if (type === "session.next.tool.input.started" || type === "session.next.tool.input.ended") {
+    return `input ${data.callID}`
+  }
+  if (
+    type === "session.next.compaction.started" ||
+    type === "session.next.compaction.ended" ||
+    type === "session.next.compaction.failed"
+  ) {
+    return `compaction ${data.messageID}`
+  }
+  return undefined
+}
+
+const textOf = (event: LiveEvent): string =>
+  event.type === "session.next.compaction.delta" ? event.data.text : event.data.delta
+
+/** The same delta with another text. */
+const withText = (event: LiveEvent, text: string): LiveEvent => {
+  switch (event.type) {
+    case "session.next.text.delta":
+      return { ...event, data: { ...event.data, delta: text } }
+    case "session.next.reasoning.delta":
+      return { ...event, data: { ...event.data, delta: text } }
+    case "session.next.tool.input.delta":
+      return { ...event, data: { ...event.data, delta: text } }
+    case "session.next.compaction.delta":
+      return { ...event, data: { ...event.data, text } }
+    default:
+      return event satisfies never
+  }
+}
+
+/** The first delta of a text that has started, if it is one that `before` can hold. */
+const firstOf = ({ data, sessionID, type }: SessionEvent, delta: string): LiveEvent | undefined => {
+  if (type === "session.next.text.started") {
+    const { assistantMessageID, textID } = data
+    return { type: "session.next.text.delta", sessionID, data: { assistantMessageID, textID, delta } }
+  }
+  if (type === "session.next.reasoning.started") {
+    const { assistantMessageID, reasoningID } = data
+    return { type: "session.next.reasoning.delta", sessionID, data: { assistantMessageID, reasoningID, delta } }
+  }
+  return undefined
+}
+
+/** `before` has the open texts at the time of the subscription, each with its content up to then, if that is known. */
+export const makeLiveDeltas = (before: ReadonlyArray<OpenText>): LiveDeltas => {
+  /** The content of each open text so far. It is sent with the first delta, which names the message of the text. */
+  const said = new Map(before.map(({ id, said, type }) => [`${type} ${id}`, said]))
+  const started = new Set(said.keys())
+  const waiting = new Map<string, LiveEvent>()
+  /** Texts without further deltas, the oldest first. */
+  const silent = new Set<string>([...said].flatMap(([key, text]) => (text === undefined ? [key] : [])))
+  let length = 0
+
+  const drop = (key: string) => {
+    const event = waiting.get(key)
+    if (event === undefined) return
+    length -= textOf(event).length
+    waiting.delete(key)
+  }
+
+  const silence = (key: string) => {
+    drop(key)
+    started.delete(key)
+    said.delete(key)
+    silent.add(key)
+    for (const oldest of silent) {
+      if (silent.size <= rememberedEnds) break
+      silent.delete(oldest)
+    }
+  }
+
+  const add = (key: string, event: LiveEvent) => {
+    const before = waiting.get(key)
+    const added = textOf(event).length
+    if (before !== undefined && length + added > waitingLimit) return silence(key)
+    length += added
+    waiting.set(key, before === undefined ? event : withText(event, textOf(before) + textOf(event)))
+  }
+
+  return {
+    heard: (event) => {
+      const key = keyOf(event)
+      if (silent.has(key)) return
+      const before = said.get(key) ?? ""
+      // The event itself, where it can be: it is encoded once for all readers.
+      add(key, before === "" ? event : withText(event, before + textOf(event)))
+      said.delete(key)
+    },
+    stored: (event) => {
+      // Texts that a failed step left open have no end of their own.
+      if (event.type === "session.next.step.ended" || event.type === "session.next.step.failed") {
+        for (const key of started) if (!key.startsWith("compaction")) silence(key)
+        return
+      }
+      const key = boundaryOf(event)
+      if (key === undefined) return
+      if (!event.type.endsWith(".started")) return silence(key)
+      started.add(key)
+      const first = firstOf(event, said.get(key) ?? "")
+      if (first === undefined || textOf(first) === "") return
+      said.delete(key)
+      add(key, first)
+    },
+    take: () => {
+      const taken = [...waiting].filter(([key]) => started.has(key))
+      for (const [key] of taken) drop(key)
+      return taken.map(([, event]) => event)
+    }
+  }
+}
+
+/** Stored events after a position. */
+export interface Page {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Where the next page begins. */
+  readonly position: number
+  readonly hasMore: boolean
+}
+
+/** Hears the deltas of a session until the scope closes, as `EventLog.hear` does. */
+type Hear = (
+  begin: (soFar: ReadonlyArray<OpenText>) => (event: LiveEvent) => void
+) => Effect.Effect<void, never, Scope.Scope>
+
+/** What a stream sends. */
+export interface Source<E, F> {
+  /** The position that the stream begins after. */
+  readonly start: number
+  readonly page: (after: number) => Effect.Effect<Page, E>
+  readonly hub: Effect.Effect<Hub<F>, F, Scope.Scope>
+  /** An error of the hub as the reader gets it. */
+  readonly lost: (error: F) => E
+  /** When the reader's token ends, in milliseconds since the epoch; never by default. */
+  readonly expires: number | undefined
+  /** False ends the stream where stored events end. */
+  readonly follow: boolean
+  /** Which events are sent; the cursor also passes the others. All by default. */
+  readonly wanted?: ((event: SessionEvent) => boolean) | undefined
+  /** Deltas of the running turn, sent after the seam. */
+  readonly live?: Hear | undefined
+  readonly positionOf: (event: SessionEvent) => number
+  /** The text of a cursor at a position. */
+  readonly cursorAt: (position: number) => string
+  /** The last frame after a failure; its error goes to the reader. */
+  readonly failed: (error: E) => Omit<End, "cursor">
+}
+
+const heartbeatEvery = Duration.seconds(15)
+
+/** The streams of a server. */
+export class Streams extends Context.Tag("@daybook/server/Streams")<
+  Streams,
+  {
+    /** Writes a stream to the response until it ends. Fails, with nothing written, if its first events cannot be read. */
+    readonly serve: <E, F>(
+      response: ServerResponse,
+      accept: string | undefined,
+      source: Source<E, F>
+    ) => Effect.Effect<void, E>
+  }
+>() {}
+
+/** Turns events into frames, and knows the position behind the last one. */
+const framesOf = <E, F>(
+  { cursorAt, positionOf, start, wanted = () => true }: Source<E, F>,
+  encoding: EventEncoding.Encoding,
+  deltas: LiveDeltas | undefined
+) => {
+  let [position, follows] = [start, false]
+  /** Moves behind the event. */
+  const pass = (event: SessionEvent) => {
+    deltas?.stored(event)
+    position = positionOf(event)
+  }
+  const waiting = () => (follows && deltas !== undefined ? deltas.take().map(encoding.live) : [])
+  return {
+    position: () => position,
+    cursor: () => cursorAt(position),
+    of: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
+      const frames = events.flatMap((event) => {
+        pass(event)
+        return wanted(event) ? [encoding.event(event, cursorAt(position))] : []
+      })
+      return [...frames, ...waiting()]
+    },
+    /** The frames of stored events, several in each buffer. */
+    stored: (events: ReadonlyArray<SessionEvent>): ReadonlyArray<Buffer> => {
+      const buffers: Array<Buffer> = []
+      let text = ""
+      for (const event of events) {
+        pass(event)
+        if (wanted(event)) text += encoding.stored(event, cursorAt(position))
+        if (text.length < EventEncoding.writeBytes) continue
+        buffers.push(Buffer.from(text))
+        text = ""
+      }
+      return [...buffers, ...(text === "" ? [] : [Buffer.from(text)]), ...waiting()]
+    },
+    /** Events of unknown types stand before this position. */
+    passed: (through: number) => {
+      position = Math.max(position, through)
+    },
+    seam: (): ReadonlyArray<Buffer> => {
+      follows = true
+      return [encoding.seam({ cursor: cursorAt(position) }), ...waiting()]
+    }
+  }
+}
+
+type Frames = ReturnType<typeof framesOf>
+
+/** A stream as the server ends it. */
+interface Open {
+  readonly stream: EventEncoding.OpenStream
+  /** The last frame when the server ends. */
+  readonly last: () => Buffer
+  /** Writes the last frame at once: set while the stream waits for events. */
+  finish: (() => void) | undefined
+  /** Ends the stream from elsewhere. */
+  readonly cut: Deferred.Deferred<void>
+}
+
+/** Ends a stream when the server ends. One that waits needs no fiber for it: ten thousand would take too long. */
+const drain = ({ cut, finish }: Open): void => (finish === undefined ? Deferred.unsafeDone(cut, Effect.void) : finish())
+
+/** Gives a reader the events of the hub until it falls behind, or the hub fails. `bell` is told how to send waiting deltas. */
+const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undefined) =>
+  Effect.async<"behind", E | EventEncoding.Lost>((resume) => {
+    const { last, stream } = open
+    const leave = () => {
+      hub.detach(reader)
+      open.finish = undefined
+      if (bell !== undefined) bell.ring = () => undefined
+    }
+    const send = (sent: ReadonlyArray<Buffer>) => {
+      if (sent.length === 0 || stream.offer(sent)) return
+      leave()
+      resume(Effect.succeed("behind"))
+    }
+    const reader: Reader<E> = {
+      take: (events) => send(frames.of(events)),
+      fail: (error) => {
+        leave()
+        resume(Effect.fail(error))
+      }
+    }
+    if (!hub.attach(reader, frames.position())) {
+      resume(Effect.succeed("behind"))
+      return
+    }
+    open.finish = () => {
+      leave()
+      resume(stream.finish(last()))
+    }
+    if (bell !== undefined) {
+      bell.ring = () => send(frames.of([]))
+      bell.ring()
+    }
+    return Effect.sync(leave)
+  })
+
+interface Bell {
+  ring: () => void
+}
+
+/** Hears deltas until the scope closes, and rings when there are new ones. */
+const hearing = (hear: Hear, joins: (bell: Bell) => void) =>
+  Effect.gen(function* () {
+    const bell: Bell = { ring: () => undefined }
+    let deltas = makeLiveDeltas([])
+    yield* hear((soFar) => {
+      deltas = makeLiveDeltas(soFar)
+      return (event) => {
+        deltas.heard(event)
+        joins(bell)
+      }
+    })
+    return { deltas, bell }
+  })
+
+/** For how long deltas are joined while the process is busy. */
+const joinMillis = 15
+
+/** A process is busy when its event loop works for so long at a stretch. */
+const busyMillis = 5
+
+/** Rings a bell at once, or with others after a moment while the process is busy: then fewer, larger deltas are sent. */
+const makeJoins = () => {
+  const isBusy = EventLoop.makeStretch(busyMillis)
+  const waiting = new Set<Bell>()
+  const ringAll = () => {
+    const bells = [...waiting]
+    waiting.clear()
+    for (const bell of bells) bell.ring()
+  }
+  return (bell: Bell): void => {
+    if (!isBusy()) return bell.ring()
+    if (waiting.size === 0) setTimeout(ringAll, joinMillis)
+    waiting.add(bell)
+  }
+}
+
+/** Sends stored pages, the seam, and then what the hub gives; returns when the stream is not followed. */
+const send = <E, F>(
+  { follow, hub: acquire, lost, page }: Source<E, F>,
+  first: Page,
+  frames: Frames,
+  open: Open,
+  bell: Bell | undefined
+) =>
+  Effect.gen(function* () {
+    const { stream } = open
+    const hub = follow ? yield* Effect.mapError(acquire, lost) : undefined
+    // Written whole or not at all: the cursor is behind what was written.
+    const write = (sent: ReadonlyArray<Buffer>) => Effect.uninterruptible(stream.write(sent))
+    const sendPage = ({ events, position }: Page) => {
+      const sent = frames.stored(events)
+      frames.passed(position)
+      return write(sent)
+    }
+    let next = first
+    for (let begun = false; ;) {
+      yield* Effect.uninterruptible(Effect.suspend(() => sendPage(next)))
+      if (next.hasMore) {
+        next = yield* page(frames.position())
+        continue
+      }
+      if (!begun) yield* Effect.uninterruptible(Effect.suspend(() => write(frames.seam())))
+      begun = true
+      if (hub === undefined) return
+      yield* Effect.mapError(attached(hub, frames, open, bell), (error) =>
+        error instanceof EventEncoding.Lost ? error : lost(error)
+      )
+      yield* stream.ready
+      next = yield* page(frames.position())
+    }
+  })
+
+type Last = Omit<End, "cursor">
+
+const last = (reason: End["reason"]): Last => ({ reason })
+
+/** The last frame of a stream that outlived its token. */
+const outlived: Last = {
+  reason: "unauthorized",
+  error: Schema.encodeSync(failures(Unauthorized))(new Unauthorized())
+}
+
+/** Ends the work when the token ends. */
+const within = <E, R>(work: Effect.Effect<Last, E, R>, expires: number): Effect.Effect<Last, E, R> =>
+  Effect.raceFirst(work, Effect.as(until(expires), outlived))
+
+const make = Effect.gen(function* () {
+  const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
+  const streams = new Set<Open>()
+  const joins = makeJoins()
+  const { begun, start } = yield* Drain
+
+  yield* Effect.sync(() => {
+    for (const { stream } of streams) stream.beat()
+  }).pipe(Effect.schedule(Schedule.spaced(heartbeatEvery)), Effect.forkScoped)
+  yield* Effect.forkScoped(
+    Effect.zipRight(
+      Deferred.await(start),
+      Effect.forEach(streams, (each) => Effect.sync(() => drain(each)), { discard: true })
+    )
+  )
+
+  const serve = <E, F>(
+    response: ServerResponse,
+    accept: string | undefined,
+    source: Source<E, F>
+  ): Effect.Effect<void, E> =>
+    Effect.gen(function* () {
+      const encoding = accept?.includes("ndjson") === true ? encodings.ndjson : encodings.sse
+      const heard = source.live && source.follow ? yield* hearing(source.live, joins) : undefined
+      // Before the response begins: a source that cannot be read is a status, not a stream.
+      const first = yield* source.page(source.start)
+      const stream = yield* EventEncoding.open(response, encoding)
+      // No frame could follow, and no heartbeat would show that the client has gone.
+      if (response.req.method === "HEAD") return yield* stream.end(Buffer.alloc(0))
+      const frames = framesOf(source, encoding, heard?.deltas)
+      const lastFrame = (frame: Last) => encoding.end({ ...frame, cursor: frames.cursor() })
+      const cut = yield* Deferred.make<void>()
+      const open: Open = { stream, last: () => lastFrame(last("draining")), finish: undefined, cut }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => streams.add(open)),
+        () => Effect.sync(() => streams.delete(open))
+      )
+      if (yield* begun) drain(open)
+      const sent = send(source, first, frames, open, heard?.bell)
+      const drained = Effect.as(Deferred.await(cut), last("draining"))
+      const work = Effect.raceFirst(Effect.as(sent, last("complete")), drained)
+      const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
+      const end = (frame: Last) => stream.end(lastFrame(frame))
+      if (Either.isRight(outcome)) yield* end(outcome.right)
+      else if (!(outcome.left instanceof EventEncoding.Lost)) yield* end(source.failed(outcome.left))
+    }).pipe(Effect.scoped)
+
+  return Streams.of({ serve })
+})
+
+/** No stream is open at first. */
+export const layer = Layer.scoped(Streams, make)
