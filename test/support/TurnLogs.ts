@@ -3,7 +3,7 @@ import { FastCheck as fc } from "effect"
 import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { admitted, call, created, step, tokens, unique } from "../../packages/log/src/testing/Samples.ts"
+import { admitted, call, created, step, tokens, unique } from "../contracts/Samples.ts"
 
 /** What a turn says and does, and how long its texts are. */
 export interface Said {
