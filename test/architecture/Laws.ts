@@ -55,8 +55,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
     "consumer",
     "search",
     "retention",
-    "maintenance",
-    "testing"
+    "maintenance"
   ],
   core: [
     "support",
@@ -128,9 +127,6 @@ export const logDependencies: ReadonlyArray<string> = [
   "effect",
   "ulid"
 ]
-
-/** What the exported contracts import besides: optional, because only tests need it. */
-const testDependency = { folder: "log/src/testing/", name: "@effect/vitest" }
 
 const packageOf = (path: string): string => path.split("/")[0] ?? ""
 
@@ -214,8 +210,7 @@ export const strayDependencies = (modules: ReadonlyArray<Module>): ReadonlyArray
       imports.flatMap(({ line, specifier, to }) => {
         if (to !== undefined || specifier.startsWith("node:")) return []
         const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")
-        const forTests = name === testDependency.name && path.startsWith(testDependency.folder)
-        return forTests || logDependencies.includes(name) ? [] : [`packages/${path}:${line} imports ${specifier}`]
+        return logDependencies.includes(name) ? [] : [`packages/${path}:${line} imports ${specifier}`]
       })
     )
 
@@ -223,8 +218,6 @@ export const strayDependencies = (modules: ReadonlyArray<Module>): ReadonlyArray
 export const barrels = (modules: ReadonlyArray<Module>): ReadonlyArray<string> =>
   modules.flatMap(({ imports, path }) =>
     imports.flatMap(({ line, specifier }) =>
-      /^@effect\/[\w-]+$/.test(specifier) && specifier !== testDependency.name
-        ? [`packages/${path}:${line} imports ${specifier}`]
-        : []
+      /^@effect\/[\w-]+$/.test(specifier) ? [`packages/${path}:${line} imports ${specifier}`] : []
     )
   )

@@ -6,8 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { layer, layerConfig } from "../../packages/embedded/src/Daybook.ts"
-import { OfflineModel } from "../../packages/models/src/index.ts"
-import { Models } from "../../packages/models/src/index.ts"
+import { OfflineModel, Models } from "../../packages/models/src/index.ts"
 
 const models = Models.layerOptions({ providers: {}, default: OfflineModel.ref })
 const configured = (entries: ReadonlyArray<readonly [string, string]>) =>

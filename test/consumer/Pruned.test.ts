@@ -7,7 +7,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
-import { drain } from "../../packages/log/src/testing/ConsumerContract.ts"
+import { drain } from "../contracts/ConsumerContract.ts"
 import { memoryLog } from "../support/Database.ts"
 import { begin, renamed, session, storeAs, unique } from "../support/Logs.ts"
 

@@ -40,11 +40,8 @@ for (const file of walk(join(root, "specs")).filter((path) => path.endsWith(".md
   }
 }
 
-/** The contracts of the log: what tests import as `@daybook/log/testing`, and the files that it consists of. */
-const testing = join(root, "packages", "log", "src", "testing.ts")
-const contracts = [testing, ...walk(join(root, "packages", "log", "src", "testing"))]
 const texts = new Map(
-  [...walk(join(root, "test")), ...contracts]
+  walk(join(root, "test"))
     .filter((path) => path.endsWith(".ts"))
     .map((path) => [path, readFileSync(path, "utf8")])
 )
@@ -59,9 +56,8 @@ const reach = (path, suite) => {
   const reached = suites.get(path) ?? new Set()
   if (!texts.has(path) || reached.has(suite)) return
   suites.set(path, reached.add(suite))
-  for (const [, name] of texts.get(path).matchAll(/(?:from|import) "(\.[^"]+|@daybook\/log\/testing)"/g)) {
-    reach(name.startsWith(".") ? join(dirname(path), name) : testing, suite)
-  }
+  for (const [, name] of texts.get(path).matchAll(/(?:from|import) "(\.[^"]+)"/g))
+    reach(join(dirname(path), name), suite)
 }
 for (const path of texts.keys()) if (path.endsWith(".test.ts")) reach(path, suiteOf(path))
 

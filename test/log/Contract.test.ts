@@ -9,7 +9,7 @@ import {
   questionStoreContract,
   sessionOwnerContract,
   sessionStoreContract
-} from "@daybook/log/testing"
+} from "../contracts/Contracts.ts"
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"

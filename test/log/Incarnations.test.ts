@@ -6,7 +6,7 @@
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { caughtUp, isGone } from "../../packages/log/src/testing/IncarnationContract.ts"
+import { caughtUp, isGone } from "../contracts/IncarnationContract.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { begin, renamed, session } from "../support/Logs.ts"

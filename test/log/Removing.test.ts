@@ -13,7 +13,7 @@ import { continueRemoval, removeSession } from "../../packages/log/src/log/Remov
 import * as Backup from "../../packages/log/src/maintenance/Backup.ts"
 import * as Doctor from "../../packages/log/src/maintenance/Doctor.ts"
 import * as Stats from "../../packages/log/src/maintenance/Stats.ts"
-import { end } from "../../packages/log/src/testing/FeedContract.ts"
+import { end } from "../contracts/FeedContract.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import { logAt, memoryLog, temporaryDatabase } from "../support/Database.ts"
 import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"

@@ -7,7 +7,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { OutsideClock } from "../../packages/log/src/log/SqlEventLog.ts"
 import * as Tails from "../../packages/log/src/log/Tails.ts"
-import { following, settled, take, takeSeqs } from "../../packages/log/src/testing/TailContract.ts"
+import { following, settled, take, takeSeqs } from "../contracts/TailContract.ts"
 import { memoryLog, stores } from "../support/Database.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 

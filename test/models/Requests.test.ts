@@ -1,6 +1,5 @@
 import { createServer, request as ask } from "node:http"
-import { connect as dial } from "node:net"
-import type { AddressInfo } from "node:net"
+import { connect as dial, type AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { Models } from "@daybook/models"

@@ -9,6 +9,7 @@ import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { begin, session } from "../../packages/log/src/testing/Samples.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { begin, session } from "../contracts/Samples.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 
 type Process = Context.Context<SessionOwner | EventLog | SqlClient.SqlClient>

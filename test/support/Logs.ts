@@ -5,7 +5,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Checked, checksumOf, selectEvents } from "../../packages/log/src/log/EventRow.ts"
 import { type TableName, tables } from "../../packages/log/src/projection/Tables.ts"
 
-export * from "../../packages/log/src/testing/Samples.ts"
+export * from "../contracts/Samples.ts"
 
 /** The stored rows of a session, as the log reads them. */
 export const rowsOf = (sessionID: SessionID) =>

@@ -1,9 +1,8 @@
 /** Generates logs as turns make them: prompts, frames, steps with texts and calls, checkpoints, and what is left open. */
 import { FastCheck as fc } from "effect"
-import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
-import { ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
+import { MessageID, ActivityID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { admitted, call, created, step, tokens, unique } from "../../packages/log/src/testing/Samples.ts"
+import { admitted, call, created, step, tokens, unique } from "../contracts/Samples.ts"
 
 /** What a turn says and does, and how long its texts are. */
 export interface Said {

@@ -7,7 +7,7 @@ import type { DurableType, EventOfType, SessionEvent } from "@daybook/log/events
 import { type Blob, type FoldedRow, type Out, set } from "./fold/Out.ts"
 import * as Runs from "./fold/Runs.ts"
 import * as Session from "./fold/Session.ts"
-import { initial, type State } from "./fold/State.ts"
+import { initial, isStored, type State, type Text } from "./fold/State.ts"
 import * as Steps from "./fold/Steps.ts"
 import type { EventRow } from "./row/Rows.ts"
 
@@ -15,8 +15,19 @@ export type { Blob } from "./fold/Out.ts"
 export { codeOf } from "./fold/Out.ts"
 export { rowsPerEvent, type FoldedRow } from "./fold/Out.ts"
 export { clip, textLimit } from "./fold/Out.ts"
-export { Checkpoint, fromCheckpoint, initial, isQuiet, ofSession, toCheckpoint, type State } from "./fold/State.ts"
-export { isStored, longestHeld, type StoredText, type Text } from "./fold/State.ts"
+export {
+  Checkpoint,
+  fromCheckpoint,
+  initial,
+  isQuiet,
+  isStored,
+  longestHeld,
+  ofSession,
+  type State,
+  type StoredText,
+  type Text,
+  toCheckpoint
+} from "./fold/State.ts"
 
 /** The result of one event. */
 export interface Evolved {

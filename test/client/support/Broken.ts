@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Chunk, Effect, Fiber, Stream } from "effect"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { begin, renamed, session } from "../../../packages/log/src/testing/Samples.ts"
+import { begin, renamed, session } from "../../contracts/Samples.ts"
 import { Served } from "../../server/http/support/ServedApi.ts"
 import * as Cutter from "./Cutter.ts"
 import { clientOf, withoutDelays } from "./ServedClient.ts"

@@ -3,7 +3,7 @@ import { assert, layer as on } from "@effect/vitest"
 import { Deferred, Effect, Fiber, type Scope } from "effect"
 import * as Consumer from "../../../packages/client/src/Consumer.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { begin, readAll, renamed, session } from "../../../packages/log/src/testing/Samples.ts"
+import { begin, readAll, renamed, session } from "../../contracts/Samples.ts"
 import { layer as served } from "./ServedClient.ts"
 
 /** The contract of the storage that `make` returns, each time a new one. */

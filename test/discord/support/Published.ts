@@ -8,8 +8,7 @@ import type { SessionEvent } from "../../../packages/log/src/events/SessionEvent
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { messageOf } from "../../../packages/discord/src/domain/Names.ts"
 import { readAll } from "../../support/Logs.ts"
-import type { Guild } from "./Guild.ts"
-import { threads } from "./Guild.ts"
+import { type Guild, threads } from "./Guild.ts"
 import { type Channel, type Interaction, type Message, visible } from "./World.ts"
 
 /** The lines of texts that say something: without blank ones and fences. */

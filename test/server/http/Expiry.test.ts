@@ -4,7 +4,7 @@ import { Deferred, Duration, Effect, Fiber, Queue, Stream, TestClock } from "eff
 import { issue } from "../../../packages/server/src/http/Authorization.ts"
 import { until } from "../../../packages/server/src/http/Streams.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { begin, renamed, session } from "../../../packages/log/src/testing/Samples.ts"
+import { begin, renamed, session } from "../../contracts/Samples.ts"
 import { clientOf } from "../../client/support/ServedClient.ts"
 import { frames } from "./support/Frames.ts"
 import * as ServedApi from "./support/ServedApi.ts"

@@ -5,7 +5,6 @@
 import { createInterface } from "node:readline"
 import { Deferred, Effect, Stream, Struct } from "effect"
 import type { Grammar } from "@daybook/core/permission/CommandLine"
-import { defaults } from "@daybook/shell/ShellOptions"
 import { ShellNotFound } from "@daybook/shell/domain/ShellError"
 import type { HostClient } from "@daybook/shell/host/HostClient"
 import { defaults } from "@daybook/shell/ShellOptions"

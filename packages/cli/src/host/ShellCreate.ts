@@ -3,9 +3,8 @@
  * Spec: SL-180, SL-181 in specs/shell.md.
  */
 import { resolve } from "node:path"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Target } from "@daybook/shell/domain/Target"
-import { ShellLists } from "@daybook/shell/policy/Policy"
 import { checkpointSettings } from "@daybook/shell/ShellOptions"
 import type { CreateRequest } from "@daybook/shell/host/HostProtocol"
 import { decode } from "@daybook/shell/mcp/Arguments"

@@ -1,5 +1,7 @@
 /** Runs `daybook shell exec`. Spec: SL-182..SL-184 in specs/shell.md. */
-import { Effect, Option, Struct } from "effect"
+import { randomUUID } from "node:crypto"
+import { StringDecoder } from "node:string_decoder"
+import { Deferred, Effect, Stream, Struct } from "effect"
 import { Budget, type ExecResult, type Unrecorded } from "@daybook/shell/domain/ExecResult"
 import { defaults } from "@daybook/shell/ShellOptions"
 import type { ListedShell } from "@daybook/shell/Shells"

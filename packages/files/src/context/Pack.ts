@@ -32,8 +32,6 @@ export interface Blobs {
   readonly byHash: ReadonlyMap<string, Blob>
 }
 
-const noBlobs: Blobs = { byHash: new Map() }
-
 /** A content and one reference to it. */
 export interface Referred {
   readonly content: string | Uint8Array

@@ -1,11 +1,11 @@
 /** The context epoch of a session (EP-5, EP-6, EP-8, EP-9, CX-51..CX-54). */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import { difference, type Snapshot } from "../domain/Snapshot.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { EpochStore } from "../store/EpochStore.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { difference, type Snapshot } from "../../packages/log/src/domain/Snapshot.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { EpochStore } from "../../packages/log/src/store/EpochStore.ts"
 import type { ReadModel } from "./ReadModel.ts"
 import { begin, message, session } from "./Samples.ts"
 

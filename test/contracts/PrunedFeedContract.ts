@@ -1,9 +1,9 @@
 /** The feed after old events were removed: LG-59 and LG-62 in specs/log.md. */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, Stream } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { feedAll } from "./FeedContract.ts"
 import type { LogStore } from "./LogStore.ts"
 import { readAll, session } from "./Samples.ts"

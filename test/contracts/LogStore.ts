@@ -1,7 +1,7 @@
 /** Describes a kind of event log to the contracts' tests. */
 import type { Effect, Layer, Scope } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import type { EventLog } from "../log/EventLog.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { EventLog } from "../../packages/log/src/log/EventLog.ts"
 
 /** One implementation of `EventLog`, with what the tests need besides it. */
 export interface LogStore<R, E> {

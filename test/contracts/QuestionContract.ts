@@ -1,10 +1,10 @@
 /** The questions of models to people (TO-81, TO-82, TO-83, TO-84, TO-85). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { type MessageID, QuestionClosed, type SessionID } from "../domain/Identifiers.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { questionTool, QuestionStore } from "../store/QuestionStore.ts"
+import { type MessageID, QuestionClosed, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { questionTool, QuestionStore } from "../../packages/log/src/store/QuestionStore.ts"
 import type { ReadModel } from "./ReadModel.ts"
 import { begin, call, message, readAll, session, step } from "./Samples.ts"
 

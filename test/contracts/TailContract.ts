@@ -1,8 +1,8 @@
 /** Replay and following (TL-1..TL-10). Order is held by queues and gates, never by time. */
 import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Exit, Fiber, Option, Queue, Scope, Stream, TestClock } from "effect"
-import { draft, type LiveEvent, type SessionEvent } from "../events/SessionEvents.ts"
-import { EventLog, type ReadError, type ReplayComplete } from "../log/EventLog.ts"
+import { draft, type LiveEvent, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type ReadError, type ReplayComplete } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, message, readAll, renamed, session } from "./Samples.ts"
 

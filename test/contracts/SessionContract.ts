@@ -1,12 +1,12 @@
 /** Sessions: one, lists, families and the checks of an append (IB-5, IB-13, AD-2, EX-D6, TO-105, TO-106, PJ-6). */
 import { assert, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { Address } from "../domain/Address.ts"
-import { ActivityID, type SessionID } from "../domain/Identifiers.ts"
-import { draft, type EventOfType } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import type { ListOptions } from "../store/Pages.ts"
-import { SessionStore } from "../store/SessionStore.ts"
+import type { Address } from "../../packages/log/src/domain/Address.ts"
+import { ActivityID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft, type EventOfType } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import type { ListOptions } from "../../packages/log/src/store/Pages.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import type { ReadModel } from "./ReadModel.ts"
 import { admitted, message, renamed, session, step, tokens, unique } from "./Samples.ts"
 

@@ -1,5 +1,5 @@
 import type { Layer } from "effect"
-import type { EventLog } from "../log/EventLog.ts"
+import type { EventLog } from "../../packages/log/src/log/EventLog.ts"
 
 /** One implementation of a service that reads what a log stores, beside that log. */
 export interface ReadModel<Service, E> {

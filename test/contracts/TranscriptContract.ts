@@ -4,12 +4,12 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ActivityID, type MessageID, type SessionID } from "../domain/Identifiers.ts"
-import type { TodoItem } from "../domain/Todo.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import type { MessagesOptions } from "../store/Pages.ts"
-import { SessionStore } from "../store/SessionStore.ts"
+import { ActivityID, type MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { TodoItem } from "../../packages/log/src/domain/Todo.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import type { MessagesOptions } from "../../packages/log/src/store/Pages.ts"
+import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import type { ReadModel } from "./ReadModel.ts"
 import { admitted, begin, call, message, session, step, tokens, unique } from "./Samples.ts"
 

@@ -1,8 +1,8 @@
 /** Pages of the feed, and removed sessions (LG-18..LG-20). */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, readAll, renamed, session } from "./Samples.ts"
 

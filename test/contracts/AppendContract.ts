@@ -1,8 +1,8 @@
 /** What an append promises (EV-1..EV-10, LG-1, LG-3). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Logger, Queue, Stream } from "effect"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog, EventRefused } from "../log/EventLog.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { admitted, begin, created, message, readAll, renamed, session } from "./Samples.ts"
 

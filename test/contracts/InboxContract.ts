@@ -1,11 +1,11 @@
 /** The durable inbox (IN-4..IN-6, IN-8, IN-12, IB-20, IB-40). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, type Layer } from "effect"
-import type { MessageID, SessionID } from "../domain/Identifiers.ts"
-import type { Prompt } from "../domain/Values.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
-import { Inbox } from "../store/Inbox.ts"
+import type { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { Prompt } from "../../packages/log/src/domain/Values.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
+import { Inbox } from "../../packages/log/src/store/Inbox.ts"
 import { begin, message, readAll, session } from "./Samples.ts"
 
 /** One implementation of `Inbox`, beside its log. */

@@ -1,8 +1,8 @@
 /** A session's id lives from creation to removal, and may live again (LG-23). */
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Exit, Option, Queue, Stream } from "effect"
-import { SessionID } from "../domain/Identifiers.ts"
-import { EventLog, type ReadError, SessionNotFound } from "../log/EventLog.ts"
+import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog, type ReadError, SessionNotFound } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, foreign, renamed, session } from "./Samples.ts"
 

@@ -1,9 +1,9 @@
 /** Small logs for the contracts' tests. Every session and message gets an id of its own, so that tests share a store. */
 import { randomUUID } from "node:crypto"
 import { Chunk, Effect, Option, Stream } from "effect"
-import { MessageID, SessionID } from "../domain/Identifiers.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog, type ForeignEvent } from "../log/EventLog.ts"
+import { MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type ForeignEvent } from "../../packages/log/src/log/EventLog.ts"
 
 /** A suffix that no other test uses, for ids in a shared store. */
 export const unique = (): string => randomUUID().replaceAll("-", "")

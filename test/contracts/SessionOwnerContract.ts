@@ -4,10 +4,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
-import { SessionOwner } from "../coordination/SessionOwner.ts"
-import { ActivityID, type SessionID } from "../domain/Identifiers.ts"
-import { draft } from "../events/SessionEvents.ts"
-import { EventLog, type OwnerToken } from "../log/EventLog.ts"
+import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.ts"
+import { ActivityID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog, type OwnerToken } from "../../packages/log/src/log/EventLog.ts"
 import { withTimersStopped, withWallClock } from "./Clocks.ts"
 import { begin, session } from "./Samples.ts"
 

@@ -1,9 +1,9 @@
 /** What a reader of the feed may assume about positions (LG-41..LG-44). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
-import type { SessionID } from "../domain/Identifiers.ts"
-import type { SessionEvent } from "../events/SessionEvents.ts"
-import { EventLog } from "../log/EventLog.ts"
+import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
+import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { begin, created, readAll, renamed, session } from "./Samples.ts"
 

@@ -1,8 +1,8 @@
 /** Taking events over from another log (RP-1..RP-6). */
 import { assert, it } from "@effect/vitest"
 import { Effect, Stream, TestClock } from "effect"
-import { EventID, SessionID } from "../domain/Identifiers.ts"
-import { EventLog, type ForeignEvent } from "../log/EventLog.ts"
+import { EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
+import { EventLog, type ForeignEvent } from "../../packages/log/src/log/EventLog.ts"
 import type { LogStore } from "./LogStore.ts"
 import { admitted, begin, created, foreign, message, readAll, renamed, session } from "./Samples.ts"
 
