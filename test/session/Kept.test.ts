@@ -7,7 +7,6 @@ import { SessionOwner } from "../../packages/log/src/coordination/SessionOwner.t
 import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSessionOwner.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
-import { begin, session } from "../../packages/log/src/testing/Samples.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
 import { begin, session } from "../contracts/Samples.ts"
 import { temporaryFolder } from "../support/Harness.ts"

@@ -8,7 +8,12 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema, Struct } from "effect"
 import { AgentNotFound } from "@daybook/core/domain/Agent"
-import { ModelResolutionError, BudgetExceeded, PriceUnknown, BranchNotSummarized } from "@daybook/core/domain/RunFailure"
+import {
+  ModelResolutionError,
+  BudgetExceeded,
+  PriceUnknown,
+  BranchNotSummarized
+} from "@daybook/core/domain/RunFailure"
 import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
 import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import { RunError } from "@daybook/core/runner/RunError"

@@ -4,7 +4,14 @@ import { Sessions } from "@daybook/core/session/Sessions"
 import * as CutOff from "@daybook/log/coordination/CutOff"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { type AssistantMessage, type Message, type Session, type ToolPart, type UserMessage, withheldText } from "@daybook/log/domain/Message"
+import {
+  type AssistantMessage,
+  type Message,
+  type Session,
+  type ToolPart,
+  type UserMessage,
+  withheldText
+} from "@daybook/log/domain/Message"
 import { modelText, type Expansion } from "@daybook/log/domain/Values"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"

@@ -34,7 +34,6 @@ export const makeCodeUnits = (): CodeUnits => {
 /** The code units of the text, from index 0. Valid until the next call. */
 export const codeUnits: CodeUnits = makeCodeUnits()
 
-
 const visible = /[^\s\p{Z}\p{Cc}\p{Cf}]/u
 
 /** Whether a text has no visible character: providers reject such a text as empty. */

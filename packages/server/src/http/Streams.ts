@@ -3,18 +3,7 @@
  * when the server drains or the token of the reader ends. Spec: HT-44..HT-52 in specs/http.md.
  */
 import type { ServerResponse } from "node:http"
-import {
-  Clock,
-  Context,
-  Deferred,
-  Duration,
-  Effect,
-  Either,
-  Layer,
-  Schedule,
-  Schema,
-  type Scope
-} from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Either, Layer, Schedule, Schema, type Scope } from "effect"
 import { Unauthorized } from "@daybook/api/wire/Access"
 import type { End } from "@daybook/api/wire/EventFrames"
 import { failures } from "@daybook/api/wire/Failure"
