@@ -1,6 +1,5 @@
 /** The client for programs without Effect: promises, async iterables, and errors with a `code`. */
-import type { Bodies, Queries, Results, SessionEvent } from "./wire.d.ts"
-import type { LiveEvent } from "@daybook/log/events/SessionEvents"
+import type { Bodies, LiveEvent, Queries, Results, SessionEvent } from "./wire.d.ts"
 
 export type * from "./wire.d.ts"
 
