@@ -5,7 +5,7 @@
 import { ParseResult, Record, Redacted, Schema, Struct } from "effect"
 import { boolean, counting, expects, optional, selected, shaped, someText } from "@daybook/core/definition/Fields"
 import { type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
-import type { Profile } from "@daybook/models/Profile"
+import type { Profile } from "@daybook/models/Profiles"
 import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Providers"
 import { knownAs, knownNames } from "@daybook/models/Servers"
 import { isMap, present, priceOf, WrittenPrice } from "./Written.ts"

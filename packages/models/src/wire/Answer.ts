@@ -7,22 +7,53 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import { count, objectsIn, parse } from "./Json.ts"
+import { count, defined, type Json, objectsIn, parse, record, text } from "./Json.ts"
+import { type Kind, type Piece, Tags } from "./Tags.ts"
 
 export type Part = Response.StreamPartEncoded
 type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
-/**
- * Token counts as a reader finds them. `input` includes what was read from the cache and written to it; `freshInput` does not.
- */
-export interface UsageFacts {
-  readonly input?: unknown
-  readonly freshInput?: unknown
-  readonly output?: unknown
-  readonly reasoning?: unknown
-  readonly cacheRead?: unknown
-  readonly cacheWrite?: unknown
+/** Kinds of counts. `input` includes what was read from the cache and written to it; `freshInput` does not. */
+const counted = ["input", "freshInput", "output", "reasoning", "cacheRead", "cacheWrite"] as const
+
+/** Token counts as a reader finds them. */
+export type UsageFacts = { readonly [K in (typeof counted)[number]]?: unknown }
+
+/** The usage of OpenAI's two protocols, and of the servers that follow them. */
+export const usageOf = (usage: Json): UsageFacts => {
+  const details = record(usage["prompt_tokens_details"] ?? usage["input_tokens_details"])
+  const thinking = record(usage["completion_tokens_details"] ?? usage["output_tokens_details"])
+  return {
+    input: usage["prompt_tokens"] ?? usage["input_tokens"],
+    output: usage["completion_tokens"] ?? usage["output_tokens"],
+    reasoning: thinking["reasoning_tokens"],
+    cacheRead: details["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
+    cacheWrite: details["cache_write_tokens"]
+  }
 }
+
+/** Why answers end, in the words of all protocols. */
+const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
+  ["stop", /^(?:stop|end_turn|eos|eos_token|complete|stop_sequence)$/],
+  ["length", /^(?:length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded)$/],
+  ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
+  ["pause", /^pause_turn$/],
+  ["content-filter", /^(?:content_filter.*|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/],
+  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/],
+  ["other", /^(?:other|image_other|language|no_image)$/]
+]
+
+/** Reasons that are errors: the model or the server failed, not the request. */
+const faults: ReadonlyMap<string, string> = new Map([
+  ["error", "the server ended the answer"],
+  ["network_error", "the server ended the answer"],
+  ["insufficient_system_resource", "the server ended the answer"],
+  ["missing_thought_signature", "the server misses a signature"],
+  ["malformed_function_call", "the model wrote a call that the server could not read"],
+  ["malformed_response", "the model wrote an answer that the server could not read"],
+  ["unexpected_tool_call", "the model called a tool that was not offered"],
+  ["too_many_tool_calls", "the model made too many calls in a row"]
+])
 
 /** A piece of a call. Fields that are absent or empty say nothing. */
 export interface CallPiece {
@@ -36,9 +67,8 @@ export interface CallPiece {
 }
 
 interface Block {
-  readonly kind: "text" | "reasoning"
+  readonly kind: Kind
   readonly id: string
-  length: number
   metadata: Metadata
 }
 
@@ -95,22 +125,31 @@ const isWhole = (source: string): boolean => source.trim() !== "" && Predicate.i
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
   readonly #ownName: (name: string, hosted: boolean) => string
+  /** Finds thinking in the text. */
+  readonly #tags: Tags | undefined
+  /** The open blocks by kind and key. */
   readonly #blocks = new Map<string, Block>()
   readonly #ended = new Set<string>()
   readonly #calls = new Map<string, Call>()
   readonly #ids = new Set<string>()
   #parts: Array<Part> = []
   #next = 0
+  /** The open block of `say`. */
+  #said: { readonly kind: Kind; readonly key: string } | undefined
+  #identified = false
+  #refused = false
   #reason: Response.FinishReason | undefined
-  #metadata: Metadata = {}
-  #usage: UsageFacts = {}
+  readonly #usage: { -readonly [K in keyof UsageFacts]?: number } = {}
   #called = false
   #begun = false
   #over = false
   #broken: Fault | undefined
+  #stray: Fault | undefined
 
-  constructor(ownName: (name: string, hosted: boolean) => string) {
+  /** `tagged`: whether thinking may stand between tags in the text. */
+  constructor(ownName: (name: string, hosted: boolean) => string, tagged: boolean) {
     this.#ownName = ownName
+    this.#tags = tagged ? new Tags() : undefined
   }
 
   /** Whether the answer's end, or an error, was sent: nothing more is read. */
@@ -140,34 +179,43 @@ export class Answer {
     return parts
   }
 
-  /** The server's id and model of the answer. */
-  identity(facts: { readonly id?: string | undefined; readonly modelId?: string | undefined }): void {
-    const given = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
-    if (Object.keys(given).length > 0) this.#parts.push({ type: "response-metadata", ...given })
+  /** The server's id and model of the answer; the first that are known count. */
+  identity(id: unknown, modelId: unknown): void {
+    const given = defined({ id: text(id), modelId: text(modelId) })
+    if (this.#identified || Object.keys(given).length === 0) return
+    this.#identified = true
+    this.#parts.push({ type: "response-metadata", ...given })
   }
 
   /** More of a block; the first piece opens it. Metadata of all pieces is sent with its end. */
-  extend(kind: Block["kind"], key: string, delta: string, metadata?: Metadata): void {
-    if (this.#over || this.#ended.has(`${kind} ${key}`) || (delta === "" && metadata === undefined)) return
-    const block = this.#open(kind, key)
-    block.metadata = merged(block.metadata, metadata)
-    if (delta === "") return
-    block.length += delta.length
-    this.#parts.push({ type: `${kind}-delta`, id: block.id, delta })
+  extend(kind: Kind, key: string, delta: string, metadata?: Metadata): void {
+    if (kind === "text" && this.#tags !== undefined) this.say(kind, delta, metadata)
+    else this.#grow(kind, key, delta, metadata)
   }
 
-  /** Closes a block. `whole`, if given, is its complete text: what was not received in pieces is sent first. */
-  close(kind: Block["kind"], key: string, whole = "", metadata?: Metadata): void {
-    const block = this.#blocks.get(`${kind} ${key}`)
-    if (block === undefined && (this.#ended.has(`${kind} ${key}`) || (whole === "" && metadata === undefined))) return
-    if (whole.length > (block?.length ?? 0)) this.extend(kind, key, whole.slice(block?.length ?? 0))
-    if (metadata !== undefined) this.extend(kind, key, "", metadata)
-    this.#end(`${kind} ${key}`)
+  /** Closes a block. */
+  close(kind: Kind, key: string): void {
+    if (kind === "text" && this.#tags !== undefined) this.#endSaid()
+    else this.#end(`${kind} ${key}`)
   }
 
-  /** Closes all open blocks of a kind, or all. */
-  closeAll(kind?: Block["kind"]): void {
-    for (const [key, block] of this.#blocks) if (kind === undefined || block.kind === kind) this.#end(key)
+  /** Closes all open blocks. */
+  closeAll(): void {
+    this.#endSaid()
+    for (const key of this.#blocks.keys()) this.#end(key)
+  }
+
+  /** The kind of the open block of `say`. */
+  get saying(): Kind | undefined {
+    return this.#said?.kind
+  }
+
+  /** More words of an answer whose blocks follow each other: another kind ends the open block. */
+  say(kind: Kind, words: string, metadata?: Metadata): void {
+    if (kind === "text" && words !== "" && this.#tags !== undefined) {
+      for (const piece of this.#tags.feed(words)) this.#say(piece)
+      if (metadata !== undefined) this.#say({ kind, words: "" }, metadata)
+    } else this.#say({ kind, words }, metadata)
   }
 
   /** A piece of the call under this key of the reader's; a complete call takes none. */
@@ -229,38 +277,44 @@ export class Answer {
   }
 
   /** The result of a call that the provider ran. */
-  result(facts: {
-    readonly id: string
-    readonly name: string
-    readonly result: unknown
-    readonly isFailure: boolean
-    readonly metadata?: Metadata
-  }): void {
+  result(id: string, name: string, result: unknown, isFailure: boolean): void {
     if (this.#over) return
     this.#parts.push({
       type: "tool-result",
-      ...facts,
-      name: this.#ownName(facts.name, true),
-      providerExecuted: true,
-      ...withMetadata(facts.metadata ?? {})
+      id,
+      name: this.#ownName(name, true),
+      result,
+      isFailure,
+      providerExecuted: true
     })
   }
 
   /** Counts, in any number of reports: the last one of each wins, unless it is zero after others. */
   usage(facts: UsageFacts): void {
-    const counted = Object.entries(facts).filter(([, value]) => count(value) !== undefined)
-    const known = Object.entries(this.#usage).filter(([, value]) => count(value) !== 0)
-    this.#usage = {
-      ...Object.fromEntries(counted),
-      ...Object.fromEntries(known),
-      ...Object.fromEntries(counted.filter(([, value]) => count(value) !== 0))
+    for (const name of counted) {
+      const tokens = count(facts[name])
+      if (tokens !== undefined) this.#usage[name] = tokens || (this.#usage[name] ?? 0)
     }
   }
 
-  /** Why the answer ends. The end itself follows with `end`. A refusal is noted in the metadata (`daybook.refusal`). */
-  finish(reason: Response.FinishReason, metadata?: Metadata): void {
-    this.#reason = reason
-    this.#metadata = merged(this.#metadata, metadata)
+  /** A refusal: the answer ends as filtered, which is noted in the metadata (`daybook.refusal`). */
+  refuse(): void {
+    this.#refused = true
+  }
+
+  /**
+   * Why the answer ends, in the server's word; the end itself follows with `end`. A reason that is an error fails the answer, with
+   * what else the server says of it.
+   */
+  finish(word: string, details: Json = {}): void {
+    const fault = faults.get(word.toLowerCase())
+    // In the words of `classifyError`: retryable.
+    if (fault !== undefined) return this.fail({ code: "server_error", message: `${fault} (${word})`, ...details })
+    const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? "unknown"
+    this.#readHeld()
+    this.#reason = this.#refused ? "content-filter" : known
+    // At the output limit an open call may be cut: then its input is not what the model wanted.
+    for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
   }
 
   /** An error that the server reports within its answer. Nothing follows it. */
@@ -268,6 +322,11 @@ export class Answer {
     if (this.#over) return
     this.#over = true
     this.#parts.push({ type: "error", error })
+  }
+
+  /** A line that belongs to no answer: why there is none, if nothing else comes. */
+  stray(fault: Fault): void {
+    this.#stray = fault
   }
 
   /** The answer broke off: what was read of it stays, nothing follows. */
@@ -283,16 +342,19 @@ export class Answer {
    */
   end(marked: boolean): void {
     if (this.#over) return
-    if (this.#reason === undefined && !(marked && this.#begun)) return this.breakOff(incomplete)
+    this.#readHeld()
+    if (this.#reason === undefined && !(marked && this.#begun))
+      return this.breakOff((this.#begun ? undefined : this.#stray) ?? incomplete)
     this.closeAll()
-    // At the output limit an open call may be cut: then its input is not what the model wanted.
-    for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
-    this.#over = true
     const reason = this.#reason ?? "unknown"
-    const usage = this.#usage
-    const [fresh, output, reasoning] = [count(usage.freshInput), count(usage.output), count(usage.reasoning)]
-    const [cacheRead, cacheWrite] = [count(usage.cacheRead), count(usage.cacheWrite)]
-    const input = fresh === undefined ? count(usage.input) : fresh + (cacheRead ?? 0) + (cacheWrite ?? 0)
+    if (reason !== "length") for (const key of this.openCalls) this.complete(key)
+    this.#over = true
+    const { cacheRead, cacheWrite, freshInput, output, reasoning } = this.#usage
+    const input = freshInput === undefined ? this.#usage.input : freshInput + (cacheRead ?? 0) + (cacheWrite ?? 0)
+    const daybook = defined({
+      refusal: this.#refused ? true : undefined,
+      cacheWriteTokens: cacheWrite === 0 ? undefined : cacheWrite
+    })
     this.#parts.push({
       type: "finish",
       reason: this.#called && (reason === "stop" || reason === "unknown") ? "tool-calls" : reason,
@@ -303,20 +365,46 @@ export class Answer {
         ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
         ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead })
       },
-      ...withMetadata(
-        cacheWrite === undefined || cacheWrite === 0
-          ? this.#metadata
-          : merged(this.#metadata, { daybook: { cacheWriteTokens: cacheWrite } })
-      )
+      ...(Object.keys(daybook).length === 0 ? {} : { metadata: { daybook } })
     })
   }
 
-  #open(kind: Block["kind"], key: string): Block {
-    this.#begun = true
+  // --- blocks
+
+  #say({ kind, words }: Piece, metadata?: Metadata): void {
+    if (words === "" && metadata === undefined) return
+    if (this.#said?.kind !== kind) {
+      if (this.#said !== undefined) this.#end(`${this.#said.kind} ${this.#said.key}`)
+      this.#said = { kind, key: `said ${this.#next}` }
+    }
+    this.#grow(kind, this.#said.key, words, metadata)
+  }
+
+  /** Gives the text that was held back because a tag might have followed. */
+  #readHeld(): void {
+    for (const piece of this.#tags?.end() ?? []) this.#say(piece)
+  }
+
+  #endSaid(): void {
+    this.#readHeld()
+    if (this.#said !== undefined) this.#end(`${this.#said.kind} ${this.#said.key}`)
+    this.#said = undefined
+  }
+
+  #grow(kind: Kind, key: string, delta: string, metadata?: Metadata): void {
     const known = this.#blocks.get(`${kind} ${key}`)
-    if (known !== undefined) return known
-    const block: Block = { kind, id: `${kind}-${this.#next++}`, length: 0, metadata: {} }
-    this.#blocks.set(`${kind} ${key}`, block)
+    if (this.#over || (delta === "" && metadata === undefined)) return
+    const block = known ?? this.#open(kind, `${kind} ${key}`)
+    if (block === undefined) return
+    block.metadata = merged(block.metadata, metadata)
+    if (delta !== "") this.#parts.push({ type: `${kind}-delta`, id: block.id, delta })
+  }
+
+  #open(kind: Kind, key: string): Block | undefined {
+    if (this.#ended.has(key)) return undefined
+    this.#begun = true
+    const block: Block = { kind, id: `${kind}-${this.#next++}`, metadata: {} }
+    this.#blocks.set(key, block)
     this.#parts.push({ type: `${kind}-start`, id: block.id })
     return block
   }
@@ -329,17 +417,10 @@ export class Answer {
     this.#parts.push({ type: `${block.kind}-end`, id: block.id, ...withMetadata(block.metadata) })
   }
 
+  // --- calls
+
   #newCall(key: string): Call {
-    const call: Call = {
-      id: "",
-      name: "",
-      input: "",
-      begun: false,
-      held: "",
-      mayEnd: false,
-      metadata: {},
-      hosted: false
-    }
+    const call = { id: "", name: "", input: "", begun: false, held: "", mayEnd: false, metadata: {}, hosted: false }
     this.#calls.set(key, call)
     return call
   }

@@ -8,7 +8,8 @@ import { createHash } from "node:crypto"
 import * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
 import { mediaMime } from "@daybook/core/prompt/MediaKind"
-import type { Profile } from "../Profile.ts"
+import type { Profile } from "../Profiles.ts"
+import { type Json, record } from "./Json.ts"
 import { freeName, type WireNames } from "./Names.ts"
 
 type Message = Prompt.Message
@@ -16,20 +17,24 @@ type Content = Prompt.AssistantMessage["content"]
 
 /** What a protocol itself decides about an answer's parts. */
 export interface Answers {
-  /** Whether the server takes back this call of a hosted tool, with its result. */
-  readonly takesHosted: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
+  /** Whether the server takes back this call of a hosted tool, with its result. By default it does not. */
+  readonly takesHosted?: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
   /** The answer's parts as the protocol takes them back: reasoning that it does not accept is left out. Called in order. */
-  readonly makeLower: (profile: Profile) => (content: Content) => Content
+  readonly makeLower?: () => (content: Content) => Content
 }
+
+/** The metadata that a reader noted on a part. */
+export const notedOn = (part: { readonly options: unknown } | undefined, name: string): Json =>
+  record(record(part?.options)[name])
 
 /** The conversation for a server. */
 export const conversation = (
   prompt: Prompt.Prompt,
   profile: Profile,
   names: WireNames,
-  { makeLower, takesHosted }: Answers
+  { makeLower, takesHosted = () => false }: Answers
 ): ReadonlyArray<Message> => {
-  const lower = makeLower(profile)
+  const lower = makeLower?.() ?? ((content) => content)
   const calls = withWireCalls(
     prompt.content.map((message) => withPlainFiles(message, profile)),
     profile.callIds,
@@ -169,7 +174,7 @@ export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.T
 }
 
 /** Converts results of hosted tools to text if the server does not accept them back. */
-const hostedAsText = (content: Content, takes: Answers["takesHosted"]): Content => {
+const hostedAsText = (content: Content, takes: NonNullable<Answers["takesHosted"]>): Content => {
   if (!content.some((part) => isCallPart(part) && part.providerExecuted)) return content
   const results = content.filter((part): part is Prompt.ToolResultPart => part.type === "tool-result")
   const kept = new Set<unknown>()

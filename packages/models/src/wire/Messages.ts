@@ -4,13 +4,12 @@
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
-import type { Answer } from "./Answer.ts"
-import { base64Of, resultText, urlOf } from "./History.ts"
-import { defined, type Json, list, record, text } from "./Json.ts"
-import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+import type { Answer, UsageFacts } from "./Answer.ts"
+import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
+import { defined, filled, type Json, list, record, text } from "./Json.ts"
+import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
 
@@ -18,31 +17,26 @@ import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 const leastMaxTokens = 8192
 
 const write = (request: WireRequest): Json => {
-  const { format, messages, model, outputTokens, profile, settings, tools } = request
+  const { format, messages, model, profile, settings, tools } = request
   const system = messages.flatMap((message) =>
     message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
   )
-  const { effort, maxOutputTokens, stop, temperature, topK, topP } = settings
-  const traits = traitsOf(model)
-  const thinking = isThinking(record(settings.body), traits.thinks)
-  const sampled = traits.sampled && !thinking
-  const output = defined({
-    effort,
-    format: format === undefined ? undefined : { type: "json_schema", schema: format.schema }
-  })
+  const { effort, stop, temperature, topK, topP } = settings
+  const thinking = isThinking(request)
+  const sampled = !thinking && before47.test(model)
   const body = defined({
     model,
-    max_tokens: maxOutputTokens ?? (outputTokens === 0 ? leastMaxTokens : outputTokens),
+    max_tokens: limitOf(request) ?? leastMaxTokens,
     system: system.length === 0 ? undefined : system,
     messages: joined(messages.flatMap(messageOf)),
     stream: true,
     stop_sequences: stop,
-    output_config: Object.keys(output).length === 0 ? undefined : output,
+    output_config: filled({ effort, format: format && { type: "json_schema", schema: format.schema } }),
     temperature: sampled ? temperature : undefined,
     // Since Opus 4.1 a request may have a temperature or a `top_p`, not both.
     top_p: sampled && temperature === undefined ? topP : undefined,
     top_k: sampled ? topK : undefined,
-    thinking: traits.binds ? bound : undefined,
+    thinking: binding.test(model) ? bound : undefined,
     ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), tool_choice: choiceOf(request, thinking) })
   })
   return profile.cacheMarks ? marked(withTools(body)) : withTools(body)
@@ -72,23 +66,17 @@ const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
       return []
     case "user":
       return [
-        {
-          role: "user",
-          content: withLastMark(
-            message.content.map((part) => withMark(userBlock(part), part)),
-            message
-          )
-        }
+        userMessage(
+          message,
+          message.content.map((part) => withMark(userBlock(part), part))
+        )
       ]
     case "tool":
       return [
-        {
-          role: "user",
-          content: withLastMark(
-            message.content.map((part) => withMark(resultBlock(part), part)),
-            message
-          )
-        }
+        userMessage(
+          message,
+          message.content.map((part) => withMark(resultBlock(part), part))
+        )
       ]
     case "assistant":
       return [{ role: "assistant", content: withLastMark(message.content.flatMap(answerBlocks), message) }]
@@ -99,6 +87,11 @@ interface Message {
   readonly role: "user" | "assistant"
   readonly content: ReadonlyArray<Json>
 }
+
+const userMessage = (message: Prompt.Message, blocks: ReadonlyArray<Json>): Message => ({
+  role: "user",
+  content: withLastMark(blocks, message)
+})
 
 /** Neighbours of one role as one message; results stand before the rest. */
 const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
@@ -111,11 +104,9 @@ const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   return all
 }
 
-const own = (part: { readonly options: unknown }): Json => record(record(part.options)["anthropic"])
-
 /** A cache mark that the caller set. */
 const withMark = (block: Json, part: { readonly options: unknown }): Json => {
-  const mark = own(part)["cacheControl"] ?? own(part)["cache_control"]
+  const { cacheControl, cache_control: mark = cacheControl } = notedOn(part, "anthropic")
   return mark === undefined ? block : { ...block, cache_control: mark }
 }
 
@@ -145,7 +136,7 @@ const answerBlocks = (part: Prompt.AssistantMessagePart): ReadonlyArray<Json> =>
     case "text":
       return [withMark({ type: "text", text: part.text }, part)]
     case "reasoning": {
-      const { redactedData, signature } = own(part)
+      const { redactedData, signature } = notedOn(part, "anthropic")
       return [
         Predicate.isString(redactedData)
           ? { type: "redacted_thinking", data: redactedData }
@@ -191,7 +182,7 @@ const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prom
 
 /** Reasoning is sent back only with its signature. */
 const isSigned = (part: Prompt.ReasoningPart): boolean => {
-  const { redactedData, signature, type } = own(part)
+  const { redactedData, signature, type } = notedOn(part, "anthropic")
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
 }
 
@@ -239,32 +230,20 @@ const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSe
 const bound = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } }
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
-/** A family, then its version; models before 4 reverse the order. */
-const version = /^claude-(?:([123])(?:-\d)?-|[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?![\d]))/
+/**
+ * Rules by version. A Claude without a version is a preview, newer than any rule here; other names belong to a proxy, whose models
+ * are unknown.
+ */
+const before5 = /^(?!claude-)|^claude-(?:[123]-|[a-z]+-[1-4](?!\d))/
+const before47 = /^(?!claude-)|^claude-(?:[123]-|[a-z]+-(?:[1-3](?!\d)|4(?!\d)(?!-(?:[7-9]|\d\d)(?!\d))))/
+/** Since 5.5, and Fable since 5.1: checks that the content before its reasoning is unchanged. */
+const binding = /^claude-(?:[a-z]+-(?:5-[5-9]|5-\d\d|[6-9]|\d\d)|fable-5-[1-4])(?!\d)/
 
-interface Traits {
-  /** Accepts `temperature`, `top_p` and `top_k`. */
-  readonly sampled: boolean
-  /** Thinks by default. */
-  readonly thinks: boolean
-  /** Checks that the content before its reasoning is unchanged. */
-  readonly binds: boolean
+/** Whether the model will think: as the request says, else by default since version 5. */
+const isThinking = ({ model, settings }: WireRequest): boolean => {
+  const { thinking } = record(settings.body)
+  return Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : !before5.test(model)
 }
-
-/** Derives traits from a model's name. Other names belong to a proxy, whose models are unknown. */
-const traitsOf = (model: string): Traits => {
-  if (!model.startsWith("claude-")) return { sampled: true, thinks: false, binds: false }
-  const [, early, major, minor] = version.exec(model) ?? []
-  const numbered = early ?? (major === undefined ? undefined : `${major}.${minor ?? 0}`)
-  // Names without a version are previews, newer than any rule here.
-  const number = numbered === undefined ? Infinity : Number(numbered)
-  const binds = numbered !== undefined && (number >= 5.5 || (number >= 5.1 && model.startsWith("claude-fable-")))
-  return { sampled: number < 4.7, thinks: number >= 5, binds }
-}
-
-/** Whether the model will think: as the request says, else by default. */
-const isThinking = ({ thinking }: Json, byItself: boolean): boolean =>
-  Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : byItself
 
 /**
  * Marks the prefixes that the next request will share: tools and system prompt, the conversation so far, and the end of
@@ -301,25 +280,12 @@ const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
 
 // --- reading
 
-const reasons: Readonly<Record<string, Response.FinishReason>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  tool_use: "tool-calls",
-  pause_turn: "pause",
-  refusal: "content-filter",
-  // Gateways of chat completions.
-  stop: "stop",
-  length: "length",
-  tool_calls: "tool-calls",
-  content_filter: "content-filter"
-}
-
 interface Block {
   readonly key: string
   readonly type: string
 }
+
+const isCall = ({ type }: Block): boolean => type === "tool_use" || type === "server_tool_use"
 
 /** The types of deltas, by their fields. */
 const deltas = [
@@ -337,21 +303,23 @@ const read = (answer: Answer): Reader => {
 
   const begin = (index: unknown, block: Json): Block => {
     end(index)
-    const type = String(block["type"])
-    const one = { key: `${nth++}`, type }
+    const one = { key: `${nth++}`, type: String(block["type"]) }
     open.set(index, one)
     give(one, block)
     return one
   }
+
+  const thinks = (key: string, words: unknown, signature: unknown): void =>
+    answer.extend("reasoning", key, text(words) ?? "", {
+      anthropic: defined({ type: "thinking", signature: text(signature) })
+    })
 
   const give = ({ key, type }: Block, block: Json): void => {
     switch (type) {
       case "text":
         return answer.extend("text", key, text(block["text"]) ?? "")
       case "thinking":
-        return answer.extend("reasoning", key, text(block["thinking"]) ?? "", {
-          anthropic: defined({ type, signature: text(block["signature"]) })
-        })
+        return thinks(key, block["thinking"], block["signature"])
       case "redacted_thinking":
         return answer.extend("reasoning", key, "", { anthropic: { type, redactedData: block["data"] } })
       case "tool_use":
@@ -362,134 +330,105 @@ const read = (answer: Answer): Reader => {
           id: text(block["id"]),
           name: text(block["name"]),
           hosted: type === "server_tool_use",
-          ...(isGiven ? { input } : {})
+          input: isGiven ? input : undefined
         })
       }
-      default:
+      default: {
         if (!type.endsWith("_tool_result")) return
-        return answer.result({
-          id: text(block["tool_use_id"]) ?? "",
-          name: type === "web_search_tool_result" ? "web_search" : "code_execution",
-          result: block["content"] ?? null,
-          isFailure: (text(record(block["content"])["type"]) ?? "").endsWith("_error")
-        })
+        const { content, tool_use_id } = block
+        const name = type === "web_search_tool_result" ? "web_search" : "code_execution"
+        const isFailure = (text(record(content)["type"]) ?? "").endsWith("_error")
+        return answer.result(text(tool_use_id) ?? "", name, content ?? null, isFailure)
+      }
     }
   }
 
   /** A delta without a beginning is one of a text; after the end it is none. */
   const extend = (index: unknown, delta: Json): void => {
     if (!open.has(index) && ended.has(index)) return
-    const { key, type } = open.get(index) ?? begin(index, { type: "text" })
-    const isCall = type === "tool_use" || type === "server_tool_use"
+    const block = open.get(index) ?? begin(index, { type: "text" })
     switch (delta["type"] ?? deltas.find(([field]) => field in delta)?.[1]) {
       case "text_delta":
-        return isCall ? undefined : answer.extend("text", key, text(delta["text"]) ?? "")
+        return isCall(block) ? undefined : answer.extend("text", block.key, text(delta["text"]) ?? "")
       case "thinking_delta":
-        return answer.extend("reasoning", key, text(delta["thinking"]) ?? "", { anthropic: { type: "thinking" } })
       case "signature_delta":
-        return answer.extend("reasoning", key, "", {
-          anthropic: defined({ type: "thinking", signature: text(delta["signature"]) })
-        })
+        return thinks(block.key, delta["thinking"], delta["signature"])
       case "input_json_delta":
-        return isCall ? answer.call(key, { input: delta["partial_json"] }) : undefined
+        return isCall(block) ? answer.call(block.key, { input: delta["partial_json"] }) : undefined
     }
   }
 
   const end = (index: unknown): void => {
-    const { key, type } = open.get(index) ?? {}
+    const block = open.get(index)
     ended.add(index)
     open.delete(index)
-    if (key === undefined) return
+    if (block === undefined) return
     // The output limit may have cut a call: the reason of the end decides about it.
-    if (type === "tool_use" || type === "server_tool_use") {
-      if (!answer.isCut(key)) answer.complete(key)
-    } else {
-      answer.close("text", key)
-      answer.close("reasoning", key)
-    }
+    if (isCall(block) && !answer.isCut(block.key)) answer.complete(block.key)
+    answer.close("text", block.key)
+    answer.close("reasoning", block.key)
   }
 
-  const finished = (delta: Json): void => {
-    const reason = text(delta["stop_reason"])
-    if (reason === undefined) return
-    answer.finish(reasons[reason] ?? "unknown", reason === "refusal" ? { daybook: { refusal: true } } : undefined)
+  const finished = ({ stop_reason }: Json): void => {
+    const reason = text(stop_reason)
+    if (reason === "refusal") answer.refuse()
+    if (reason !== undefined) answer.finish(reason)
   }
 
   const message = (value: Json): void => {
-    answer.identity({ id: text(value["id"]), modelId: text(value["model"]) })
+    answer.identity(value["id"], value["model"])
     answer.usage(usageOf(record(value["usage"])))
   }
 
-  const whole = (body: Json): boolean => {
+  const whole = (body: Json): void => {
     const { content } = body
-    if (!("content" in body)) return false
     message(body)
-    for (const [index, block] of (Predicate.isString(content)
-      ? [{ type: "text", text: content }]
-      : list(content)
-    ).entries()) {
-      begin(index, record(block))
+    const blocks = Predicate.isString(content) ? [{ type: "text", text: content }] : list(content).map(record)
+    for (const [index, block] of blocks.entries()) {
+      begin(index, block)
       end(index)
     }
     finished(body)
     answer.end(answer.begun)
-    return true
   }
 
-  return {
-    event: (event, name) => {
-      switch (event["type"] ?? name) {
-        case "message":
-          return void whole(event)
-        case "message_start":
-          return message(record(event["message"]))
-        case "content_block_start":
-          return begin(event["index"], record(event["content_block"]))
-        case "content_block_delta":
-          return extend(event["index"], record(event["delta"]))
-        case "content_block_stop":
-          return end(event["index"])
-        case "message_delta":
-          answer.usage(usageOf(record(event["usage"])))
-          return finished(record(event["delta"]))
-        case "message_stop":
-          return answer.end(true)
-      }
-    },
-    whole
+  return (event, name) => {
+    switch ("content" in event ? "message" : (event["type"] ?? name)) {
+      case "message":
+        return whole(event)
+      case "message_start":
+        return message(record(event["message"]))
+      case "content_block_start":
+        return void begin(event["index"], record(event["content_block"]))
+      case "content_block_delta":
+        return extend(event["index"], record(event["delta"]))
+      case "content_block_stop":
+        return end(event["index"])
+      case "message_delta":
+        answer.usage(usageOf(record(event["usage"])))
+        return finished(record(event["delta"]))
+      case "message_stop":
+        return answer.end(true)
+    }
   }
 }
 
 /** Anthropic counts what the cache served beside the input. */
-const usageOf = (usage: Json) => {
-  const {
-    cache_creation_input_tokens: written,
-    cache_read_input_tokens: cached,
-    input_tokens: input,
-    output_tokens: output
-  } = usage
-  return {
-    freshInput: input,
-    input: usage["prompt_tokens"],
-    output: output ?? usage["completion_tokens"],
-    cacheRead: cached,
-    cacheWrite: written
-  }
-}
+const usageOf = (usage: Json): UsageFacts => ({
+  freshInput: usage["input_tokens"],
+  input: usage["prompt_tokens"],
+  output: usage["output_tokens"] ?? usage["completion_tokens"],
+  cacheRead: usage["cache_read_input_tokens"],
+  cacheWrite: usage["cache_creation_input_tokens"]
+})
 
 export const messages: Protocol = {
   path: () => "messages",
-  headers: (key, body, { profile }) => ({
-    "anthropic-version": "2023-06-01",
-    ...(key === undefined
-      ? {}
-      : profile.keyHeader === "bearer"
-        ? { authorization: `Bearer ${key}` }
-        : { "x-api-key": key }),
-    ...("block_binding" in record(body["thinking"]) ? { "anthropic-beta": bindingBeta } : {})
-  }),
+  headers: (body): Readonly<Record<string, string>> =>
+    "block_binding" in record(body["thinking"]) ? { "anthropic-beta": bindingBeta } : {},
   write,
   finish,
+  whole: ["content"],
   read,
   takesHosted,
   makeLower: () => (content) => content.filter((part) => part.type !== "reasoning" || isSigned(part))

@@ -3,10 +3,9 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
-import type { Profile } from "../Profile.ts"
-import type { Answer } from "./Answer.ts"
-import { resultInWords, resultText, urlOf } from "./History.ts"
-import { defined, type Json, record, text } from "./Json.ts"
+import type { Profile } from "../Profiles.ts"
+import { notedOn, resultInWords, resultText, urlOf } from "./History.ts"
+import { defined, filled, type Json, record, text } from "./Json.ts"
 import type { Protocol, WireRequest, WireTool } from "./Protocol.ts"
 import { ResponsesReader } from "./ResponsesReader.ts"
 
@@ -16,10 +15,6 @@ const write = (request: WireRequest): Json => {
   const { format, messages, model, profile, settings, thinks, tools } = request
   const { effort, maxOutputTokens, temperature, topP } = settings
   const sampled = !thinks || effort === "none"
-  const reasoning = defined({
-    summary: thinks ? "auto" : undefined,
-    effort: profile.effort === "none" ? undefined : effort
-  })
   const include = [...(thinks ? ["reasoning.encrypted_content"] : []), ...tools.flatMap(includedBy)]
   return defined({
     model,
@@ -28,7 +23,10 @@ const write = (request: WireRequest): Json => {
     // Nothing is stored at the provider: each request is built from the session's log.
     store: false,
     include: include.length === 0 ? undefined : [...new Set(include)],
-    reasoning: Object.keys(reasoning).length === 0 ? undefined : reasoning,
+    reasoning: filled({
+      summary: thinks ? "auto" : undefined,
+      effort: profile.effort === "none" ? undefined : effort
+    }),
     max_output_tokens: maxOutputTokens,
     temperature: sampled ? temperature : undefined,
     top_p: sampled ? topP : undefined,
@@ -64,9 +62,8 @@ const includedBy = (tool: WireTool): ReadonlyArray<string> => {
 }
 
 const choiceOf = ({ profile, toolChoice, tools }: WireRequest): unknown => {
-  if (toolChoice === "auto" || toolChoice === "none") return toolChoice
-  if (!profile.toolChoice) return "auto"
-  if (toolChoice === "required") return "required"
+  if (toolChoice === "none" || !profile.toolChoice) return toolChoice === "none" ? toolChoice : "auto"
+  if (Predicate.isString(toolChoice)) return toolChoice
   const hosted = tools.find((tool) => tool._tag === "Hosted")
   const isLocal = tools.some((tool) => tool._tag === "Local" && tool.name === toolChoice.tool)
   return hosted?._tag === "Hosted" && !isLocal
@@ -96,35 +93,34 @@ const itemsOf = (message: Prompt.Message, profile: Profile): ReadonlyArray<Json>
 const inputOf = (part: Prompt.UserMessagePart): Json => {
   if (part.type === "text") return { type: "input_text", text: part.text }
   if (part.mediaType !== "application/pdf") {
-    return { type: "input_image", image_url: urlOf(part), detail: text(notedOn(part)["imageDetail"]) ?? "auto" }
+    return {
+      type: "input_image",
+      image_url: urlOf(part),
+      detail: text(notedOn(part, "openai")["imageDetail"]) ?? "auto"
+    }
   }
   return part.data instanceof URL
     ? { type: "input_file", file_url: urlOf(part) }
     : { type: "input_file", filename: part.fileName ?? "document.pdf", file_data: urlOf(part) }
 }
 
-/** The metadata that the reader noted on a part. */
-const notedOn = (part: { readonly options: unknown }): Json => record(record(part.options)["openai"])
-
-const itemIdOf = (part: { readonly options: unknown }): string | undefined => text(notedOn(part)["itemId"])
-
 /** The parts of one item stand together; a reasoning item has one part for each of its summaries. */
 const answerItems = (content: Content): ReadonlyArray<Json> => {
   const items: Array<Json> = []
   const summaries = new Map<string, Array<Json>>()
   for (const part of content) {
-    const id = itemIdOf(part)
+    const { encryptedContent, itemId } = notedOn(part, "openai")
+    const id = text(itemId)
     if (part.type === "text") {
       items.push(defined({ role: "assistant", content: [{ type: "output_text", text: part.text }], id }))
     } else if (part.type === "tool-call") {
-      const input = Predicate.isRecord(part.params) ? part.params : {}
-      const call = { type: "function_call", call_id: part.id, name: part.name, arguments: JSON.stringify(input) }
-      items.push(defined({ ...call, id }))
+      const input = JSON.stringify(record(part.params))
+      items.push(defined({ type: "function_call", call_id: part.id, name: part.name, arguments: input, id }))
     } else if (part.type === "reasoning" && id !== undefined) {
       const summary = summaries.get(id) ?? []
       if (!summaries.has(id)) {
         summaries.set(id, summary)
-        items.push({ id, type: "reasoning", summary, encrypted_content: notedOn(part)["encryptedContent"] })
+        items.push({ id, type: "reasoning", summary, encrypted_content: encryptedContent })
       }
       if (part.text !== "") summary.push({ type: "summary_text", text: part.text })
     }
@@ -158,7 +154,7 @@ const idsOf = (content: Content): ReadonlyArray<string> | undefined => {
   const reasonings = new Set<string>()
   const others: Array<string> = []
   for (const part of content) {
-    const { encryptedContent, itemId: id } = notedOn(part)
+    const { encryptedContent, itemId: id } = notedOn(part, "openai")
     if (part.type === "reasoning") {
       if (!Predicate.isString(id) || !Predicate.isString(encryptedContent)) return undefined
       reasonings.add(id)
@@ -176,9 +172,12 @@ const idsOf = (content: Content): ReadonlyArray<string> | undefined => {
 
 export const responses: Protocol = {
   path: () => "responses",
-  headers: (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
   write,
-  read: (answer: Answer, request) => new ResponsesReader(answer, request),
+  whole: ["output"],
+  read: (answer, request) => {
+    const reader = new ResponsesReader(answer, request)
+    return (event, name) => reader.event(event, name)
+  },
   // The writer turns their results into text: an answer with one goes back without its reasoning.
   takesHosted: () => true,
   makeLower

@@ -5,11 +5,10 @@
  *
  *   output_item.added -> *.delta -> *.done -> output_item.done -> response.completed: each of them may be the only one
  */
-import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import type { Answer } from "./Answer.ts"
-import { defined, type Json, list, record, text, wordsOf } from "./Json.ts"
-import type { Reader, WireRequest } from "./Protocol.ts"
+import { type Answer, usageOf } from "./Answer.ts"
+import { defined, filled, type Json, list, record, text, wordsOf } from "./Json.ts"
+import type { WireRequest } from "./Protocol.ts"
 
 type Kind = "text" | "reasoning" | "call" | "hosted"
 
@@ -56,22 +55,14 @@ const note = (item: Item, mark: Mark): Item => {
 /** Whether two facts do not contradict each other. */
 const agree = (a: unknown, b: unknown): boolean => a === undefined || b === undefined || a === b
 
-const reasons: ReadonlyMap<unknown, Response.FinishReason> = new Map([
-  ["max_output_tokens", "length"],
-  ["max_tokens", "length"],
-  ["content_filter", "content-filter"]
-])
-
 /** `response.output_text.delta`: what grows, and whether the event holds a piece or the whole. */
 const growth =
   /^response\.(content|output|refusal|reasoning_summary|reasoning|function_call_arguments)(?:_text|_part)?\.(delta|done)$/
 
-export class ResponsesReader implements Reader {
+export class ResponsesReader {
   readonly #answer: Answer
   readonly #request: WireRequest
   readonly #items: Array<Item> = []
-  #identified = false
-  #refused = false
 
   constructor(answer: Answer, request: WireRequest) {
     this.#answer = answer
@@ -89,14 +80,9 @@ export class ResponsesReader implements Reader {
     if (type === "response.output_item.done" && kind !== undefined) {
       return this.#settle(this.#itemOf(kind, markOf(event, item)), item)
     }
-    if (event["object"] === "response") this.#end({ response: event }, type)
-    else this.#identify(record(event["response"]))
-  }
-
-  whole(body: Json): boolean {
-    if (!Array.isArray(body["output"])) return false
-    this.#end({ response: body }, "")
-    return true
+    const { id, model } = record(event["response"])
+    if (event["object"] === "response" || Array.isArray(event["output"])) this.#end({ response: event }, type)
+    else this.#answer.identity(id, model)
   }
 
   // --- items
@@ -155,7 +141,7 @@ export class ResponsesReader implements Reader {
       const item = this.#itemOf(isThought ? "reasoning" : "text", markOf(event, {}))
       const group = what === "reasoning_summary" ? "summary" : "content"
       const key = `${group} ${String(event["summary_index"] ?? event["content_index"] ?? 0)}`
-      if (what === "refusal" || part["type"] === "refusal") this.#refused = true
+      if (what === "refusal" || part["type"] === "refusal") this.#answer.refuse()
       this.#receive(item, key, whole ? restOf(words, item.received.get(key)) : words)
     }
   }
@@ -185,13 +171,15 @@ export class ResponsesReader implements Reader {
       const key = `${group} ${index}`
       this.#receive(item, key, restOf(words, item.received.get(key)))
     }
-    if (list(from["content"]).some((part) => record(part)["type"] === "refusal")) this.#refused = true
+    if (list(from["content"]).some((part) => record(part)["type"] === "refusal")) this.#answer.refuse()
     const encryptedContent = text(value["encrypted_content"]) ?? text(item.announced["encrypted_content"])
-    const facts = defined({ itemId: item.id, encryptedContent })
-    const metadata = Object.keys(facts).length === 0 ? undefined : { openai: facts }
+    const openai = filled({ itemId: item.id, encryptedContent })
     // Thinking without a text still has to go back.
     const keys = kind === "reasoning" && item.received.size === 0 ? ["content 0"] : item.received.keys()
-    for (const key of keys) this.#answer.close(kind, `${item.key} ${key}`, "", metadata)
+    for (const key of keys) {
+      if (openai !== undefined) this.#answer.extend(kind, `${item.key} ${key}`, "", { openai })
+      this.#answer.close(kind, `${item.key} ${key}`)
+    }
   }
 
   // --- calls
@@ -232,22 +220,15 @@ export class ResponsesReader implements Reader {
     const name = this.#callHosted(item, value)
     const { params, result } = hostedFacts(value)
     this.#answer.complete(item.key, params)
-    this.#answer.result({ id: item.id ?? item.key, name, result, isFailure: value["status"] === "failed" })
+    this.#answer.result(item.id ?? item.key, name, result, value["status"] === "failed")
   }
 
   // --- the end
 
-  #identify(response: Json): void {
-    const [id, modelId] = [text(response["id"]), text(response["model"])]
-    if (this.#identified || (id ?? modelId) === undefined) return
-    this.#identified = true
-    this.#answer.identity({ id, modelId })
-  }
-
   #end(event: Json, type: string): void {
     const response = record(event["response"] ?? event)
     const { error, status } = response
-    this.#identify(response)
+    this.#answer.identity(response["id"], response["model"])
     if (/failed|cancelled/.test(`${type} ${String(status)}`)) {
       const { code, message = text(error), type: kind } = record(error)
       return this.#answer.fail({ code: code ?? kind ?? "server_error", message: message ?? "the response failed" })
@@ -258,8 +239,7 @@ export class ResponsesReader implements Reader {
     // What has no end of its own ends here.
     for (const item of this.#items) if (!isCut && item.kind !== "hosted") this.#settle(item, {})
     this.#answer.usage(usageOf(record(response["usage"])))
-    if (this.#refused) this.#answer.finish("content-filter", { daybook: { refusal: true } })
-    else this.#answer.finish(isCut ? (reasons.get(cut) ?? "unknown") : "stop")
+    this.#answer.finish(isCut ? (text(cut) ?? "unknown") : "stop")
     this.#answer.end(true)
   }
 
@@ -322,14 +302,3 @@ const actionOf = (action: Json): Json =>
   action["type"] !== "search" || Predicate.isString(action["query"])
     ? action
     : { ...action, query: list(action["queries"]).filter(Predicate.isString).join("; ") }
-
-const usageOf = (usage: Json) => {
-  const details = record(usage["input_tokens_details"] ?? usage["prompt_tokens_details"])
-  return {
-    input: usage["input_tokens"] ?? usage["prompt_tokens"],
-    output: usage["output_tokens"] ?? usage["completion_tokens"],
-    reasoning: record(usage["output_tokens_details"])["reasoning_tokens"],
-    cacheRead: details["cached_tokens"],
-    cacheWrite: details["cache_write_tokens"]
-  }
-}

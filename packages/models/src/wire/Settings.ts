@@ -8,41 +8,18 @@ import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Json } from "./Json.ts"
 
 /** Fields that only the runtime sets. */
-const decided: ReadonlySet<string> = new Set([
-  "contents",
-  "input",
-  "instructions",
-  "messages",
-  "model",
-  "stream",
-  "system",
-  "systemInstruction",
-  "toolConfig",
-  "tool_choice",
-  "tools"
-])
+const decided =
+  /^(?:contents|input|instructions|messages|model|stream|system|systemInstruction|toolConfig|tool_choice|tools)$/
 
 /** Merges the settings' JSON fields into a body; whole fields are replaced (MD-48). */
 export const lay = (body: Json, settings: RequestSettings): Json => ({
   ...body,
-  ...Object.fromEntries(Object.entries(settings.body ?? {}).filter(([name]) => !decided.has(name)))
+  ...Object.fromEntries(Object.entries(settings.body ?? {}).filter(([name]) => !decided.test(name)))
 })
 
 /** Headers that carry credentials or define how the body is read. */
-const fixed: ReadonlySet<string> = new Set([
-  "api-key",
-  "authorization",
-  "connection",
-  "content-encoding",
-  "content-length",
-  "content-type",
-  "cookie",
-  "host",
-  "proxy-authorization",
-  "transfer-encoding",
-  "x-api-key",
-  "x-goog-api-key"
-])
+const fixed =
+  /^(?:(?:proxy-)?authorization|(?:x-|x-goog-)?api-key|cookie|host|connection|transfer-encoding|content-(?:encoding|length|type))$/
 
 /** A list header: values are appended, not replaced. */
 const listed = "anthropic-beta"
@@ -57,7 +34,7 @@ export const headersOf = (
   const hosts = new Set(kept.map((name) => name.toLowerCase()))
   for (const [given, value] of Object.entries(settings.headers ?? {})) {
     const name = given.toLowerCase()
-    if (fixed.has(name) || hosts.has(name)) continue
+    if (fixed.test(name) || hosts.has(name)) continue
     try {
       const under = name === listed ? headers.get(name) : null
       headers.set(name, under === null ? value : `${under},${value}`)

@@ -3,14 +3,16 @@
  * gpt-oss. Only what opens the text counts: later a tag is something that is said. Spec: MD-140, MD-141 in specs/models.md.
  */
 
+export type Kind = "text" | "reasoning"
+
 export interface Piece {
-  readonly isThought: boolean
+  readonly kind: Kind
   readonly words: string
 }
 
 /** What opens thinking or, in channels, text; and what closes it. */
 interface Section {
-  readonly isThought: boolean
+  readonly kind: Kind
   readonly closings: ReadonlyArray<string>
 }
 
@@ -31,7 +33,7 @@ export class Tags {
 
   /** The pieces that these words complete. */
   feed(words: string): ReadonlyArray<Piece> {
-    if (this.#isPlain) return [{ isThought: false, words }]
+    if (this.#isPlain) return [{ kind: "text", words }]
     this.#held += words
     const pieces: Array<Piece> = []
     for (let goes = true; goes;) goes = this.#section === undefined ? this.#opens(pieces) : this.#continues(pieces)
@@ -41,20 +43,21 @@ export class Tags {
   /** What is held, as nothing follows it. What opens after it is a text. */
   end(): ReadonlyArray<Piece> {
     const words = this.#held
-    const isThought = this.#section?.isThought === true
+    const kind = this.#section?.kind ?? "text"
     this.#held = ""
     this.#section = undefined
     this.#isPlain = this.#isPlain || this.#tagged || words !== ""
-    return words === "" ? [] : [{ isThought, words }]
+    return words === "" ? [] : [{ kind, words }]
   }
 
   /** Reads an opening; false if more is needed, or the text is plain. */
   #opens(pieces: Array<Piece>): boolean {
     const text = this.#held.trimStart()
     const [tag, closing] = [...openings].find(([opening]) => text.startsWith(opening)) ?? []
-    if (tag !== undefined && closing !== undefined) return this.#begin(text.slice(tag.length), true, [closing])
+    if (tag !== undefined && closing !== undefined) return this.#begin(text.slice(tag.length), "reasoning", [closing])
     const head = channel.exec(text)
-    if (head !== null) return this.#begin(text.slice(head[0].length), head[1] === "analysis", channelEnds)
+    if (head !== null)
+      return this.#begin(text.slice(head[0].length), head[1] === "analysis" ? "reasoning" : "text", channelEnds)
     // A template may have opened the tag in the prompt.
     const lone = [...openings.values()].find((one) => text.startsWith(one))
     if (lone !== undefined) {
@@ -63,29 +66,29 @@ export class Tags {
       return true
     }
     if (this.#held.length < longestHead && mayOpen(text)) return false
-    pieces.push({ isThought: false, words: this.#tagged ? text : this.#held })
+    pieces.push({ kind: "text", words: this.#tagged ? text : this.#held })
     this.#held = ""
     this.#isPlain = true
     return false
   }
 
-  #begin(rest: string, isThought: boolean, closings: ReadonlyArray<string>): boolean {
+  #begin(rest: string, kind: Kind, closings: ReadonlyArray<string>): boolean {
     this.#held = rest.trimStart()
-    this.#section = { isThought, closings }
+    this.#section = { kind, closings }
     this.#tagged = true
     return true
   }
 
   /** Reads a section up to its closing; false if more is needed. */
   #continues(pieces: Array<Piece>): boolean {
-    const { closings, isThought } = this.#section ?? { closings: [], isThought: false }
+    const { closings, kind } = this.#section ?? { closings: [], kind: "text" }
     const ends = closings.flatMap((closing) => {
       const at = this.#held.indexOf(closing)
       return at < 0 ? [] : [{ at, closing }]
     })
     const [first] = ends.toSorted((a, b) => a.at - b.at)
     const until = first?.at ?? this.#held.length - partOf(this.#held, closings)
-    if (until > 0) pieces.push({ isThought, words: this.#held.slice(0, until) })
+    if (until > 0) pieces.push({ kind, words: this.#held.slice(0, until) })
     this.#held = this.#held.slice(until + (first?.closing.length ?? 0))
     if (first === undefined) return false
     this.#section = undefined

@@ -12,15 +12,14 @@ import { Chunk, Effect, Option, Predicate, Redacted, type Scope, Stream } from "
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
-import type { Profile } from "../Profile.ts"
-import { endpoint } from "./Address.ts"
+import type { Profile } from "../Profiles.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
-import { objectsIn, record } from "./Json.ts"
+import { type Json, objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
-import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+import { endpoint, type Protocol, type Reader, signIn, type WireRequest, type WireTool } from "./Protocol.ts"
 import { headersOf, lay, secretsOf } from "./Settings.ts"
 
 export interface Options {
@@ -54,13 +53,6 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
     )
   return ProviderModel.make({
     streamText: parts,
-    generateText: (request) =>
-      Effect.flatMap(Stream.runCollect(parts(request)), (all) => {
-        const error = Chunk.findFirst(all, (part) => part.type === "error")
-        return Option.isSome(error) && error.value.type === "error"
-          ? Effect.fail(Failures.unknown(ownerOf(options), "the server reported an error", error.value.error))
-          : Effect.succeed(content(all))
-      }),
     openText: (request) =>
       Effect.map(
         open(options, request),
@@ -88,9 +80,7 @@ const requestOf = (
   { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
 ): readonly [WireRequest, WireNames] => {
   const names = wireNames(tools)
-  const choice = toolChoice
-  const offered =
-    Predicate.isString(choice) || "tool" in choice ? tools : tools.filter(({ name }) => choice.oneOf.includes(name))
+  const some = Predicate.isString(toolChoice) || "tool" in toolChoice ? undefined : toolChoice
   const request: WireRequest = {
     model,
     profile,
@@ -98,14 +88,14 @@ const requestOf = (
     thinks,
     settings,
     messages: conversation(prompt, profile, names, protocol),
-    tools: offered.map((tool) => wireToolOf(tool, names)),
-    toolChoice: Predicate.isString(choice)
-      ? choice
-      : "tool" in choice
-        ? { tool: names.toWire(choice.tool) }
-        : choice.mode === "required"
-          ? "required"
-          : "auto",
+    tools: tools
+      .filter(({ name }) => some === undefined || some.oneOf.includes(name))
+      .map((tool) => wireToolOf(tool, names)),
+    toolChoice: Predicate.isString(toolChoice)
+      ? toolChoice
+      : "tool" in toolChoice
+        ? { tool: names.toWire(toolChoice.tool) }
+        : (toolChoice.mode ?? "auto"),
     format:
       responseFormat.type === "json"
         ? {
@@ -159,16 +149,16 @@ const open = (
       const body = yield* Effect.mapError(startOf(response), (cause) => Failures.unsent(owner, url, cause))
       return yield* Failures.rejected(owner, url, response, body)
     }
-    const answer = new Answer(names.fromWire)
-    return pulling({ owner, url, answer, reader: protocol.read(answer, request), response })
+    const answer = new Answer(names.fromWire, options.profile.tags)
+    return pulling({ owner, url, answer, protocol, reader: protocol.read(answer, request), response })
   })
 
 /** The headers and the body as they are sent. */
-const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
+const written = ({ apiKey, headers, profile, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
-  const own = { ...protocol.headers(key, body, request), ...headers }
+  const own = { ...signIn(profile, key), ...protocol.headers?.(body), ...headers }
   return {
     headers: {
       "content-type": "application/json",
@@ -212,6 +202,7 @@ interface Receiving {
   readonly owner: Failures.Owner
   readonly url: string
   readonly answer: Answer
+  readonly protocol: Protocol
   readonly reader: Reader
   readonly response: globalThis.Response
 }
@@ -221,29 +212,15 @@ const pulling = (receiving: Receiving): Pull => {
   const { answer, owner, response, url } = receiving
   const framer = new Framer()
   const body = response.body?.getReader()
-  let unreadable = false
-  const take = (frames: ReadonlyArray<Frame>) => {
-    for (const frame of frames) unreadable = takeFrame(receiving, frame) || unreadable
-  }
-  const read = Effect.tryPromise({
-    try: async () => body?.read() ?? { done: true as const, value: undefined },
+  /** Reads once more; true at the end of the body. */
+  const readOnce = Effect.tryPromise({
+    try: async () => {
+      const { done, value } = (await body?.read()) ?? { done: true as const, value: undefined }
+      for (const frame of done ? framer.end() : framer.feed(value)) takeFrame(receiving, frame)
+      return done
+    },
     catch: (cause) => cause
   })
-  /** Reads once more; true at the end of the body. */
-  const readOnce = Effect.flatMap(read, ({ done, value }) =>
-    Effect.try({
-      try: () => {
-        take(done ? framer.end() : framer.feed(value))
-        return done
-      },
-      catch: (cause) => cause
-    })
-  )
-  const ended = (marked: boolean) => {
-    receiving.reader.end?.()
-    if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
-    answer.end(marked)
-  }
   const next: Pull = Effect.suspend(() => {
     const parts = answer.take()
     if (parts.length > 0) return Effect.succeed(clean(owner, parts))
@@ -256,13 +233,13 @@ const pulling = (receiving: Receiving): Pull => {
       : readOnce
     return Effect.matchEffect(once, {
       onSuccess: (done) => {
-        if (done) ended(false)
+        if (done) answer.end(false)
         return next
       },
       onFailure: (cause) => {
         // What breaks after the reason of the end breaks nothing of the answer.
         if (!answer.finishing) return Effect.fail(Option.some(Failures.unsent(owner, url, cause)))
-        ended(true)
+        answer.end(true)
         return next
       }
     })
@@ -270,52 +247,44 @@ const pulling = (receiving: Receiving): Pull => {
   return next
 }
 
-const unreadableAnswer = {
-  code: "incomplete_response",
-  message: "the server sent a part of its answer that is not JSON"
-}
+const unreadable = { code: "incomplete_response", message: "the server sent a part of its answer that is not JSON" }
 
-/** Takes one frame. Returns whether it was unreadable. */
-const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
-  if (answer.over) return false
+const takeFrame = (receiving: Receiving, frame: Frame): void => {
+  const { answer } = receiving
   switch (frame._tag) {
     case "Done":
-      reader.end?.()
-      answer.end(true)
-      return false
+      return answer.end(true)
     case "Unreadable":
       // A text that may have been part of the answer is lost; a stray line is not.
-      if (frame.isJson && !answer.finishing) answer.breakOff(unreadableAnswer)
-      return true
+      return frame.isJson && !answer.finishing ? answer.breakOff(unreadable) : answer.stray(unreadable)
     case "Whole":
-      takeWhole(answer, reader, frame.body)
-      return false
-    case "Event": {
-      const error = answer.finishing ? undefined : Failures.errorIn(frame.event, frame.name)
-      if (error === undefined) reader.event(frame.event, frame.name)
-      else answer.fail(error)
-      return false
-    }
+      return takeWhole(receiving, frame.body)
+    case "Event":
+      return takeEvent(receiving, frame.event, frame.name)
   }
+}
+
+const takeEvent = ({ answer, reader }: Receiving, event: Json, name = ""): void => {
+  if (answer.over) return
+  const error = answer.finishing ? undefined : Failures.errorIn(event, name)
+  if (error === undefined) reader(event, name)
+  else answer.fail(error)
 }
 
 /** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
-const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
+const takeWhole = (receiving: Receiving, source: string): void => {
+  const { answer, protocol } = receiving
   const { objects, rest } = objectsIn(source)
+  const [first] = objects
   // JSON that was cut may be whole the next time.
-  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadableAnswer)
-  if (objects.length === 0 || (rest !== "" && !isMark(rest))) return answer.breakOff(Failures.notAnAnswer(source))
-  const error = objects.map((event) => Failures.errorIn(event)).find(Predicate.isNotUndefined)
-  const [first = {}] = objects
-  if (objects.length > 1) {
-    for (const event of objects) if (Failures.errorIn(event) === undefined) reader.event(event, "")
-  } else if (error === undefined) {
-    if (!reader.whole(first)) answer.breakOff(Failures.notAnAnswer(source))
-    return
-  }
-  reader.end?.()
-  if (error === undefined) answer.end(true)
-  else answer.fail(error)
+  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadable)
+  const isAnswer =
+    first !== undefined &&
+    (rest === "" || isMark(rest)) &&
+    (objects.length > 1 || Failures.errorIn(first) !== undefined || protocol.whole.some((field) => field in first))
+  if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
+  for (const event of objects) takeEvent(receiving, event)
+  answer.end(objects.length > 1 || answer.begun)
 }
 
 const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
@@ -342,34 +311,4 @@ const decoded = (part: Part): Response.StreamPart<Tools> => {
       // results know only the tools of one toolkit.
       return Response.makePart(part.type, part as never) as Response.StreamPart<Tools>
   }
-}
-
-/** The content of a complete answer, from its parts. */
-const content = (parts: Chunk.Chunk<Part>): Array<Response.PartEncoded> => {
-  const all: Array<Response.PartEncoded> = []
-  const texts = new Map<string, string>()
-  for (const part of parts) {
-    switch (part.type) {
-      case "text-delta":
-      case "reasoning-delta":
-        texts.set(part.id, (texts.get(part.id) ?? "") + part.delta)
-        break
-      case "text-end":
-      case "reasoning-end": {
-        const type = part.type === "text-end" ? "text" : "reasoning"
-        all.push({
-          type,
-          text: texts.get(part.id) ?? "",
-          ...(part.metadata === undefined ? {} : { metadata: part.metadata })
-        })
-        break
-      }
-      case "tool-call":
-      case "tool-result":
-      case "response-metadata":
-      case "finish":
-        all.push(part)
-    }
-  }
-  return all
 }
