@@ -140,71 +140,61 @@ const entries = (target: Target): Effect.Effect<ReadonlyArray<Entry>, string> =>
       : Effect.succeed(listOf(written).slice(0, maxModels).flatMap(entryOf))
   })
 
-/** Windows by model, or that of the only model. */
 type Windows = (model: string) => number | undefined
 
 const none: Windows = () => undefined
 
-const named = (list: ReadonlyArray<Json>, key: string, read: (entry: Json) => number | undefined): Windows => {
-  const windows = new Map(list.map((entry) => [entry[key], read(entry)]))
-  return (model) => windows.get(model)
-}
+const named = (entries: unknown, key: string, name: string): Json =>
+  listOf(entries).find((entry) => entry[key] === name) ?? {}
 
-/** The servers' own places for windows. All are reads: other servers answer 404. */
-const places: Readonly<
-  Record<"lmStudio" | "liteLlm" | "llamaCpp" | "tgi", readonly [string, (answer: Json) => Windows]>
-> = {
-  lmStudio: ["/api/v0/models", ({ data }) => named(listOf(data), "id", windowOf)],
-  liteLlm: [
-    "/model/info",
-    ({ data }) =>
-      named(listOf(data), "model_name", ({ model_info: info }) =>
-        first(record(info)["max_input_tokens"], record(info)["max_tokens"])
-      )
-  ],
-  // The window of a slot is what a conversation has.
-  llamaCpp: [
-    "/props",
-    ({ default_generation_settings: settings, n_ctx: window }) => {
-      const tokens = first(record(settings)["n_ctx"], window)
-      return () => tokens
-    }
-  ],
-  // Text Generation Inference serves one model.
-  tgi: [
-    "/info",
-    ({ max_total_tokens: window }) =>
-      () =>
-        tokensOf(window)
-  ]
-}
+/** A place where a server states windows, and how it is read. All are reads: other servers answer 404. */
+type Place = readonly [path: string, read: (answer: Json, model: string) => number | undefined]
 
-const probe = (target: Target, place: keyof typeof places): Effect.Effect<Windows> => {
-  const [path, read] = places[place]
-  return json(target, `${rootOf(target.baseUrl)}${path}`).pipe(
-    Effect.map((answer) => read(record(answer))),
-    Effect.orElseSucceed(() => none)
+const lmStudio: Place = ["/api/v0/models", ({ data }, model) => windowOf(named(data, "id", model))]
+const liteLlm: Place = [
+  "/model/info",
+  ({ data }, model) => {
+    const { max_input_tokens, max_tokens } = record(named(data, "model_name", model)["model_info"])
+    return first(max_input_tokens, max_tokens)
+  }
+]
+/** The window of a slot is what a conversation has. */
+const llamaCpp: Place = [
+  "/props",
+  ({ default_generation_settings: settings, n_ctx: window }) => first(record(settings)["n_ctx"], window)
+]
+/** Text Generation Inference serves one model. */
+const tgi: Place = ["/info", ({ max_total_tokens: window }) => tokensOf(window)]
+
+const probe = (target: Target, ...places: ReadonlyArray<Place>): Effect.Effect<Windows> =>
+  Effect.map(
+    Effect.forEach(
+      places,
+      ([path, read]) =>
+        Effect.map(
+          Effect.option(json(target, `${rootOf(target.baseUrl)}${path}`)),
+          (answer) => (model: string) => read(record(Option.getOrUndefined(answer)), model)
+        ),
+      { concurrency: "unbounded" }
+    ),
+    (windows) => (model) => first(...windows.map((window) => window(model)))
   )
-}
 
 /** Ollama's window: `num_ctx` of the model file, else that of the loaded model, else the model's maximum. */
 const ollama = (target: Target, models: ReadonlyArray<string>): Effect.Effect<Windows> =>
   Effect.gen(function* () {
     const root = rootOf(target.baseUrl)
-    const running = yield* Effect.orElseSucceed(json(target, `${root}/api/ps`), () => ({}))
-    const loaded = named(listOf(record(running)["models"]), "model", ({ context_length: window }) => tokensOf(window))
+    const running = record(yield* Effect.orElseSucceed(json(target, `${root}/api/ps`), () => ({})))["models"]
+    const loaded = (model: string) => named(running, "model", model)["context_length"]
     const shown = yield* Effect.forEach(
       models.slice(0, maxShown),
       (model) =>
-        json(target, `${root}/api/show`, { model }).pipe(
-          Effect.map((answer) => {
-            const { model_info: info, parameters } = record(answer)
-            const [, set] = /^num_ctx\s+(\d+)/m.exec(String(parameters ?? "")) ?? []
-            const able = Object.entries(record(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
-            return [model, first(set, loaded(model), loaded(`${model}:latest`), able)] as const
-          }),
-          Effect.orElseSucceed(() => [model, undefined] as const)
-        ),
+        Effect.map(Effect.option(json(target, `${root}/api/show`, { model })), (answer) => {
+          const { model_info: info, parameters } = record(Option.getOrUndefined(answer))
+          const [, set] = /^num_ctx\s+(\d+)/m.exec(String(parameters ?? "")) ?? []
+          const able = Object.entries(record(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+          return [model, first(set, loaded(model), loaded(`${model}:latest`), able)] as const
+        }),
       { concurrency: 4 }
     )
     const windows = new Map(shown)
@@ -218,13 +208,9 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
   if (listing === "ollama" || owners.has("library") || new URL(target.baseUrl).port === "11434") {
     return ollama(target, models)
   }
-  if (listing === "llama.cpp" || owners.has("llamacpp")) return probe(target, "llamaCpp")
-  return Effect.map(
-    Effect.forEach(["lmStudio", "liteLlm", "llamaCpp", "tgi"] as const, (place) => probe(target, place), {
-      concurrency: "unbounded"
-    }),
-    (ways) => (model) => first(...ways.map((way) => way(model)))
-  )
+  return listing === "llama.cpp" || owners.has("llamacpp")
+    ? probe(target, llamaCpp)
+    : probe(target, lmStudio, liteLlm, llamaCpp, tgi)
 }
 
 /** Whether the address is the known server's own, and not one that follows its rules elsewhere. */

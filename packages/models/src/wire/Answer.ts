@@ -39,15 +39,14 @@ const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
   ["pause", /^pause_turn$/],
   ["content-filter", /^(?:content_filter.*|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/],
-  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/],
-  ["other", /^(?:other|image_other|language|no_image)$/]
+  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
 ]
 
 /** Reasons that are errors: the model or the server failed, not the request. */
 const faults: ReadonlyMap<string, string> = new Map([
-  ["error", "the server ended the answer"],
-  ["network_error", "the server ended the answer"],
-  ["insufficient_system_resource", "the server ended the answer"],
+  ["error", "the server failed"],
+  ["network_error", "the server failed"],
+  ["insufficient_system_resource", "the server failed"],
   ["missing_thought_signature", "the server misses a signature"],
   ["malformed_function_call", "the model wrote a call that the server could not read"],
   ["malformed_response", "the model wrote an answer that the server could not read"],
@@ -78,8 +77,6 @@ interface Call {
   input: string
   /** Whether its start was sent: that needs a name. */
   begun: boolean
-  /** Input received before the name. */
-  held: string
   /** Whether the last piece of the input may end it: only then it is read as a whole. */
   mayEnd: boolean
   metadata: Metadata
@@ -103,11 +100,15 @@ const merged = (a: Metadata, b: Metadata | undefined): Metadata => {
 
 const withMetadata = (metadata: Metadata) => (Object.keys(metadata).length === 0 ? {} : { metadata })
 
+/** The text of an input, or of a piece of one, that may come as a JSON value. */
+export const inputText = (input: unknown): string =>
+  Predicate.isString(input) ? input : Predicate.isNullable(input) ? "" : JSON.stringify(input)
+
 /**
  * A call's input: `{}` for none, the object in a string literal or a code block, of several the last one, else the JSON value; the
  * text itself if it is not JSON.
  */
-export const inputOf = (source: string): unknown => {
+const inputOf = (source: string): unknown => {
   if (source.trim() === "" || source.trim() === "null") return {}
   const value = parse(source)
   if (Predicate.isString(value)) {
@@ -118,9 +119,6 @@ export const inputOf = (source: string): unknown => {
   const { objects, rest } = objectsIn(source)
   return /^(?:`+(?:json)?\s*)*$/.test(rest) ? (objects.at(-1) ?? source) : source
 }
-
-/** Whether a call's input is complete as it stands. */
-const isWhole = (source: string): boolean => source.trim() !== "" && Predicate.isRecord(inputOf(source))
 
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
@@ -141,10 +139,13 @@ export class Answer {
   #reason: Response.FinishReason | undefined
   readonly #usage: { -readonly [K in keyof UsageFacts]?: number } = {}
   #called = false
-  #begun = false
-  #over = false
-  #broken: Fault | undefined
   #stray: Fault | undefined
+  /** Whether any part of the answer was read. */
+  begun = false
+  /** Whether the answer's end, or an error, was sent: nothing more is read. */
+  over = false
+  /** Why the answer broke off, if it did. */
+  broken: Fault | undefined
 
   /** `tagged`: whether thinking may stand between tags in the text. */
   constructor(ownName: (name: string, hosted: boolean) => string, tagged: boolean) {
@@ -152,24 +153,9 @@ export class Answer {
     this.#tags = tagged ? new Tags() : undefined
   }
 
-  /** Whether the answer's end, or an error, was sent: nothing more is read. */
-  get over(): boolean {
-    return this.#over
-  }
-
   /** Whether the reason of the end is known, so that only usage and the end mark may follow. */
   get finishing(): boolean {
     return this.#reason !== undefined
-  }
-
-  /** Whether any part of the answer was read. */
-  get begun(): boolean {
-    return this.#begun
-  }
-
-  /** Why the answer broke off, if it did. */
-  get broken(): Fault | undefined {
-    return this.#broken
   }
 
   /** The parts since the last call. */
@@ -219,55 +205,45 @@ export class Answer {
   }
 
   /** A piece of the call under this key of the reader's; a complete call takes none. */
-  call(key: string, piece: CallPiece): void {
-    if (this.#over || this.#ended.has(`call ${key}`)) return
-    this.#begun = true
+  call(key: string, { hosted = false, id = "", input, metadata, name = "" }: CallPiece): void {
+    if (this.over || this.#ended.has(`call ${key}`)) return
+    this.begun = true
     const call = this.#calls.get(key) ?? this.#newCall(key)
-    call.metadata = merged(call.metadata, piece.metadata)
-    if (piece.hosted === true) call.hosted = true
-    if (!call.begun && piece.id !== undefined && piece.id !== "") call.id = piece.id
-    if (!call.begun && piece.name !== undefined && piece.name !== call.name) call.name += piece.name
-    const input = Predicate.isString(piece.input)
-      ? piece.input
-      : piece.input === undefined || piece.input === null
-        ? ""
-        : JSON.stringify(piece.input)
-    if (input.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(input.slice(-80))
-    if (!call.begun && (call.name === "" || input === "")) call.held += input
-    else this.#input(call, input)
+    const piece = inputText(input)
+    call.metadata = merged(call.metadata, metadata)
+    call.hosted ||= hosted
+    call.input += piece
+    if (piece.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(piece.slice(-80))
+    if (!call.begun && id !== "") call.id = id
+    if (!call.begun && name !== call.name) call.name += name
+    if (call.begun || (call.name !== "" && piece !== "")) this.#send(call, piece)
   }
 
   /** Whether the call's input is complete JSON so far. */
   isWhole(key: string): boolean {
-    const call = this.#calls.get(key)
-    return call?.mayEnd === true && isWhole(call.input + call.held)
+    const { input, mayEnd } = this.#calls.get(key) ?? { input: "", mayEnd: false }
+    return mayEnd && input.trim() !== "" && Predicate.isRecord(inputOf(input))
   }
 
   /** Whether the call has an input that may have been cut. */
   isCut(key: string): boolean {
     const call = this.#calls.get(key)
-    return call !== undefined && !call.hosted && (call.input + call.held).trim() !== "" && !this.isWhole(key)
+    return call !== undefined && !call.hosted && call.input.trim() !== "" && !this.isWhole(key)
   }
 
   /** Completes the call. `whole`, if given, is its complete input, used if it did not come in pieces. */
   complete(key: string, whole?: unknown): void {
     const call = this.#calls.get(key)
-    if (call === undefined || this.#over) return
-    if (call.input === "" && call.held === "" && whole !== undefined) this.call(key, { input: whole })
+    if (call === undefined || this.over) return
+    if (call.input === "" && whole !== undefined) this.call(key, { input: whole })
     this.#calls.delete(key)
     this.#ended.add(`call ${key}`)
-    this.#begin(call)
-    if (!call.hosted) this.#called = true
+    this.#send(call, "")
+    const { hosted: providerExecuted, id, input, metadata, name } = call
+    if (!providerExecuted) this.#called = true
     this.#parts.push(
-      { type: "tool-params-end", id: call.id },
-      {
-        type: "tool-call",
-        id: call.id,
-        name: call.name,
-        params: inputOf(call.input),
-        providerExecuted: call.hosted,
-        ...withMetadata(call.metadata)
-      }
+      { type: "tool-params-end", id },
+      { type: "tool-call", id, name, params: inputOf(input), providerExecuted, ...withMetadata(metadata) }
     )
   }
 
@@ -278,7 +254,7 @@ export class Answer {
 
   /** The result of a call that the provider ran. */
   result(id: string, name: string, result: unknown, isFailure: boolean): void {
-    if (this.#over) return
+    if (this.over) return
     this.#parts.push({
       type: "tool-result",
       id,
@@ -304,13 +280,13 @@ export class Answer {
 
   /**
    * Why the answer ends, in the server's word; the end itself follows with `end`. A reason that is an error fails the answer, with
-   * what else the server says of it.
+   * what else the server says of it. `otherwise` is the reason of a word that is not known.
    */
-  finish(word: string, details: Json = {}): void {
+  finish(word: string, details: Json = {}, otherwise: Response.FinishReason = "unknown"): void {
     const fault = faults.get(word.toLowerCase())
     // In the words of `classifyError`: retryable.
     if (fault !== undefined) return this.fail({ code: "server_error", message: `${fault} (${word})`, ...details })
-    const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? "unknown"
+    const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? otherwise
     this.#readHeld()
     this.#reason = this.#refused ? "content-filter" : known
     // At the output limit an open call may be cut: then its input is not what the model wanted.
@@ -319,8 +295,8 @@ export class Answer {
 
   /** An error that the server reports within its answer. Nothing follows it. */
   fail(error: unknown): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.over) return
+    this.over = true
     this.#parts.push({ type: "error", error })
   }
 
@@ -331,9 +307,9 @@ export class Answer {
 
   /** The answer broke off: what was read of it stays, nothing follows. */
   breakOff(fault: Fault): void {
-    if (this.#over) return
-    this.#over = true
-    this.#broken = fault
+    if (this.over) return
+    this.over = true
+    this.broken = fault
   }
 
   /**
@@ -341,14 +317,14 @@ export class Answer {
    * was there and something was read.
    */
   end(marked: boolean): void {
-    if (this.#over) return
+    if (this.over) return
     this.#readHeld()
-    if (this.#reason === undefined && !(marked && this.#begun))
-      return this.breakOff((this.#begun ? undefined : this.#stray) ?? incomplete)
+    if (this.#reason === undefined && !(marked && this.begun))
+      return this.breakOff((this.begun ? undefined : this.#stray) ?? incomplete)
     this.closeAll()
     const reason = this.#reason ?? "unknown"
     if (reason !== "length") for (const key of this.openCalls) this.complete(key)
-    this.#over = true
+    this.over = true
     const { cacheRead, cacheWrite, freshInput, output, reasoning } = this.#usage
     const input = freshInput === undefined ? this.#usage.input : freshInput + (cacheRead ?? 0) + (cacheWrite ?? 0)
     const daybook = defined({
@@ -393,7 +369,7 @@ export class Answer {
 
   #grow(kind: Kind, key: string, delta: string, metadata?: Metadata): void {
     const known = this.#blocks.get(`${kind} ${key}`)
-    if (this.#over || (delta === "" && metadata === undefined)) return
+    if (this.over || (delta === "" && metadata === undefined)) return
     const block = known ?? this.#open(kind, `${kind} ${key}`)
     if (block === undefined) return
     block.metadata = merged(block.metadata, metadata)
@@ -402,7 +378,7 @@ export class Answer {
 
   #open(kind: Kind, key: string): Block | undefined {
     if (this.#ended.has(key)) return undefined
-    this.#begun = true
+    this.begun = true
     const block: Block = { kind, id: `${kind}-${this.#next++}`, metadata: {} }
     this.#blocks.set(key, block)
     this.#parts.push({ type: `${kind}-start`, id: block.id })
@@ -420,30 +396,23 @@ export class Answer {
   // --- calls
 
   #newCall(key: string): Call {
-    const call = { id: "", name: "", input: "", begun: false, held: "", mayEnd: false, metadata: {}, hosted: false }
+    const call = { id: "", name: "", input: "", begun: false, mayEnd: false, metadata: {}, hosted: false }
     this.#calls.set(key, call)
     return call
   }
 
-  /** Sends the start of a call, under an id that no other call of the answer has. */
-  #begin(call: Call): void {
-    if (call.begun) return
-    call.begun = true
-    const base = call.id === "" ? `call_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}` : call.id
-    let id = base
-    for (let nth = 2; this.#ids.has(id); nth++) id = `${base}_${nth}`
-    this.#ids.add(id)
-    call.id = id
-    call.name = this.#ownName(call.name === "" ? "unknown" : call.name, call.hosted)
-    this.#parts.push({ type: "tool-params-start", id, name: call.name, providerExecuted: call.hosted })
-    this.#input(call, call.held)
-    call.held = ""
-  }
-
-  #input(call: Call, input: string): void {
-    this.#begin(call)
-    if (input === "") return
-    call.input += input
-    this.#parts.push({ type: "tool-params-delta", id: call.id, delta: input })
+  /** Sends a piece of a call's input; before it the start, under an id that no other call of the answer has, and all input so far. */
+  #send(call: Call, piece: string): void {
+    const delta = call.begun ? piece : call.input
+    if (!call.begun) {
+      const base = call.id === "" ? `call_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}` : call.id
+      call.begun = true
+      call.id = base
+      for (let nth = 2; this.#ids.has(call.id); nth++) call.id = `${base}_${nth}`
+      this.#ids.add(call.id)
+      call.name = this.#ownName(call.name === "" ? "unknown" : call.name, call.hosted)
+      this.#parts.push({ type: "tool-params-start", id: call.id, name: call.name, providerExecuted: call.hosted })
+    }
+    if (delta !== "") this.#parts.push({ type: "tool-params-delta", id: call.id, delta })
   }
 }

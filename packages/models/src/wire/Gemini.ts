@@ -221,7 +221,7 @@ const read = (answer: Answer): Reader => {
     for (const one of many(record(candidate["content"])["parts"])) part(record(one))
     const reason = text(field(candidate, "finishReason"))
     const blocked = text(field(record(field(chunk, "promptFeedback")), "blockReason"))
-    if (reason !== undefined && !/_UNSPECIFIED$/i.test(reason)) answer.finish(reason)
+    if (reason !== undefined && !/_UNSPECIFIED$/i.test(reason)) answer.finish(reason, {}, "other")
     else if (blocked !== undefined) answer.finish("content_filter")
   }
 }

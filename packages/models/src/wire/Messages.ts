@@ -4,7 +4,7 @@
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import { Predicate } from "effect"
+import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Answer, UsageFacts } from "./Answer.ts"
 import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
@@ -17,18 +17,21 @@ import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } 
 const leastMaxTokens = 8192
 
 const write = (request: WireRequest): Json => {
-  const { format, messages, model, profile, settings, tools } = request
-  const system = messages.flatMap((message) =>
-    message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
-  )
+  const { format, model, profile, settings, tools } = request
   const { effort, stop, temperature, topK, topP } = settings
   const thinking = isThinking(request)
   const sampled = !thinking && before47.test(model)
-  const body = defined({
+  const messages = joined(request.messages.flatMap(messageOf))
+  const shared = {
+    system: request.messages.flatMap((message) =>
+      message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
+    ),
+    tools: tools.length > 0 ? tools.map(toolOf) : toolsIn(messages),
+    messages
+  }
+  return defined({
     model,
     max_tokens: limitOf(request) ?? leastMaxTokens,
-    system: system.length === 0 ? undefined : system,
-    messages: joined(messages.flatMap(messageOf)),
     stream: true,
     stop_sequences: stop,
     output_config: filled({ effort, format: format && { type: "json_schema", schema: format.schema } }),
@@ -37,15 +40,22 @@ const write = (request: WireRequest): Json => {
     top_p: sampled && temperature === undefined ? topP : undefined,
     top_k: sampled ? topK : undefined,
     thinking: binding.test(model) ? bound : undefined,
-    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), tool_choice: choiceOf(request, thinking) })
+    tool_choice: shared.tools.length === 0 ? undefined : choiceOf(request, thinking),
+    ...Record.filter(profile.cacheMarks ? marked(shared) : shared, (blocks) => blocks.length > 0)
   })
-  return profile.cacheMarks ? marked(withTools(body)) : withTools(body)
 }
 
 /** What depends on the settings' own JSON fields. */
 const finish = (body: Json, settings: RequestSettings): Json => {
-  const sent = { ...body, ...roomForWords(body, settings) }
-  return begunWithoutThought(sent) ? defined({ ...sent, thinking: undefined }) : sent
+  const { budget_tokens: budget, type } = record(body["thinking"])
+  const { max_tokens: limit } = body
+  const isShort = Predicate.isNumber(limit) && Predicate.isNumber(budget) && budget >= limit
+  return {
+    ...body,
+    // Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top.
+    ...(isShort && settings.body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}),
+    ...(type === "enabled" && begunWithoutThought(body) ? { thinking: undefined } : {})
+  }
 }
 
 const toolOf = (tool: WireTool): Json =>
@@ -54,33 +64,10 @@ const toolOf = (tool: WireTool): Json =>
     : defined({ name: tool.name, description: tool.description, input_schema: tool.schema })
 
 /** A thinking model rejects a forced tool choice; it is offered the tools instead (MD-55). */
-const choiceOf = ({ toolChoice }: WireRequest, thinking: boolean): Json => {
-  if (toolChoice === "none") return { type: "none" }
+const choiceOf = ({ toolChoice, tools }: WireRequest, thinking: boolean): Json => {
+  if (toolChoice === "none" || tools.length === 0) return { type: "none" }
   if (toolChoice === "auto" || thinking) return { type: "auto" }
   return toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.tool }
-}
-
-const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
-  switch (message.role) {
-    case "system":
-      return []
-    case "user":
-      return [
-        userMessage(
-          message,
-          message.content.map((part) => withMark(userBlock(part), part))
-        )
-      ]
-    case "tool":
-      return [
-        userMessage(
-          message,
-          message.content.map((part) => withMark(resultBlock(part), part))
-        )
-      ]
-    case "assistant":
-      return [{ role: "assistant", content: withLastMark(message.content.flatMap(answerBlocks), message) }]
-  }
 }
 
 interface Message {
@@ -88,10 +75,18 @@ interface Message {
   readonly content: ReadonlyArray<Json>
 }
 
-const userMessage = (message: Prompt.Message, blocks: ReadonlyArray<Json>): Message => ({
-  role: "user",
-  content: withLastMark(blocks, message)
-})
+const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
+  switch (message.role) {
+    case "system":
+      return []
+    case "user":
+      return [{ role: "user", content: withLastMark(message.content.map(userBlock), message) }]
+    case "tool":
+      return [{ role: "user", content: withLastMark(message.content.map(resultBlock), message) }]
+    case "assistant":
+      return [{ role: "assistant", content: withLastMark(message.content.flatMap(answerBlocks), message) }]
+  }
+}
 
 /** Neighbours of one role as one message; results stand before the rest. */
 const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
@@ -115,21 +110,17 @@ const withLastMark = (blocks: ReadonlyArray<Json>, message: { readonly options: 
   blocks.map((block, index) => (index === blocks.length - 1 ? withMark(block, message) : block))
 
 const userBlock = (part: Prompt.UserMessagePart): Json => {
-  if (part.type === "text") return { type: "text", text: part.text }
+  if (part.type === "text") return withMark({ type: "text", text: part.text }, part)
   const data = base64Of(part)
   const source =
     data === undefined ? { type: "url", url: urlOf(part) } : { type: "base64", media_type: part.mediaType, data }
   return part.mediaType === "application/pdf"
-    ? defined({ type: "document", source, title: part.fileName })
-    : { type: "image", source }
+    ? withMark(defined({ type: "document", source, title: part.fileName }), part)
+    : withMark({ type: "image", source }, part)
 }
 
-const resultBlock = (part: Prompt.ToolResultPart): Json => ({
-  type: "tool_result",
-  tool_use_id: part.id,
-  content: resultText(part),
-  is_error: part.isFailure
-})
+const resultBlock = (part: Prompt.ToolResultPart): Json =>
+  withMark({ type: "tool_result", tool_use_id: part.id, content: resultText(part), is_error: part.isFailure }, part)
 
 const answerBlocks = (part: Prompt.AssistantMessagePart): ReadonlyArray<Json> => {
   switch (part.type) {
@@ -161,23 +152,22 @@ const hostedNames: Readonly<Record<string, string>> = {
 }
 const hostedName = (name: string): string => hostedNames[name] ?? name
 
+const typeOf = (result: unknown): string => text(record(result)["type"]) ?? ""
+
+/** The results of code execution: `bash_code_execution_result`. */
+const executed = /^(?:bash_|text_editor_)?code_execution_/
+
 const resultType = ({ name, result }: Prompt.ToolResultPart): string => {
-  const type = text(record(result)["type"]) ?? ""
-  return hostedName(name) === "web_search"
-    ? "web_search_tool_result"
-    : type.startsWith("bash_")
-      ? "bash_code_execution_tool_result"
-      : type.startsWith("text_editor_")
-        ? "text_editor_code_execution_tool_result"
-        : "code_execution_tool_result"
+  const [kind = "code_execution_"] = executed.exec(typeOf(result)) ?? []
+  return hostedName(name) === "web_search" ? "web_search_tool_result" : `${kind}tool_result`
 }
 
 /** Whether the provider accepts this result of a hosted tool. */
 const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt.ToolResultPart): boolean => {
   if (!id.startsWith("srvtoolu_") || !Predicate.isRecord(params)) return false
-  const type = text(record(result)["type"]) ?? ""
+  const type = typeOf(result)
   if (hostedName(name) === "web_search") return Array.isArray(result) || type === "web_search_tool_result_error"
-  return hostedName(name) === "code_execution" && /^(?:bash_|text_editor_)?code_execution_/.test(type)
+  return hostedName(name) === "code_execution" && executed.test(type)
 }
 
 /** Reasoning is sent back only with its signature. */
@@ -186,41 +176,28 @@ const isSigned = (part: Prompt.ReasoningPart): boolean => {
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
 }
 
-/** A history with calls requires tool definitions: if none is offered, defines those in the history as not callable. */
-const withTools = (body: Json): Json => {
-  if (list(body["tools"]).length > 0) return body
-  const names = new Set(blocksOf(body).flatMap((block) => (block["type"] === "tool_use" ? [block["name"]] : [])))
-  if (names.size === 0) return body
-  const tools = [...names].map((name) => ({
-    name,
-    description: "This tool cannot be called now.",
-    input_schema: { type: "object" }
-  }))
-  return { ...body, tools, tool_choice: { type: "none" } }
+/** A history with calls requires tool definitions: if none is offered, those in the history are, as not callable. */
+const toolsIn = (messages: ReadonlyArray<Message>): ReadonlyArray<Json> => {
+  const blocks = messages.flatMap(({ content }) => content)
+  const names = new Set(blocks.flatMap((block) => (block["type"] === "tool_use" ? [block["name"]] : [])))
+  const description = "This tool cannot be called now."
+  return [...names].map((name) => ({ name, description, input_schema: { type: "object" } }))
 }
 
-const contentOf = (message: unknown): ReadonlyArray<Json> => list(record(message)["content"]).map(record)
-const blocksOf = (body: Json): ReadonlyArray<Json> => list(body["messages"]).flatMap(contentOf)
-const isUser = (message: unknown): boolean => record(message)["role"] === "user"
+const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 /**
  * Whether the answer before the latest tool results began without thinking, because another model wrote it or it was
  * cut off: then a request with a thinking budget would be rejected.
  */
 const begunWithoutThought = (body: Json): boolean => {
-  if (record(body["thinking"])["type"] !== "enabled") return false
-  const messages = list(body["messages"])
-  const isAsked = (message: unknown) =>
-    isUser(message) && !contentOf(message).some((block) => block["type"] === "tool_result")
-  const answer = messages.slice(messages.findLastIndex(isAsked) + 1).find((message) => !isUser(message))
-  return answer !== undefined && !unmarkable.has(String(contentOf(answer)[0]?.["type"]))
-}
-
-/** Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top. */
-const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSettings): Json => {
-  const budget = record(thinking)["budget_tokens"]
-  if (!Predicate.isNumber(limit) || !Predicate.isNumber(budget) || budget < limit) return {}
-  return body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}
+  const types = list(body["messages"]).map((message) => {
+    const { content, role } = record(message)
+    return { role, types: list(content).map((block) => record(block)["type"]) }
+  })
+  const asked = types.findLastIndex(({ role, types }) => role === "user" && !types.includes("tool_result"))
+  const answer = types.slice(asked + 1).find(({ role }) => role === "assistant")
+  return answer !== undefined && !thoughts.has(answer.types[0])
 }
 
 /**
@@ -245,37 +222,40 @@ const isThinking = ({ model, settings }: WireRequest): boolean => {
   return Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : !before5.test(model)
 }
 
+interface Shared {
+  readonly system: ReadonlyArray<Json>
+  readonly tools: ReadonlyArray<Json>
+  readonly messages: ReadonlyArray<Message>
+}
+
 /**
  * Marks the prefixes that the next request will share: tools and system prompt, the conversation so far, and the end of
  * the previous request. The last one is needed because the provider looks back only 20 blocks from a mark, and one
- * answer may have more calls than that. If the body already has marks, none is added.
+ * answer may have more calls than that. If the caller set marks, none is added.
  */
-const marked = (body: Json): Json => {
-  const messages = list(body["messages"])
-  const blocks = [...list(body["system"]), ...list(body["tools"]), ...blocksOf(body)]
-  if (blocks.some((block) => "cache_control" in record(block))) return body
-  const lastAnswer = messages.findLastIndex((message) => record(message)["role"] === "assistant")
-  const ends = new Set([messages.length - 1, messages.slice(0, Math.max(lastAnswer, 0)).findLastIndex(isUser)])
-  const head = list(body["system"]).length > 0 ? "system" : "tools"
+const marked = (shared: Shared): Shared => {
+  const { messages, system, tools } = shared
+  const blocks = [...system, ...tools, ...messages.flatMap(({ content }) => content)]
+  if (blocks.some((block) => "cache_control" in block)) return shared
+  const answer = Math.max(
+    messages.findLastIndex(({ role }) => role === "assistant"),
+    0
+  )
+  const ends = [messages.length - 1, messages.slice(0, answer).findLastIndex(({ role }) => role === "user")]
   return {
-    ...body,
-    ...(list(body[head]).length === 0 ? {} : { [head]: markedList(list(body[head])) }),
-    messages: messages.map((message, index) =>
-      ends.has(index) ? { ...record(message), content: markedList(contentOf(message)) } : message
-    )
+    system: markedList(system),
+    tools: system.length > 0 ? tools : markedList(tools),
+    messages: messages.map(({ content, role }, index) => ({
+      role,
+      content: ends.includes(index) ? markedList(content) : content
+    }))
   }
 }
 
-const unmarkable: ReadonlySet<string> = new Set(["thinking", "redacted_thinking"])
-
 /** Marks the last block that can be marked: thinking and empty text cannot. */
-const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const last = blocks
-    .map(record)
-    .findLastIndex(({ text: words, type }) => !unmarkable.has(String(type)) && words !== "")
-  return blocks.map((block, index) =>
-    index === last ? { ...record(block), cache_control: { type: "ephemeral" } } : block
-  )
+const markedList = (blocks: ReadonlyArray<Json>): ReadonlyArray<Json> => {
+  const last = blocks.findLastIndex(({ text: words, type }) => !thoughts.has(type) && words !== "")
+  return blocks.map((block, index) => (index === last ? { ...block, cache_control: { type: "ephemeral" } } : block))
 }
 
 // --- reading
@@ -337,7 +317,7 @@ const read = (answer: Answer): Reader => {
         if (!type.endsWith("_tool_result")) return
         const { content, tool_use_id } = block
         const name = type === "web_search_tool_result" ? "web_search" : "code_execution"
-        const isFailure = (text(record(content)["type"]) ?? "").endsWith("_error")
+        const isFailure = typeOf(content).endsWith("_error")
         return answer.result(text(tool_use_id) ?? "", name, content ?? null, isFailure)
       }
     }

@@ -6,7 +6,7 @@
  *   output_item.added -> *.delta -> *.done -> output_item.done -> response.completed: each of them may be the only one
  */
 import { Predicate } from "effect"
-import { type Answer, usageOf } from "./Answer.ts"
+import { type Answer, inputText, usageOf } from "./Answer.ts"
 import { defined, filled, type Json, list, record, text, wordsOf } from "./Json.ts"
 import type { WireRequest } from "./Protocol.ts"
 
@@ -277,9 +277,6 @@ const receivedOf = (item: Item): string => [...item.received.values()].join("")
 /** The rest of a whole text after what was received of it; nothing if it is another text. */
 const restOf = (whole: string, received = ""): string =>
   whole.startsWith(received) ? whole.slice(received.length) : ""
-
-const inputText = (input: unknown): string =>
-  Predicate.isString(input) ? input : Predicate.isNullable(input) ? "" : JSON.stringify(input)
 
 const textsIn = (parts: unknown): ReadonlyArray<string> =>
   Predicate.isString(parts) ? [parts] : list(parts).map((part) => text(record(part)["refusal"]) ?? wordsOf(part) ?? "")
