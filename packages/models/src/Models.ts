@@ -20,7 +20,6 @@ import {
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
 import { environment, environmentWith } from "./Environment.ts"
-import { importWith } from "./OptionalPackage.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
 import * as Listing from "./Listing.ts"
@@ -34,7 +33,7 @@ import {
   type WireProvider
 } from "./Providers.ts"
 import { catalogueName } from "./Servers.ts"
-import { defined } from "./wire/Json.ts"
+import { defined, record } from "./wire/Json.ts"
 import { baseOf, type Protocol } from "./wire/Protocol.ts"
 
 export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
@@ -65,9 +64,7 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     settings: RequestSettings = {}
   ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
     const ref = asked ?? options.default
-    if (ref === undefined) {
-      return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
-    }
+    if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
     const variant = ref.variant === "default" ? undefined : ref.variant
     const { configure, info, ...resolved } = yield* clients.get(Data.struct(defined({ ...ref, variant })))
     const model = configure === undefined ? resolved.model : yield* configure(settings)
@@ -158,12 +155,17 @@ const rulesOf = (provider: WireProvider, ref: Ref, { media, systemMessages }: Pa
 const isClosed = (provider: Provider): boolean =>
   (provider.api === "anthropic" || provider.api === "openai") && provider.baseUrl === undefined
 
-/** Without the vocabulary the runtime estimates. */
+/** Without `gpt-tokenizer`, which an application may leave out, the runtime estimates. Spec: MD-63. */
 const openAiTokens = (id: string) =>
-  importWith("gpt-tokenizer", async () => {
-    const { countTokensOf } = await import("./Tokenizer.ts")
-    return countTokensOf(id)
-  }).pipe(Effect.catchTag("NotInstalled", () => Effect.succeed(undefined)))
+  Effect.promise(() =>
+    import("./Tokenizer.ts")
+      .then(({ countTokensOf }) => countTokensOf(id))
+      .catch((error: unknown) => {
+        if (!/ERR_MODULE_NOT_FOUND[^]*'gpt-tokenizer'/.test(`${String(record(error)["code"])} ${String(error)}`))
+          throw error
+        return undefined
+      })
+  )
 
 const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
   if (ref.id !== OfflineModel.ref.id) {

@@ -223,53 +223,44 @@ const openaiChat = over(service, {
   maxTokens: "max_completion_tokens"
 })
 
+/** A service with one key and a default model. */
+const cloud = (name: string, baseUrl: string, key: string, model: string, rules: Partial<Profile> = {}): Profile =>
+  over(service, { name, baseUrl, keys: [key], model, ...rules })
+
 /** The profiles by provider name. A default model is chosen in this order: makers of models come before other servers. */
 export const profiles: Readonly<Record<string, Profile>> = {
   anthropic,
   openai,
   google: gemini,
-  deepseek: over(service, {
-    name: "DeepSeek",
-    baseUrl: "https://api.deepseek.com/v1",
-    keys: ["DEEPSEEK_API_KEY"],
-    model: "deepseek-v4-pro",
+  deepseek: cloud("DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-pro", {
     ...deepseekRules,
     effort: "thinking",
     media: []
   }),
-  moonshot: over(service, {
-    name: "Moonshot (Kimi)",
-    baseUrl: "https://api.moonshot.ai/v1",
-    keys: ["MOONSHOT_API_KEY"],
-    model: "kimi-k3.1-pro",
+  moonshot: cloud("Moonshot (Kimi)", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3.1-pro", {
     hosts: ["api.moonshot.ai", "api.moonshot.cn"],
     ...kimiRules,
     effort: "thinking.type"
   }),
-  zai: over(service, {
-    name: "Z.ai (GLM)",
-    baseUrl: "https://api.z.ai/api/paas/v4",
+  zai: cloud("Z.ai (GLM)", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5.3", {
     keys: ["ZAI_API_KEY", "ZHIPU_API_KEY"],
-    model: "glm-5.3",
     hosts: ["api.z.ai", "open.bigmodel.cn"],
     thinking: thinking("always"),
     effort: "thinking",
     toolChoice: false
   }),
-  dashscope: over(service, {
-    name: "DashScope (Qwen)",
-    baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-    keys: ["DASHSCOPE_API_KEY"],
-    model: "qwen3.8-max",
-    hosts: ["dashscope-intl.aliyuncs.com", "dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"],
-    effort: "enable_thinking",
-    toolChoice: false
-  }),
-  minimax: over(service, {
-    name: "MiniMax",
-    baseUrl: "https://api.minimax.io/v1",
-    keys: ["MINIMAX_API_KEY"],
-    model: "MiniMax-M3",
+  dashscope: cloud(
+    "DashScope (Qwen)",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    "DASHSCOPE_API_KEY",
+    "qwen3.8-max",
+    {
+      hosts: ["dashscope-intl.aliyuncs.com", "dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"],
+      effort: "enable_thinking",
+      toolChoice: false
+    }
+  ),
+  minimax: cloud("MiniMax", "https://api.minimax.io/v1", "MINIMAX_API_KEY", "MiniMax-M3", {
     hosts: ["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
     thinking: { field: "reasoning_details", back: "always", required: false },
     effort: "none",
@@ -277,13 +268,10 @@ export const profiles: Readonly<Record<string, Profile>> = {
     toolChoice: false,
     // Without it, thinking stands between tags in the text.
     body: { reasoning_split: true },
+    tags: true,
     listing: "none"
   }),
-  mistral: over(service, {
-    name: "Mistral",
-    baseUrl: "https://api.mistral.ai/v1",
-    keys: ["MISTRAL_API_KEY"],
-    model: "mistral-large-latest",
+  mistral: cloud("Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-large-latest", {
     answersResults: true,
     callIds: nineLetters,
     noText: "",
@@ -291,105 +279,71 @@ export const profiles: Readonly<Record<string, Profile>> = {
     pictures: 8,
     streamOptions: false
   }),
-  xai: over(service, {
-    name: "xAI",
-    baseUrl: "https://api.x.ai/v1",
-    keys: ["XAI_API_KEY"],
-    model: "grok-4.7",
-    thinking: thinking("never")
-  }),
+  xai: cloud("xAI", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.7", { thinking: thinking("never") }),
   meta: over(openai, {
     name: "Meta",
     baseUrl: "https://api.meta.ai/v1",
     keys: ["META_API_KEY"],
     model: "muse-spark-1.3"
   }),
-  xiaomi: over(service, {
-    name: "Xiaomi MiMo",
-    baseUrl: "https://api.xiaomimimo.com/v1",
-    keys: ["XIAOMI_API_KEY"],
-    model: "mimo-v2.6-pro"
-  }),
-  "kimi-coding": over(service, {
-    name: "Kimi for Coding",
-    baseUrl: "https://api.kimi.com/coding/v1",
-    keys: ["KIMI_API_KEY"],
-    model: "kimi-for-coding",
-    ...kimiRules
-  }),
-  openrouter: over(service, {
-    name: "OpenRouter",
-    baseUrl: "https://openrouter.ai/api/v1",
-    keys: ["OPENROUTER_API_KEY"],
-    model: "anthropic/claude-sonnet-5.5",
+  xiaomi: cloud("Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_API_KEY", "mimo-v2.6-pro"),
+  "kimi-coding": cloud(
+    "Kimi for Coding",
+    "https://api.kimi.com/coding/v1",
+    "KIMI_API_KEY",
+    "kimi-for-coding",
+    kimiRules
+  ),
+  openrouter: cloud("OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "anthropic/claude-sonnet-5.5", {
     ...anyModel,
     effort: "reasoning.effort",
     media: ["image", "pdf"]
   }),
-  vercel: over(service, {
-    name: "Vercel AI Gateway",
-    baseUrl: "https://ai-gateway.vercel.sh/v1",
-    keys: ["AI_GATEWAY_API_KEY"],
-    model: "anthropic/claude-sonnet-5.5"
-  }),
-  opencode: over(service, {
-    name: "OpenCode Zen",
-    baseUrl: "https://opencode.ai/inference/openai/v1",
-    keys: ["OPENCODE_API_KEY"],
-    model: "glm-5.3"
-  }),
-  together: over(service, {
-    name: "Together",
-    baseUrl: "https://api.together.xyz/v1",
-    keys: ["TOGETHER_API_KEY"],
-    model: "zai-org/GLM-5.3",
+  vercel: cloud(
+    "Vercel AI Gateway",
+    "https://ai-gateway.vercel.sh/v1",
+    "AI_GATEWAY_API_KEY",
+    "anthropic/claude-sonnet-5.5"
+  ),
+  opencode: cloud("OpenCode Zen", "https://opencode.ai/inference/openai/v1", "OPENCODE_API_KEY", "glm-5.3"),
+  together: cloud("Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "zai-org/GLM-5.3", {
     hosts: ["api.together.xyz", "api.together.ai"],
     ...anyModel
   }),
-  fireworks: over(service, {
-    name: "Fireworks",
-    baseUrl: "https://api.fireworks.ai/inference/v1",
-    keys: ["FIREWORKS_API_KEY"],
-    model: "accounts/fireworks/models/glm-5p3",
-    ...anyModel
-  }),
-  groq: over(service, {
-    name: "Groq",
-    baseUrl: "https://api.groq.com/openai/v1",
-    keys: ["GROQ_API_KEY"],
-    model: "openai/gpt-oss-120b",
+  fireworks: cloud(
+    "Fireworks",
+    "https://api.fireworks.ai/inference/v1",
+    "FIREWORKS_API_KEY",
+    "accounts/fireworks/models/glm-5p3",
+    anyModel
+  ),
+  groq: cloud("Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b", {
+    tags: true,
     thinking: { field: "reasoning", back: "calls", required: false },
     pictures: 5,
     maxTokens: "max_completion_tokens"
   }),
-  cerebras: over(service, {
-    name: "Cerebras",
-    baseUrl: "https://api.cerebras.ai/v1",
-    keys: ["CEREBRAS_API_KEY"],
-    model: "gpt-oss-120b",
+  cerebras: cloud("Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "gpt-oss-120b", {
+    tags: true,
     thinking: { field: "reasoning", back: "calls", required: false },
     media: [],
     maxTokens: "max_completion_tokens"
   }),
-  baseten: over(service, {
-    name: "Baseten",
-    baseUrl: "https://inference.baseten.co/v1",
-    keys: ["BASETEN_API_KEY"],
-    model: "zai-org/GLM-5.3"
-  }),
-  nvidia: over(service, {
-    name: "NVIDIA",
-    baseUrl: "https://integrate.api.nvidia.com/v1",
-    keys: ["NVIDIA_API_KEY"],
-    model: "nvidia/nemotron-3-ultra-550b-a55b"
-  }),
-  huggingface: over(service, {
-    name: "Hugging Face router",
-    baseUrl: "https://router.huggingface.co/v1",
-    keys: ["HF_TOKEN"],
-    model: "zai-org/GLM-5.3",
-    ...anyModel
-  }),
+  baseten: cloud("Baseten", "https://inference.baseten.co/v1", "BASETEN_API_KEY", "zai-org/GLM-5.3", { tags: true }),
+  nvidia: cloud(
+    "NVIDIA",
+    "https://integrate.api.nvidia.com/v1",
+    "NVIDIA_API_KEY",
+    "nvidia/nemotron-3-ultra-550b-a55b",
+    { tags: true }
+  ),
+  huggingface: cloud(
+    "Hugging Face router",
+    "https://router.huggingface.co/v1",
+    "HF_TOKEN",
+    "zai-org/GLM-5.3",
+    anyModel
+  ),
   "openai-compatible": compatible,
   "openai-chat": openaiChat,
   azure: over(openai, azure),
@@ -447,7 +401,8 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/kimi/i, kimiRules],
   [/deepseek/i, deepseekRules],
   [/[sx]tral/i, { callIds: nineLetters, answersResults: true }],
-  [/claude/i, { cacheMarks: true, callIds: claudeIds, answersResults: false }]
+  [/claude/i, { cacheMarks: true, callIds: claudeIds, answersResults: false }],
+  [/claude|gemini|grok|gpt-\d/i, { tags: false }]
 ]
 
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }

@@ -42,11 +42,9 @@ const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
   ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
 ]
 
-/** Reasons that are errors: the model or the server failed, not the request. */
+/** Reasons that are errors: the server or the model failed, not the request. */
+const failed = /^(?:error|network_error|insufficient_system_resource)$/i
 const faults: ReadonlyMap<string, string> = new Map([
-  ["error", "the server failed"],
-  ["network_error", "the server failed"],
-  ["insufficient_system_resource", "the server failed"],
   ["missing_thought_signature", "the server misses a signature"],
   ["malformed_function_call", "the model wrote a call that the server could not read"],
   ["malformed_response", "the model wrote an answer that the server could not read"],
@@ -284,8 +282,11 @@ export class Answer {
    */
   finish(word: string, details: Json = {}, otherwise: Response.FinishReason = "unknown"): void {
     const fault = faults.get(word.toLowerCase())
-    // In the words of `classifyError`: retryable.
-    if (fault !== undefined) return this.fail({ code: "server_error", message: `${fault} (${word})`, ...details })
+    if (fault !== undefined || failed.test(word)) {
+      const message = fault === undefined ? `the server ended the answer with ${word}` : `${fault} (${word})`
+      // In the words of `classifyError`: retryable.
+      return this.fail({ code: "server_error", message, ...details })
+    }
     const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? otherwise
     this.#readHeld()
     this.#reason = this.#refused ? "content-filter" : known

@@ -14,21 +14,25 @@ export type WireTool =
   | { readonly _tag: "Local"; readonly name: string; readonly description: string | undefined; readonly schema: Json }
   | { readonly _tag: "Hosted"; readonly id: string; readonly name: string; readonly args: Json }
 
-/** One request, in no protocol's form. */
-export interface WireRequest {
+/** A model at a server, and how it is asked. */
+export interface Asked {
   readonly model: string
   readonly profile: Profile
   /** The output limit of one answer; 0 when unknown. */
   readonly outputTokens: number
   /** Whether the model takes levels of effort. */
   readonly thinks: boolean
+  readonly settings: RequestSettings
+}
+
+/** One request, in no protocol's form. */
+export interface WireRequest extends Asked {
   /** The conversation in a form that the profile accepts (`History.ts`). */
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools: ReadonlyArray<WireTool>
   readonly toolChoice: "auto" | "none" | "required" | { readonly tool: string }
   /** The schema of an answer that must be JSON. */
   readonly format: { readonly name: string; readonly schema: Json } | undefined
-  readonly settings: RequestSettings
 }
 
 /** Reads one event of an answer, or a whole answer. `name` is that of the server-sent event, if it has one. */

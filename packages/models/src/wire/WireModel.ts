@@ -8,34 +8,35 @@ import type * as AiError from "@effect/ai/AiError"
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import * as Response from "@effect/ai/Response"
 import * as Tool from "@effect/ai/Tool"
-import { Chunk, Effect, Option, Predicate, Redacted, type Scope, Stream } from "effect"
-import type { RequestSettings } from "@daybook/core/domain/Agent"
+import { Chunk, Effect, Option, Predicate, Redacted, type SchemaAST, type Scope, Stream } from "effect"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
-import type { Profile } from "../Profiles.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
 import { type Json, objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
-import { endpoint, type Protocol, type Reader, signIn, type WireRequest, type WireTool } from "./Protocol.ts"
+import {
+  type Asked,
+  endpoint,
+  type Protocol,
+  type Reader,
+  signIn,
+  type WireRequest,
+  type WireTool
+} from "./Protocol.ts"
 import { headersOf, lay, secretsOf } from "./Settings.ts"
 
-export interface Options {
+export interface Options extends Asked {
   readonly protocol: Protocol
-  readonly profile: Profile
   /** Used in errors: the provider's name in the configuration. */
   readonly provider: string
-  readonly model: string
   readonly baseUrl: string
   readonly apiKey: Redacted.Redacted | undefined
   /** The host's own headers for this provider. */
   readonly headers: Readonly<Record<string, string>>
-  readonly outputTokens: number
-  readonly thinks: boolean
   readonly fetch: typeof globalThis.fetch
-  readonly settings: RequestSettings
 }
 
 type Tools = Record<string, Tool.Any>
@@ -74,38 +75,28 @@ const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Own
   ]
 })
 
-/** The request of the port in the wire's form, and the names of its tools. */
+/** The request of the port in the wire's form. */
 const requestOf = (
-  { model, outputTokens, profile, protocol, settings, thinks }: Options,
+  options: Options,
+  names: WireNames,
   { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
-): readonly [WireRequest, WireNames] => {
-  const names = wireNames(tools)
+): WireRequest => {
   const some = Predicate.isString(toolChoice) || "tool" in toolChoice ? undefined : toolChoice
-  const request: WireRequest = {
-    model,
-    profile,
-    outputTokens,
-    thinks,
-    settings,
-    messages: conversation(prompt, profile, names, protocol),
-    tools: tools
-      .filter(({ name }) => some === undefined || some.oneOf.includes(name))
-      .map((tool) => wireToolOf(tool, names)),
-    toolChoice: Predicate.isString(toolChoice)
-      ? toolChoice
-      : "tool" in toolChoice
-        ? { tool: names.toWire(toolChoice.tool) }
-        : (toolChoice.mode ?? "auto"),
+  const offered = tools.filter(({ name }) => some === undefined || some.oneOf.includes(name))
+  const chosen = Predicate.isString(toolChoice) || "tool" in toolChoice ? toolChoice : (toolChoice.mode ?? "auto")
+  return {
+    ...options,
+    messages: conversation(prompt, options.profile, names, options.protocol),
+    tools: offered.map((tool) => wireToolOf(tool, names)),
+    toolChoice: Predicate.isString(chosen) ? chosen : { tool: names.toWire(chosen.tool) },
     format:
       responseFormat.type === "json"
-        ? {
-            name: responseFormat.objectName,
-            schema: record(Tool.getJsonSchemaFromSchemaAst(responseFormat.schema.ast))
-          }
+        ? { name: responseFormat.objectName, schema: schemaOf(responseFormat.schema) }
         : undefined
   }
-  return [request, names]
 }
+
+const schemaOf = ({ ast }: { readonly ast: SchemaAST.AST }): Json => record(Tool.getJsonSchemaFromSchemaAst(ast))
 
 const schemas = new WeakMap<Tool.Any, WireTool>()
 
@@ -116,12 +107,7 @@ const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
   if (known !== undefined && (known._tag === "Hosted" || known.name === name)) return known
   const made: WireTool = Tool.isProviderDefined(tool)
     ? { _tag: "Hosted", id: tool.id, name: tool.providerName, args: record(tool.args) }
-    : {
-        _tag: "Local",
-        name,
-        description: tool.description,
-        schema: record(Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast))
-      }
+    : { _tag: "Local", name, description: tool.description, schema: schemaOf(tool.parametersSchema) }
   schemas.set(tool, made)
   return made
 }
@@ -134,8 +120,9 @@ const open = (
   Effect.gen(function* () {
     const owner = ownerOf(options)
     const { protocol } = options
-    const [request, names] = yield* Effect.try({
-      try: () => requestOf(options, asked),
+    const names = wireNames(asked.tools)
+    const request = yield* Effect.try({
+      try: () => requestOf(options, names, asked),
       catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
     })
     const url = endpoint(options.baseUrl, protocol.path(request))
@@ -150,7 +137,7 @@ const open = (
       return yield* Failures.rejected(owner, url, response, body)
     }
     const answer = new Answer(names.fromWire, options.profile.tags)
-    return pulling({ owner, url, answer, protocol, reader: protocol.read(answer, request), response })
+    return pulling(owner, url, response, answer, framesInto(answer, protocol.read(answer, request), protocol.whole))
   })
 
 /** The headers and the body as they are sent. */
@@ -198,25 +185,21 @@ const startOf = (response: globalThis.Response): Effect.Effect<string, unknown> 
     return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
   })
 
-interface Receiving {
-  readonly owner: Failures.Owner
-  readonly url: string
-  readonly answer: Answer
-  readonly protocol: Protocol
-  readonly reader: Reader
-  readonly response: globalThis.Response
-}
-
 /** The parts of the answer, as they arrive. */
-const pulling = (receiving: Receiving): Pull => {
-  const { answer, owner, response, url } = receiving
+const pulling = (
+  owner: Failures.Owner,
+  url: string,
+  response: globalThis.Response,
+  answer: Answer,
+  take: (frame: Frame) => void
+): Pull => {
   const framer = new Framer()
   const body = response.body?.getReader()
   /** Reads once more; true at the end of the body. */
   const readOnce = Effect.tryPromise({
     try: async () => {
       const { done, value } = (await body?.read()) ?? { done: true as const, value: undefined }
-      for (const frame of done ? framer.end() : framer.feed(value)) takeFrame(receiving, frame)
+      for (const frame of done ? framer.end() : framer.feed(value)) take(frame)
       return done
     },
     catch: (cause) => cause
@@ -249,42 +232,41 @@ const pulling = (receiving: Receiving): Pull => {
 
 const unreadable = { code: "incomplete_response", message: "the server sent a part of its answer that is not JSON" }
 
-const takeFrame = (receiving: Receiving, frame: Frame): void => {
-  const { answer } = receiving
-  switch (frame._tag) {
-    case "Done":
-      return answer.end(true)
-    case "Unreadable":
-      // A text that may have been part of the answer is lost; a stray line is not.
-      return frame.isJson && !answer.finishing ? answer.breakOff(unreadable) : answer.stray(unreadable)
-    case "Whole":
-      return takeWhole(receiving, frame.body)
-    case "Event":
-      return takeEvent(receiving, frame.event, frame.name)
+/** Returns a function that gives frames to the reader; `fields` tell an answer that came whole. */
+const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) => {
+  const takeEvent = (event: Json, name = ""): void => {
+    if (answer.over) return
+    const error = answer.finishing ? undefined : Failures.errorIn(event, name)
+    if (error === undefined) reader(event, name)
+    else answer.fail(error)
   }
-}
-
-const takeEvent = ({ answer, reader }: Receiving, event: Json, name = ""): void => {
-  if (answer.over) return
-  const error = answer.finishing ? undefined : Failures.errorIn(event, name)
-  if (error === undefined) reader(event, name)
-  else answer.fail(error)
-}
-
-/** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
-const takeWhole = (receiving: Receiving, source: string): void => {
-  const { answer, protocol } = receiving
-  const { objects, rest } = objectsIn(source)
-  const [first] = objects
-  // JSON that was cut may be whole the next time.
-  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadable)
-  const isAnswer =
-    first !== undefined &&
-    (rest === "" || isMark(rest)) &&
-    (objects.length > 1 || Failures.errorIn(first) !== undefined || protocol.whole.some((field) => field in first))
-  if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
-  for (const event of objects) takeEvent(receiving, event)
-  answer.end(objects.length > 1 || answer.begun)
+  /** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
+  const takeWhole = (source: string): void => {
+    const { objects, rest } = objectsIn(source)
+    const [first] = objects
+    // JSON that was cut may be whole the next time.
+    if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadable)
+    const isAnswer =
+      first !== undefined &&
+      (rest === "" || isMark(rest)) &&
+      (objects.length > 1 || Failures.errorIn(first) !== undefined || fields.some((field) => field in first))
+    if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
+    for (const event of objects) takeEvent(event)
+    answer.end(objects.length > 1 || answer.begun)
+  }
+  return (frame: Frame): void => {
+    switch (frame._tag) {
+      case "Event":
+        return takeEvent(frame.event, frame.name)
+      case "Done":
+        return answer.end(true)
+      case "Whole":
+        return takeWhole(frame.body)
+      case "Unreadable":
+        // A text that may have been part of the answer is lost; a stray line is not.
+        return frame.isJson && !answer.finishing ? answer.breakOff(unreadable) : answer.stray(unreadable)
+    }
+  }
 }
 
 const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
@@ -293,22 +275,17 @@ const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray
 /** A part as the library's schema would decode it. */
 const decoded = (part: Part): Response.StreamPart<Tools> => {
   switch (part.type) {
-    case "response-metadata":
-      return Response.responseMetadataPart({
-        id: Option.fromNullable(part.id),
-        modelId: Option.fromNullable(part.modelId),
-        timestamp: Option.none()
-      })
+    case "response-metadata": {
+      const [id, modelId] = [Option.fromNullable(part.id), Option.fromNullable(part.modelId)]
+      return Response.responseMetadataPart({ id, modelId, timestamp: Option.none() })
+    }
     case "finish":
       return Response.finishPart({ ...part, usage: new Response.Usage(part.usage) })
-    case "tool-result":
-      return Response.makePart(part.type, {
-        ...part,
-        encodedResult: part.result
-      } as never) as Response.StreamPart<Tools>
-    default:
+    default: {
       // The other parts are the same in both forms, but for the mark and the metadata that `makePart` adds. The types of calls and
       // results know only the tools of one toolkit.
-      return Response.makePart(part.type, part as never) as Response.StreamPart<Tools>
+      const made = part.type === "tool-result" ? { ...part, encodedResult: part.result } : part
+      return Response.makePart(part.type, made as never) as Response.StreamPart<Tools>
+    }
   }
 }
