@@ -61,6 +61,7 @@ const WrittenProfile = Schema.Struct({
   answers_results: optional(boolean),
   call_ids: optional(WrittenCallIds),
   thinking: optional(WrittenBack),
+  tags: optional(boolean),
   effort: optional(
     oneOf(
       "reasoning_effort",

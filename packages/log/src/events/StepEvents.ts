@@ -34,7 +34,12 @@ export const StepFailed = durable("session.next.step.failed", 2, { assistantMess
 /** A text part starts. */
 export const TextStarted = durable("session.next.text.started", 1, { assistantMessageID, textID })
 /** A text part ended; `text` is complete. */
-export const TextEnded = durable("session.next.text.ended", 1, { assistantMessageID, textID, text: Schema.String })
+export const TextEnded = durable("session.next.text.ended", 1, {
+  assistantMessageID,
+  textID,
+  text: Schema.String,
+  providerMetadata: optional(ProviderMetadata)
+})
 
 /** A reasoning part starts. */
 export const ReasoningStarted = durable("session.next.reasoning.started", 1, {

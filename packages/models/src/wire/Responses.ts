@@ -104,24 +104,31 @@ const inputOf = (part: Prompt.UserMessagePart): Json => {
     : { type: "input_file", filename: part.fileName ?? "document.pdf", file_data: urlOf(part) }
 }
 
-/** The parts of one item stand together; a reasoning item has one part for each of its summaries. */
+/** The parts of one item stand together: texts of a message, summaries of reasoning. */
 const answerItems = (content: Content): ReadonlyArray<Json> => {
   const items: Array<Json> = []
-  const summaries = new Map<string, Array<Json>>()
+  const parts = new Map<string, Array<Json>>()
+  /** The list of an item's parts; the first part adds the item. */
+  const partsOf = (id: string | undefined, item: (parts: ReadonlyArray<Json>) => Json): Array<Json> => {
+    const known = id === undefined ? undefined : parts.get(id)
+    if (known !== undefined) return known
+    const made: Array<Json> = []
+    items.push(item(made))
+    if (id !== undefined) parts.set(id, made)
+    return made
+  }
   for (const part of content) {
-    const { encryptedContent, itemId } = notedOn(part, "openai")
+    const { encryptedContent, itemId, phase } = notedOn(part, "openai")
     const id = text(itemId)
     if (part.type === "text") {
-      items.push(defined({ role: "assistant", content: [{ type: "output_text", text: part.text }], id }))
+      const texts = partsOf(id, (content) => defined({ role: "assistant", content, id, phase: text(phase) }))
+      texts.push({ type: "output_text", text: part.text })
     } else if (part.type === "tool-call") {
       const input = JSON.stringify(record(part.params))
       items.push(defined({ type: "function_call", call_id: part.id, name: part.name, arguments: input, id }))
     } else if (part.type === "reasoning" && id !== undefined) {
-      const summary = summaries.get(id) ?? []
-      if (!summaries.has(id)) {
-        summaries.set(id, summary)
-        items.push({ id, type: "reasoning", summary, encrypted_content: encryptedContent })
-      }
+      const reasoning = { id, type: "reasoning", encrypted_content: encryptedContent }
+      const summary = partsOf(id, (summary) => ({ ...reasoning, summary }))
       if (part.text !== "") summary.push({ type: "summary_text", text: part.text })
     }
   }
@@ -146,13 +153,15 @@ const makeLower = () => {
 const withoutItem = (part: Content[number]): Content => {
   if (part.type === "reasoning") return []
   if (part.type === "tool-result") return [resultInWords(part)]
-  return part.type === "tool-call" && part.providerExecuted ? [] : [{ ...part, options: {} }]
+  const { phase } = notedOn(part, "openai")
+  const options = phase === undefined ? {} : { openai: { phase } }
+  return part.type === "tool-call" && part.providerExecuted ? [] : [{ ...part, options }]
 }
 
 /** The item ids of an answer; undefined if it cannot be sent back unchanged. */
 const idsOf = (content: Content): ReadonlyArray<string> | undefined => {
-  const reasonings = new Set<string>()
-  const others: Array<string> = []
+  const [reasonings, messages] = [new Set<string>(), new Set<string>()]
+  const calls: Array<string> = []
   for (const part of content) {
     const { encryptedContent, itemId: id } = notedOn(part, "openai")
     if (part.type === "reasoning") {
@@ -163,10 +172,11 @@ const idsOf = (content: Content): ReadonlyArray<string> | undefined => {
       return undefined
     } else if (id !== undefined) {
       if (!Predicate.isString(id)) return undefined
-      others.push(id)
+      if (part.type === "text") messages.add(id)
+      else calls.push(id)
     }
   }
-  const ids = [...reasonings, ...others]
+  const ids = [...reasonings, ...messages, ...calls]
   return content.at(-1)?.type === "reasoning" || new Set(ids).size < ids.length ? undefined : ids
 }
 

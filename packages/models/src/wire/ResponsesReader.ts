@@ -173,7 +173,8 @@ export class ResponsesReader {
     }
     if (list(from["content"]).some((part) => record(part)["type"] === "refusal")) this.#answer.refuse()
     const encryptedContent = text(value["encrypted_content"]) ?? text(item.announced["encrypted_content"])
-    const openai = filled({ itemId: item.id, encryptedContent })
+    const phase = text(value["phase"]) ?? text(item.announced["phase"])
+    const openai = filled({ itemId: item.id, encryptedContent, phase })
     // Thinking without a text still has to go back.
     const keys = kind === "reasoning" && item.received.size === 0 ? ["content 0"] : item.received.keys()
     for (const key of keys) {
