@@ -25,6 +25,8 @@ export const isOffline = (model: { readonly providerID: string }): boolean => mo
 
 const introduction = "This is Daybook's offline model, a fixed program and not a language model."
 
+const introduced = (...paragraphs: ReadonlyArray<string>) => ({ text: [introduction, ...paragraphs].join("\n\n") })
+
 const maxFiles = 8
 const maxEcho = 200
 const maxExcerptLines = 3
@@ -55,21 +57,19 @@ export const react = (prompt: Prompt.Prompt, tools: ReadonlyArray<string>): Reac
     since.flatMap((message) => (message.role === "assistant" ? message.content : [])).flatMap(callPath)
   )
   if (results.length > 0) {
-    const reports = results.map((result) => report(paths.get(result.id) ?? result.name, result))
-    return { text: [introduction, ...reports].join("\n\n") }
+    return introduced(...results.map((result) => report(paths.get(result.id) ?? result.name, result)))
   }
   const files = fileNames(asked)
-  if (files.length === 0) return { text: [introduction, echo(asked)].join("\n\n") }
+  if (files.length === 0) return introduced(echo(asked))
   if (!tools.includes("read")) {
-    return { text: [introduction, `The prompt names ${files.join(", ")}, but no "read" tool is offered.`].join("\n\n") }
+    return introduced(`The prompt names ${files.join(", ")}, but no "read" tool is offered.`)
   }
   const key = Math.abs(Hash.string(JSON.stringify(prompt.content.map(textOf)))).toString(36)
   return { calls: files.map((path, index) => ({ id: `call_${key}_${index}`, path })) }
 }
 
 const echo = (asked: string): string => {
-  const text = asked.trim().replaceAll(/\s+/g, " ")
-  const shown = text.length <= maxEcho ? text : `${text.slice(0, maxEcho)}…`
+  const shown = clip(asked.trim().replaceAll(/\s+/g, " "), maxEcho)
   return (
     `It was asked: ${shown === "" ? "(nothing)" : `"${shown}"`}. It cannot think about that. ` +
     "It can read files: name one in the prompt, for example README.md."

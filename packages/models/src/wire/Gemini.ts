@@ -52,7 +52,7 @@ const thinkingConfig = (model: string, effort: string | undefined, thinks: boole
   const isPro = model.includes("pro")
   const isOff = effort === "none" || effort === "off"
   if (form === "budget") {
-    const budget = isOff ? (isPro ? 128 : 0) : budgets.get(effort)
+    const budget = isOff ? (isPro ? 128 : 0) : budgets[effort ?? ""]
     return defined({ includeThoughts: true, thinkingBudget: budget })
   }
   const least = isPro ? "low" : "minimal"
@@ -60,30 +60,31 @@ const thinkingConfig = (model: string, effort: string | undefined, thinks: boole
   return defined({ includeThoughts: true, thinkingLevel: level })
 }
 
-const budgets: ReadonlyMap<unknown, number> = new Map([
-  ["minimal", 1024],
-  ["low", 1024],
-  ["medium", 8192],
-  ["high", 24_576],
-  ["xhigh", 24_576],
-  ["max", 24_576]
-])
+const budgets: Readonly<Record<string, number>> = {
+  minimal: 1024,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 24_576,
+  max: 24_576
+}
 
 // --- tools
 
 /** Functions stand in one entry, each hosted tool in its own: `google.google_search` as `googleSearch`. */
 const toolsOf = (tools: ReadonlyArray<WireTool>): ReadonlyArray<Json> => {
-  const functions = tools.flatMap((tool) => (tool._tag === "Local" ? [declarationOf(tool)] : []))
+  // `parametersJsonSchema` takes JSON Schema; `parameters` takes a subset of OpenAPI's, without unions and references.
+  const functions = tools.flatMap((tool) =>
+    tool._tag === "Hosted"
+      ? []
+      : [defined({ name: tool.name, description: tool.description, parametersJsonSchema: plainSchema(tool.schema) })]
+  )
   const hosted = tools.flatMap((tool) => (tool._tag === "Hosted" ? [{ [camel(tool.id)]: tool.args }] : []))
   return functions.length === 0 ? hosted : [{ functionDeclarations: functions }, ...hosted]
 }
 
 const camel = (id: string): string =>
   id.replace(/^google\./, "").replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
-
-/** `parametersJsonSchema` takes JSON Schema; `parameters` takes a subset of OpenAPI's, without unions and references. */
-const declarationOf = ({ description, name, schema }: Extract<WireTool, { _tag: "Local" }>): Json =>
-  defined({ name, description, parametersJsonSchema: plainSchema(schema) })
 
 const plainSchema = (schema: Json): Json => defined({ ...schema, $schema: undefined })
 
@@ -95,37 +96,31 @@ const callingConfig = ({ profile, toolChoice }: WireRequest): Json => {
 
 // --- conversation
 
-interface Content {
-  readonly role: "user" | "model"
-  readonly parts: ReadonlyArray<Json>
-  /** Whether it is all results: they must answer the calls before them alone. */
-  readonly results: boolean
-}
-
+/** Neighbours of one role are one content; results must answer the calls before them alone. */
 const contentsOf = (messages: ReadonlyArray<Prompt.Message>, signs: boolean): ReadonlyArray<Json> => {
-  const all: Array<Content> = []
+  const all: Array<{ readonly of: string; readonly role: string; parts: ReadonlyArray<Json> }> = []
   for (const message of messages) {
-    const content = contentOf(message, signs)
+    const parts = partsOf(message, signs)
     const last = all.at(-1)
-    if (content === undefined || content.parts.length === 0) continue
-    if (last?.role !== content.role || last.results !== content.results) all.push(content)
-    else all.splice(-1, 1, { ...last, parts: [...last.parts, ...content.parts] })
+    if (parts.length === 0) continue
+    if (last?.of === message.role) last.parts = [...last.parts, ...parts]
+    else all.push({ of: message.role, role: message.role === "assistant" ? "model" : "user", parts })
   }
   return all.map(({ parts, role }) => ({ role, parts }))
 }
 
-const contentOf = (message: Prompt.Message, signs: boolean): Content | undefined => {
+const partsOf = (message: Prompt.Message, signs: boolean): ReadonlyArray<Json> => {
   switch (message.role) {
     case "system":
-      return undefined
+      return []
     case "user":
-      return { role: "user", parts: message.content.flatMap(userPart), results: false }
+      return message.content.flatMap(userPart)
     case "assistant": {
       const parts = message.content.flatMap(answerPart)
-      return { role: "model", parts: signs ? signed(parts) : parts, results: false }
+      return signs ? signed(parts) : parts
     }
     case "tool":
-      return { role: "user", parts: message.content.map(resultPart), results: true }
+      return message.content.map(resultPart)
   }
 }
 
@@ -169,9 +164,16 @@ const resultPart = (part: Prompt.ToolResultPart): Json => {
 
 // --- reading
 
-/** A field under its name, or as gateways write it, with underscores. */
-const field = (json: Json, name: string): unknown =>
-  json[name] ?? json[name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+/** The names of fields as gateways write them, with underscores. */
+const underscored = new Map<string, string>()
+
+/** A field under its name, or as gateways write it. */
+const field = (json: Json, name: string): unknown => {
+  if (name in json) return json[name]
+  const other = underscored.get(name) ?? name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  underscored.set(name, other)
+  return json[other]
+}
 
 const read = (answer: Answer): Reader => {
   let nth = 0

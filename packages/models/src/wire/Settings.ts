@@ -3,7 +3,6 @@
  * a request, nor its credentials.
  * Spec: MD-47..MD-51.
  */
-import { Redacted } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import type { Json } from "./Json.ts"
 
@@ -28,15 +27,15 @@ const listed = "anthropic-beta"
 export const headersOf = (
   settings: RequestSettings,
   own: Readonly<Record<string, string>>,
-  kept: ReadonlyArray<string>
+  hosts: Readonly<Record<string, string>>
 ): Record<string, string> => {
-  const headers = new Headers(own)
-  const hosts = new Set(kept.map((name) => name.toLowerCase()))
+  const headers = new Headers({ ...own, ...hosts })
+  const kept = new Set(Object.keys(hosts).map((name) => name.toLowerCase()))
   for (const [given, value] of Object.entries(settings.headers ?? {})) {
     const name = given.toLowerCase()
-    if (fixed.test(name) || hosts.has(name)) continue
+    if (fixed.test(name) || kept.has(name)) continue
+    const under = name === listed ? headers.get(name) : null
     try {
-      const under = name === listed ? headers.get(name) : null
       headers.set(name, under === null ? value : `${under},${value}`)
     } catch {
       // The platform's message would quote the value, which may be a key.
@@ -45,7 +44,3 @@ export const headersOf = (
   }
   return Object.fromEntries(headers)
 }
-
-/** Any header value may be a key (MD-51). */
-export const secretsOf = (settings: RequestSettings): ReadonlyArray<Redacted.Redacted> =>
-  Object.values(settings.headers ?? {}).flatMap((value) => [Redacted.make(value), Redacted.make(value.trim())])

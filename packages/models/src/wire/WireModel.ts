@@ -26,7 +26,7 @@ import {
   type WireRequest,
   type WireTool
 } from "./Protocol.ts"
-import { headersOf, lay, secretsOf } from "./Settings.ts"
+import { headersOf, lay } from "./Settings.ts"
 
 export interface Options extends Asked {
   readonly protocol: Protocol
@@ -62,18 +62,13 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
   })
 }
 
-/** A secret as it may stand in an error: as it is, without blanks, and encoded for an address. */
-const formsOf = (value: string): ReadonlyArray<Redacted.Redacted> =>
-  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Redacted.make(form))
-
-const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
-  provider,
-  secrets: [
-    ...(apiKey === undefined ? [] : formsOf(Redacted.value(apiKey))),
-    ...Object.values(headers).flatMap(formsOf),
-    ...secretsOf(settings)
-  ]
-})
+/** Whose errors these are. A secret may stand in one as it is, without blanks, and encoded for an address; any header may be one. */
+const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => {
+  const key = apiKey === undefined ? [] : [Redacted.value(apiKey)]
+  const values = [...key, ...Object.values(headers), ...Object.values(settings.headers ?? {})]
+  const forms = values.flatMap((value) => [value, value.trim(), encodeURIComponent(value.trim())])
+  return { provider, secrets: forms.map((form) => Redacted.make(form)) }
+}
 
 /** The request of the port in the wire's form. */
 const requestOf = (
@@ -145,13 +140,9 @@ const written = ({ apiKey, headers, profile, protocol, settings }: Options, requ
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
-  const own = { ...signIn(profile, key), ...protocol.headers?.(body), ...headers }
+  const own = { "content-type": "application/json", accept: "text/event-stream", ...signIn(profile, key) }
   return {
-    headers: {
-      "content-type": "application/json",
-      accept: "text/event-stream",
-      ...headersOf(settings, own, Object.keys(headers))
-    },
+    headers: headersOf(settings, { ...own, ...protocol.headers?.(body) }, headers),
     body: wellFormed(JSON.stringify(body))
   }
 }
