@@ -120,7 +120,6 @@ export const entriesOf = (provider: string): Effect.Effect<Readonly<Record<strin
 /** The providers of the catalogue. */
 export const providers: Effect.Effect<ReadonlyArray<string>> = Effect.map(known, (found) => [...found.keys()])
 
-/** The protocols whose own provider has families. */
 type Own = "anthropic" | "openai"
 
 const efforts = ["low", "medium", "high", "xhigh", "max"]

@@ -19,7 +19,6 @@ const variable = <A>(name: string, read: (text: string) => Either.Either<A, stri
     })
   )
 
-/** A variable whose text has a form. */
 const text = (name: string, form: (text: string) => boolean, why: string): Config.Config<string | undefined> =>
   variable(name, (value) => (form(value) ? Either.right(value) : Either.left(why)))
 
@@ -69,7 +68,6 @@ type Found = Config.Config.Success<typeof settings>
 type Providers = { readonly [name: string]: WireProvider }
 type ConfiguredProviders = { readonly [name: string]: ConfiguredProvider }
 
-/** The providers that the variables configure. */
 const fromVariables = ({ anthropicUrl, daybookKey, daybookUrl, keys, openaiUrl }: Found): Providers => {
   const addresses: { readonly [name: string]: string | undefined } = { anthropic: anthropicUrl, openai: openaiUrl }
   const providers: { [name: string]: WireProvider } = {}

@@ -49,7 +49,6 @@ const maxShown = 50
 
 const listOf = (value: unknown): ReadonlyArray<Json> => items(value).map(record)
 
-/** A count of tokens: a positive whole number. */
 const tokensOf = (value: unknown): number | undefined =>
   Number.isInteger(Number(value)) ? count(value) || undefined : undefined
 
@@ -66,7 +65,6 @@ export const headersOf = ({ headers, key, profile }: Target): Record<string, str
 export const modelsAddress = ({ baseUrl, profile }: Target): string =>
   endpoint(baseOf({ api: profile.api }, baseUrl), "models")
 
-/** The server's address without the version. */
 const rootOf = (address: string): string => address.replace(/(?:\/v1)?\/*$/, "")
 
 const reasonOf = (cause: unknown): string =>
@@ -163,7 +161,6 @@ const llamaCpp: Place = [
   "/props",
   ({ default_generation_settings: settings, n_ctx: window }) => first(record(settings)["n_ctx"], window)
 ]
-/** Text Generation Inference serves one model. */
 const tgi: Place = ["/info", ({ max_total_tokens: window }) => tokensOf(window)]
 
 const probe = (target: Target, ...places: ReadonlyArray<Place>): Effect.Effect<Windows> =>

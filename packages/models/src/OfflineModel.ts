@@ -161,7 +161,6 @@ const textOf = (message: Prompt.Message | undefined): string => {
 
 const clip = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`)
 
-/** About four characters per token. */
 const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
 const partsOf = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions): ReadonlyArray<Part> => {

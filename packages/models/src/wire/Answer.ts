@@ -16,7 +16,6 @@ type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 /** Kinds of counts. `input` includes what was read from the cache and written to it; `freshInput` does not. */
 const counted = ["input", "freshInput", "output", "reasoning", "cacheRead", "cacheWrite"] as const
 
-/** Token counts as a reader finds them. */
 export type UsageFacts = { readonly [K in (typeof counted)[number]]?: unknown }
 
 /** The usage of OpenAI's two protocols, and of the servers that follow them. */
@@ -59,7 +58,6 @@ export interface CallPiece {
   /** More of its input: text that is appended, or the whole input as a JSON value. */
   readonly input?: unknown
   readonly metadata?: Metadata | undefined
-  /** The provider runs the call itself. */
   readonly hosted?: boolean
 }
 
@@ -121,9 +119,7 @@ const inputOf = (source: string): unknown => {
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
   readonly #ownName: (name: string, hosted: boolean) => string
-  /** Finds thinking in the text. */
   readonly #tags: Tags | undefined
-  /** The open blocks by kind and key. */
   readonly #blocks = new Map<string, Block>()
   readonly #ended = new Set<string>()
   readonly #calls = new Map<string, Call>()
@@ -138,11 +134,9 @@ export class Answer {
   readonly #usage: { -readonly [K in keyof UsageFacts]?: number } = {}
   #called = false
   #stray: Fault | undefined
-  /** Whether any part of the answer was read. */
   begun = false
   /** Whether the answer's end, or an error, was sent: nothing more is read. */
   over = false
-  /** Why the answer broke off, if it did. */
   broken: Fault | undefined
 
   /** `tagged`: whether thinking may stand between tags in the text. */
@@ -156,7 +150,6 @@ export class Answer {
     return this.#reason !== undefined
   }
 
-  /** The parts since the last call. */
   take(): ReadonlyArray<Part> {
     const parts = this.#parts
     if (parts.length > 0) this.#parts = []
@@ -177,19 +170,16 @@ export class Answer {
     else this.#grow(kind, key, delta, metadata)
   }
 
-  /** Closes a block. */
   close(kind: Kind, key: string): void {
     if (kind === "text" && this.#tags !== undefined) this.#endSaid()
     else this.#end(`${kind} ${key}`)
   }
 
-  /** Closes all open blocks. */
   closeAll(): void {
     this.#endSaid()
     for (const key of this.#blocks.keys()) this.#end(key)
   }
 
-  /** The kind of the open block of `say`. */
   get saying(): Kind | undefined {
     return this.#said?.kind
   }
@@ -217,13 +207,11 @@ export class Answer {
     if (call.begun || (call.name !== "" && piece !== "")) this.#send(call, piece)
   }
 
-  /** Whether the call's input is complete JSON so far. */
   isWhole(key: string): boolean {
     const { input, mayEnd } = this.#calls.get(key) ?? { input: "", mayEnd: false }
     return mayEnd && input.trim() !== "" && Predicate.isRecord(inputOf(input))
   }
 
-  /** Whether the call has an input that may have been cut. */
   isCut(key: string): boolean {
     const call = this.#calls.get(key)
     return call !== undefined && !call.hosted && call.input.trim() !== "" && !this.isWhole(key)
@@ -245,12 +233,10 @@ export class Answer {
     )
   }
 
-  /** The keys of calls that are not complete, in order. */
   get openCalls(): ReadonlyArray<string> {
     return [...this.#calls.keys()]
   }
 
-  /** The result of a call that the provider ran. */
   result(id: string, name: string, result: unknown, isFailure: boolean): void {
     if (this.over) return
     this.#parts.push({

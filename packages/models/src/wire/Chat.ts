@@ -56,7 +56,6 @@ const effortOf = (effort: string | undefined, { effort: form }: Profile): Json =
   }
 }
 
-/** The protocol has no hosted tools. */
 const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
   tool._tag === "Hosted"
     ? []
@@ -168,24 +167,23 @@ const withMark = (message: Json): Json => {
 /** Fields of thinking, by server. */
 const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
 
-/** The details of thinking that come in pieces, and the field that grows. */
-const growing: ReadonlyMap<unknown, string> = new Map([
-  ["reasoning.text", "text"],
-  ["reasoning.summary", "summary"]
-])
-
 /** The details of thinking that gateways send in pieces beside its text: signatures and encrypted parts go back as they came. */
 class Details {
   readonly #all: Array<Json> = []
 
-  /** Adds a piece; pieces of one detail have its type and index. Returns its words. */
+  /** Adds a piece; pieces of one text have its type and index. Returns its words. */
   add(piece: Json): string {
-    const last = this.#all.at(-1)
-    const field = growing.get(piece["type"])
-    if (field !== undefined && last !== undefined && last["type"] === piece["type"] && last["index"] === piece["index"])
-      this.#all.splice(-1, 1, { ...last, ...present(piece), ...joined(field, last, piece) })
-    else this.#all.push(piece)
-    return text(piece["text"]) ?? text(piece["summary"]) ?? ""
+    const last = this.#all.at(-1) ?? {}
+    const field = piece["type"] === "reasoning.summary" ? "summary" : "text"
+    const words = text(piece[field]) ?? ""
+    const isText = piece["type"] === "reasoning.text" || piece["type"] === "reasoning.summary"
+    if (!isText || last["type"] !== piece["type"] || last["index"] !== piece["index"]) this.#all.push(piece)
+    else {
+      const whole = text(`${text(last[field]) ?? ""}${words}`)
+      const present = Object.entries(piece).filter(([, value]) => !Predicate.isNullable(value))
+      this.#all.splice(-1, 1, { ...last, ...Object.fromEntries(present), ...defined({ [field]: whole }) })
+    }
+    return words
   }
 
   /** Removes and returns what goes back; `words`: also the text, which came nowhere else. */
@@ -195,18 +193,11 @@ class Details {
   }
 }
 
-const present = (piece: Json): Json =>
-  Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined))
-
-const joined = (field: string, a: Json, b: Json): Json =>
-  defined({ [field]: text(`${text(a[field]) ?? ""}${text(b[field]) ?? ""}`) })
-
 const read = (answer: Answer): Reader => {
   let current: string | undefined
   let nth = 0
   let speaking: "thoughts" | "words" | "calls" | undefined
   const details = new Details()
-  /** The field in which the thinking comes. */
   let field: string | undefined
 
   const thinks = (words: string | undefined, from: string): void => {

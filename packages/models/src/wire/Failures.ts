@@ -46,7 +46,6 @@ const requestOf = (owner: Owner, url: string) => {
 
 const method = "streamText"
 
-/** A request without an answer, or a connection that broke. */
 export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiError => {
   const refused = refusalIn(cause)
   if (refused !== undefined) return unknown(owner, refused.message, { code: refused.code, message: refused.message })
@@ -92,7 +91,6 @@ export const unknown = (owner: Owner, description: string, cause: unknown): AiEr
     cause: cleanUnknown(owner, cause)
   })
 
-/** The value of an error part, without secrets. */
 export const cleanUnknown = (owner: Owner, error: unknown): unknown =>
   error instanceof Error ? cleanCause(owner, error) : (parse(redact(owner, JSON.stringify(error ?? null))) ?? null)
 

@@ -25,7 +25,6 @@ let shared: typeof globalThis.fetch | undefined
 /** One `fetch` for requests without a client of their own. */
 export const sharedFetch = (): typeof globalThis.fetch => (shared ??= patientFetch())
 
-/** Creates the `fetch`; it keeps its own connections. */
 export const patientFetch = (): typeof globalThis.fetch => {
   const dispatcher = dispatcherOf()
   const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher })

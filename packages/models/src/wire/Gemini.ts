@@ -132,7 +132,6 @@ const userPart = (part: Prompt.UserMessagePart): ReadonlyArray<Json> => {
     : [{ inlineData: { mimeType: part.mediaType, data } }]
 }
 
-/** The signature that the reader noted on a part. */
 const signatureOf = (part: { readonly options: unknown }): Json =>
   defined({ thoughtSignature: text(notedOn(part, "google")["thoughtSignature"]) })
 

@@ -27,7 +27,6 @@ export interface Answers {
 export const notedOn = (part: { readonly options: unknown } | undefined, name: string): Json =>
   record(record(part?.options)[name])
 
-/** The conversation for a server. */
 export const conversation = (
   prompt: Prompt.Prompt,
   profile: Profile,
@@ -108,7 +107,6 @@ export const urlOf = (part: Prompt.FilePart): string => {
 
 type CallIds = Profile["callIds"]
 
-/** A call or a result, in either role. */
 type CallPart = Prompt.ToolCallPart | Prompt.ToolResultPart
 
 const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
@@ -149,7 +147,6 @@ const makeIds = ({ exact, length, set }: CallIds) => {
 
 const resultChars = 2_000
 
-/** A hosted result as text. */
 export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
   const json = Predicate.isNullable(result) ? "no result" : (JSON.stringify(result) ?? "no result")
   return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
@@ -170,7 +167,6 @@ const hostedAsText = (content: Content, takes: NonNullable<Answers["takesHosted"
   })
 }
 
-/** The text of a tool's result for the model. */
 export const resultText = ({ result }: Prompt.ToolResultPart): string =>
   Predicate.isString(result) ? result : JSON.stringify(result ?? null)
 
@@ -182,7 +178,6 @@ const updated = (text: string): Message =>
 /** The answer between a tool's result and a user message, for templates that want one. */
 const gap = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "I have read the result." })] })
 
-/** Arranges roles as the server's chat template wants them. */
 const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyArray<Message> => {
   const head = messages.findIndex(({ role }) => role !== "system")
   const all: Array<Message> = []

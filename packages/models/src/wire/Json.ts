@@ -23,7 +23,6 @@ export const wordsOf = (value: unknown): string | undefined => {
   return Predicate.isRecord(value) ? wordsOf(value["text"] ?? value["content"]) : text(value)
 }
 
-/** An id: a text, or a number. */
 export const idOf = (value: unknown): string | undefined => (Predicate.isNumber(value) ? String(value) : text(value))
 
 /** A count, also one written as a string; negative and infinite ones are absent. */
@@ -36,7 +35,6 @@ type Defined<A> = { [K in keyof A as undefined extends A[K] ? never : K]: A[K] }
   [K in keyof A as undefined extends A[K] ? K : never]?: Exclude<A[K], undefined>
 }
 
-/** Drops undefined fields. */
 export const defined = <A extends object>(fields: A): Defined<A> =>
   // The remaining fields keep their types, which `fromEntries` loses.
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<A>

@@ -105,7 +105,6 @@ const withMark = (block: Json, part: { readonly options: unknown }): Json => {
   return mark === undefined ? block : { ...block, cache_control: mark }
 }
 
-/** A mark on a message is one on its last block. */
 const withLastMark = (blocks: ReadonlyArray<Json>, message: { readonly options: unknown }): ReadonlyArray<Json> =>
   blocks.map((block, index) => (index === blocks.length - 1 ? withMark(block, message) : block))
 
@@ -170,7 +169,6 @@ const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prom
   return hostedName(name) === "code_execution" && executed.test(type)
 }
 
-/** Reasoning is sent back only with its signature. */
 const isSigned = (part: Prompt.ReasoningPart): boolean => {
   const { redactedData, signature, type } = notedOn(part, "anthropic")
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
@@ -267,7 +265,6 @@ interface Block {
 
 const isCall = ({ type }: Block): boolean => type === "tool_use" || type === "server_tool_use"
 
-/** The types of deltas, by their fields. */
 const deltas = [
   ["text", "text_delta"],
   ["thinking", "thinking_delta"],

@@ -5,7 +5,6 @@
 import * as Tool from "@effect/ai/Tool"
 
 export interface WireNames {
-  /** The name sent to the provider. */
   readonly toWire: (name: string) => string
   /** The name of the offered tool that the model called, or that the provider ran. */
   readonly fromWire: (name: string, hosted: boolean) => string

@@ -51,7 +51,6 @@ export interface Protocol extends Answers {
   readonly read: (answer: Answer, request: WireRequest) => Reader
 }
 
-/** The output limit to send; undefined if none is known. */
 export const limitOf = ({ outputTokens, settings }: WireRequest): number | undefined =>
   settings.maxOutputTokens ?? (outputTokens === 0 ? undefined : outputTokens)
 

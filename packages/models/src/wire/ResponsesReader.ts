@@ -36,7 +36,6 @@ const kinds: ReadonlyMap<unknown, Kind> = new Map([
   ["code_interpreter_call", "hosted"]
 ])
 
-/** What an event tells about its item. */
 type Mark = Pick<Item, "id" | "callID" | "at">
 
 const markOf = (event: Json, item: Json): Mark => ({
@@ -111,8 +110,16 @@ export class ResponsesReader {
 
   #newItem(kind: Kind): Item {
     const key = `item_${this.#items.length}`
-    const unknown = { id: undefined, callID: undefined, at: undefined }
-    const item: Item = { key, kind, ...unknown, done: false, received: new Map(), announced: {} }
+    const item: Item = {
+      key,
+      kind,
+      id: undefined,
+      callID: undefined,
+      at: undefined,
+      done: false,
+      received: new Map(),
+      announced: {}
+    }
     this.#items.push(item)
     return item
   }
@@ -146,7 +153,6 @@ export class ResponsesReader {
     }
   }
 
-  /** A piece of a block, or of a call's input. */
   #receive(item: Item, key: string, piece: string): void {
     if (item.done || piece === "") return
     item.received.set(key, (item.received.get(key) ?? "") + piece)
@@ -154,7 +160,6 @@ export class ResponsesReader {
     else this.#answer.call(item.key, { input: piece })
   }
 
-  /** Takes an item as it is at its end. */
   #settle(item: Item, value: Json): void {
     if (item.done) return
     if (item.kind === "call") this.#settleCall(item, value)
@@ -295,7 +300,6 @@ const hostedFacts = (value: Json): { readonly params: Json; readonly result: Jso
   }
 }
 
-/** Newer answers list several queries. */
 const actionOf = (action: Json): Json =>
   action["type"] !== "search" || Predicate.isString(action["query"])
     ? action

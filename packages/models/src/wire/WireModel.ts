@@ -70,7 +70,6 @@ const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Own
   return { provider, secrets: forms.map((form) => Redacted.make(form)) }
 }
 
-/** The request of the port in the wire's form. */
 const requestOf = (
   options: Options,
   names: WireNames,
@@ -95,7 +94,6 @@ const schemaOf = ({ ast }: { readonly ast: SchemaAST.AST }): Json => record(Tool
 
 const schemas = new WeakMap<Tool.Any, WireTool>()
 
-/** The schema of a tool is built once. */
 const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
   const name = names.toWire(tool.name)
   const known = schemas.get(tool)
@@ -107,7 +105,6 @@ const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
   return made
 }
 
-/** Sends the request; its answer ends with the scope. */
 const open = (
   options: Options,
   asked: LanguageModel.ProviderOptions
@@ -135,7 +132,6 @@ const open = (
     return pulling(owner, url, response, answer, framesInto(answer, protocol.read(answer, request), protocol.whole))
   })
 
-/** The headers and the body as they are sent. */
 const written = ({ apiKey, headers, profile, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
@@ -156,7 +152,6 @@ const wellFormed = (json: string): string =>
     ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
     : json
 
-/** How long the body of a rejected request may take. */
 const rejectionTime = "10 seconds"
 
 /** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
@@ -176,7 +171,6 @@ const startOf = (response: globalThis.Response): Effect.Effect<string, unknown> 
     return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
   })
 
-/** The parts of the answer, as they arrive. */
 const pulling = (
   owner: Failures.Owner,
   url: string,
