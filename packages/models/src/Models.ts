@@ -19,23 +19,18 @@ import {
   VariantUnavailable
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
-import { environment, environmentWith } from "./Environment.ts"
+import { environment } from "./Environment.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
 import * as Listing from "./Listing.ts"
 import { type Api, type Profile, profileOf } from "./Profiles.ts"
-import {
-  type ConfiguredProvider,
-  isServer,
-  type Options,
-  type Provider,
-  type Ref,
-  type WireProvider
-} from "./Providers.ts"
+import { isServer, type Options, type Provider, type Ref, type WireProvider } from "./Providers.ts"
 import { catalogueName } from "./Servers.ts"
 import { defined, record } from "./wire/Json.ts"
 import { baseOf, type Protocol } from "./wire/Protocol.ts"
 
+/** The options from the environment (MD-36), and with the providers of a person's configuration (MD-725). */
+export { environment as fromEnvironment, environmentWith as fromConfiguration } from "./Environment.ts"
 export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
 
 /**
@@ -75,14 +70,6 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
 
 /** The resolver of `make` as a layer. */
 export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => Layer.effect(ModelResolver, make(options))
-
-/** The options from the environment; `specs/models.md` lists the variables (MD-36). */
-export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
-
-/** The options from the environment and the providers of a person's configuration (MD-725). */
-export const fromConfiguration: (
-  providers: Readonly<Record<string, ConfiguredProvider>>
-) => Effect.Effect<Options, ConfigError.ConfigError> = environmentWith
 
 /** The resolver for the environment; without any key the offline model is the default. */
 export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(

@@ -4,12 +4,10 @@
  * their errors. Spec: MD-80..MD-89, MD-120..MD-127, MD-760 in specs/models.md.
  */
 import { Struct } from "effect"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 
 /** The protocols: Messages, Responses, chat completions, and Gemini's own. */
 export type Api = "anthropic" | "openai" | "openai-compatible" | "gemini"
-
-/** Media that a message may contain. */
-export type Medium = "image" | "pdf"
 
 /** The rules of one server. */
 export interface Profile {
@@ -66,7 +64,7 @@ export interface Profile {
     | "chat_template_kwargs"
     | "none"
   /** Media that its servers take, unless the catalogue knows the model. */
-  readonly media: ReadonlyArray<Medium>
+  readonly media: NonNullable<ModelInfo["media"]>
   /** Most pictures of one request. */
   readonly pictures: number
   readonly maxTokens: "max_tokens" | "max_completion_tokens" | "none"

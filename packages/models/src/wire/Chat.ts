@@ -35,25 +35,20 @@ const write = (request: WireRequest): Json => {
 }
 
 const effortOf = (effort: string | undefined, { effort: form }: Profile): Json => {
-  if (effort === undefined) return {}
+  if (effort === undefined || form === "none") return {}
   const thinks = effort !== "none" && effort !== "off"
-  switch (form) {
-    case "reasoning_effort":
-      return { reasoning_effort: effort }
-    case "reasoning.effort":
-      return { reasoning: { effort } }
-    case "thinking":
-      return { thinking: { type: thinks ? "enabled" : "disabled" }, ...(thinks ? { reasoning_effort: effort } : {}) }
-    case "thinking.type":
-      return { thinking: { type: thinks ? "enabled" : "disabled" } }
-    case "enable_thinking":
-      return { enable_thinking: thinks }
-    case "chat_template_kwargs":
-      // Templates ignore what they do not know: some read the switch, some the level.
-      return { chat_template_kwargs: { enable_thinking: thinks, ...(thinks ? { reasoning_effort: effort } : {}) } }
-    case "none":
-      return {}
+  const level = thinks ? { reasoning_effort: effort } : {}
+  const thinking = { type: thinks ? "enabled" : "disabled" }
+  const forms: Readonly<Record<typeof form, Json>> = {
+    reasoning_effort: { reasoning_effort: effort },
+    "reasoning.effort": { reasoning: { effort } },
+    thinking: { thinking, ...level },
+    "thinking.type": { thinking },
+    enable_thinking: { enable_thinking: thinks },
+    // Templates ignore what they do not know: some read the switch, some the level.
+    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: thinks, ...level } }
   }
+  return forms[form]
 }
 
 const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
