@@ -265,12 +265,8 @@ interface Block {
 
 const isCall = ({ type }: Block): boolean => type === "tool_use" || type === "server_tool_use"
 
-const deltas = [
-  ["text", "text_delta"],
-  ["thinking", "thinking_delta"],
-  ["signature", "signature_delta"],
-  ["partial_json", "input_json_delta"]
-] as const
+/** A delta of this release; some gateways leave the type out. */
+const knownDelta = /^(?:text|thinking|signature|input_json)_delta$/
 
 const read = (answer: Answer): Reader => {
   /** The open blocks, by index. Gateways use an index again. */
@@ -324,15 +320,11 @@ const read = (answer: Answer): Reader => {
   const extend = (index: unknown, delta: Json): void => {
     if (!open.has(index) && ended.has(index)) return
     const block = open.get(index) ?? begin(index, { type: "text" })
-    switch (delta["type"] ?? deltas.find(([field]) => field in delta)?.[1]) {
-      case "text_delta":
-        return isCall(block) ? undefined : answer.extend("text", block.key, text(delta["text"]) ?? "")
-      case "thinking_delta":
-      case "signature_delta":
-        return thinks(block.key, delta["thinking"], delta["signature"])
-      case "input_json_delta":
-        return isCall(block) ? answer.call(block.key, { input: delta["partial_json"] }) : undefined
-    }
+    const { partial_json: input, signature, text: words, thinking, type = "text_delta" } = delta
+    if (!knownDelta.test(String(type))) return
+    if (isCall(block)) answer.call(block.key, { input })
+    else if (thinking !== undefined || signature !== undefined) thinks(block.key, thinking, signature)
+    else answer.extend("text", block.key, text(words) ?? "")
   }
 
   const end = (index: unknown): void => {
@@ -340,10 +332,11 @@ const read = (answer: Answer): Reader => {
     ended.add(index)
     open.delete(index)
     if (block === undefined) return
-    // The output limit may have cut a call: the reason of the end decides about it.
-    if (isCall(block) && !answer.isCut(block.key)) answer.complete(block.key)
-    answer.close("text", block.key)
-    answer.close("reasoning", block.key)
+    if (!isCall(block)) {
+      answer.close("text", block.key)
+      answer.close("reasoning", block.key)
+      // The output limit may have cut a call: the reason of the end decides about it.
+    } else if (!answer.isCut(block.key)) answer.complete(block.key)
   }
 
   const finished = ({ stop_reason }: Json): void => {

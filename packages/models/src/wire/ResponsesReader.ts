@@ -289,17 +289,17 @@ const textsIn = (parts: unknown): ReadonlyArray<string> =>
 
 /** The input and the result of a hosted tool's call, as the tools' schemas describe them. */
 const hostedFacts = (value: Json): { readonly params: Json; readonly result: Json } => {
-  const { action, code, container_id, outputs, queries, results, status } = value
-  switch (value["type"]) {
-    case "web_search_call":
-      return { params: { action: actionOf(record(action)) }, result: defined({ status }) }
-    case "file_search_call":
-      return { params: {}, result: defined({ status, queries, results: results ?? undefined }) }
-    default:
-      return { params: defined({ code, container_id }), result: defined({ outputs }) }
+  const { action, code, container_id, outputs, queries, results, status, type } = value
+  return {
+    params: defined({ action: Predicate.isRecord(action) ? actionOf(action) : undefined, code, container_id }),
+    result:
+      type === "code_interpreter_call"
+        ? defined({ outputs })
+        : defined({ status, queries, results: results ?? undefined })
   }
 }
 
+/** Newer searches list several queries. */
 const actionOf = (action: Json): Json =>
   action["type"] !== "search" || Predicate.isString(action["query"])
     ? action
