@@ -16,7 +16,7 @@ const serving = (paths: Paths | ((request: Asked) => unknown)) =>
     response.end(typeof found === "string" ? found : JSON.stringify(found))
   })
 
-const rules = (listing: Listing.Rules["listing"] = "models"): Listing.Rules => ({
+const rules = (listing: Listing.Target["profile"]["listing"] = "models"): Listing.Target["profile"] => ({
   ...profileOf({ providerID: "openai-compatible", api: "openai-compatible", model: "" }),
   listing
 })

@@ -269,9 +269,9 @@ const without = (event: Event, what: string): Event => {
 }
 
 const readAll = (list: ReadonlyArray<Event>): ReadonlyArray<WirePart> => {
-  const made = new Answer((name) => name)
+  const made = new Answer((name) => name, false)
   const reader = responses.read(made, { tools: [] } as never)
-  for (const event of list) reader.event(event, "")
+  for (const event of list) reader(event, "")
   return made.take()
 }
 

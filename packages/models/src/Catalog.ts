@@ -19,26 +19,17 @@ export class InvalidModelName extends Schema.TaggedError<InvalidModelName>("@day
   }
 }
 
-/** Media that a model reads besides text. */
-export type Medium = "image" | "pdf"
-
-/** The catalogue's facts about one model. */
-export interface Entry {
-  readonly name: string
-  readonly contextTokens: number
-  /** The output limit of one request, which the context must leave free; the model's own maximum may be higher. */
-  readonly outputTokens: number
-  readonly price?: Pricing
+/** The catalogue's facts about one model. `outputTokens` is what the context must leave free; the model's maximum may be higher. */
+export interface Entry extends Pick<ModelInfo, "name" | "contextTokens" | "outputTokens" | "price" | "media"> {
   /** Effort levels of the model, in the provider's words. */
   readonly variants: ReadonlyArray<string>
   /** Whether the model thinks; absent when unknown. */
   readonly thinks?: boolean
-  /** Absent when unknown. */
-  readonly media?: ReadonlyArray<Medium>
 }
 
 const rate = Schema.Finite.pipe(Schema.nonNegative())
 const rates = [rate, rate, rate, rate] as const
+const Rates = Schema.Tuple(...rates)
 const counting = Schema.Int.pipe(Schema.positive())
 
 /**
@@ -54,7 +45,7 @@ export const Row = Schema.Tuple(
     counting,
     Schema.Literal("", "image", "image pdf"),
     Schema.Union(Schema.Boolean, Schema.String.pipe(Schema.pattern(/^[a-z]+(?: [a-z]+)*$/))),
-    Schema.optionalElement(Schema.Tuple(...rates))
+    Schema.optionalElement(Rates)
   ],
   Schema.Tuple(counting, ...rates)
 )
@@ -63,7 +54,7 @@ type Row = typeof Row.Type
 /** The whole data: rows by provider. */
 export const Table = Schema.Record({ key: Schema.String, value: Schema.Array(Row) })
 
-type Rates = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
+type Rates = Schema.Schema.Type<typeof Rates>
 
 const price = ([input, output, cacheRead, cacheWrite]: Rates) => ({ input, output, cacheRead, cacheWrite })
 
@@ -117,34 +108,26 @@ const known: Effect.Effect<Known> = Effect.promise(
 export const entriesOf = (provider: string): Effect.Effect<Readonly<Record<string, Entry>>> =>
   Effect.map(known, (providers) => Object.fromEntries(providers.get(provider) ?? []))
 
-/** The providers of the catalogue. */
-export const providers: Effect.Effect<ReadonlyArray<string>> = Effect.map(known, (found) => [...found.keys()])
-
-/** The protocols whose own provider has families. */
-type Own = "anthropic" | "openai"
-
 const efforts = ["low", "medium", "high", "xhigh", "max"]
 
 /**
- * Model families for names missing in the table (a dated snapshot, a later model, a fine-tuned one), with facts common
- * to the family. An unknown limit is 0.
+ * Model families of OpenAI and Anthropic for names missing in the table (a dated snapshot, a later model, a fine-tuned one), with
+ * facts common to the family. An unknown limit is 0.
  */
-const families: Readonly<Record<Own, ReadonlyArray<readonly [RegExp, Omit<Entry, "name">]>>> = {
-  anthropic: [
-    [/^claude-3-/, { contextTokens: 200_000, outputTokens: 4096, variants: [] }],
-    [/^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: efforts }]
+const families: ReadonlyArray<readonly [api: string, RegExp, Omit<Entry, "name">]> = [
+  ["anthropic", /^claude-3-/, { contextTokens: 200_000, outputTokens: 4096, variants: [] }],
+  ["anthropic", /^claude-/, { contextTokens: 200_000, outputTokens: 32_000, variants: efforts }],
+  [
+    "openai",
+    /^gpt-([5-9]|\d\d)/,
+    { contextTokens: 400_000, outputTokens: 128_000, variants: ["minimal", "none", ...efforts] }
   ],
-  openai: [
-    [/^gpt-([5-9]|\d\d)/, { contextTokens: 400_000, outputTokens: 128_000, variants: ["minimal", "none", ...efforts] }],
-    [/^(o\d|codex-)/, { contextTokens: 200_000, outputTokens: 100_000, variants: ["low", "medium", "high"] }],
-    [/^(gpt-|chatgpt-|ft:)/, { contextTokens: 0, outputTokens: 0, variants: [] }]
-  ]
-}
+  ["openai", /^(o\d|codex-)/, { contextTokens: 200_000, outputTokens: 100_000, variants: ["low", "medium", "high"] }],
+  ["openai", /^(gpt-|chatgpt-|ft:)/, { contextTokens: 0, outputTokens: 0, variants: [] }]
+]
 
-const familyOf = (api: Own, id: string): Entry | undefined => {
-  const family = families[api].find(([pattern]) => pattern.test(id))
-  return family === undefined ? undefined : { name: id, ...family[1] }
-}
+/** The protocols whose own provider has families, and whose model names may end in `:variant`. */
+const hasFamilies = (name: string): boolean => name === "anthropic" || name === "openai"
 
 const undated = (id: string): string => id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
 
@@ -154,15 +137,12 @@ const undated = (id: string): string => id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|
  */
 export const find = (providerID: string, api: string, id: string): Effect.Effect<Entry | undefined> =>
   Effect.map(known, (found) => {
-    const own = api === "anthropic" || api === "openai" ? api : undefined
-    const models = found.get(providerID) ?? (own === undefined ? undefined : found.get(own))
+    const models = found.get(providerID) ?? (hasFamilies(api) ? found.get(api) : undefined)
     const exact = models?.get(id) ?? models?.get(undated(id))
-    if (exact !== undefined || own === undefined) return exact
-    return providerID === own || !found.has(providerID) ? familyOf(own, id) : undefined
+    if (exact !== undefined || (providerID !== api && found.has(providerID))) return exact
+    const family = families.find(([own, pattern]) => own === api && pattern.test(id))
+    return family === undefined ? undefined : { name: id, ...family[2] }
   })
-
-/** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
-const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])
 
 /**
  * Parses `provider/model[:variant]`. The provider ends at the first slash, so a model's name may contain slashes.
@@ -187,7 +167,8 @@ export const parseModel = (input: string): Either.Either<Ref, InvalidModelName> 
   const rest = text.slice(slash + 1)
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(providerID)) return fail("the provider's name is not valid")
   if (rest === "") return fail("the model's name is missing")
-  const colon = withVariants.has(providerID) && !rest.startsWith("ft:") ? rest.lastIndexOf(":") : -1
+  // Elsewhere a colon is part of the name: `ollama/qwen3:8b`.
+  const colon = hasFamilies(providerID) && !rest.startsWith("ft:") ? rest.lastIndexOf(":") : -1
   if (colon < 0) return Either.right({ providerID, id: rest })
   const [id, variant] = [rest.slice(0, colon), rest.slice(colon + 1)]
   if (id === "") return fail("the model's name is missing")

@@ -3,13 +3,15 @@
  * at an address of their own, which is asked only if `/models` tells no window. Reads tolerantly; requests are bounded in
  * time, bytes and count. Spec: MD-730..MD-733.
  */
-import { Effect, Option, Redacted } from "effect"
-import { sameOrigin } from "@daybook/core/http/SameOrigin"
-import type { Profile } from "./Profile.ts"
-import { profileOf } from "./Profiles.ts"
-import type { Provider } from "./Providers.ts"
-import { isServer, knownAs } from "./Servers.ts"
-import { count, type Json, list as items, record } from "./wire/Json.ts"
+import { Cache, Data, Duration, Effect, Exit, Option, Redacted } from "effect"
+import { boundedBody } from "@daybook/core/http/BoundedBody"
+import { HttpRefused, sameOrigin } from "@daybook/core/http/SameOrigin"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+import { type Profile, profileOf } from "./Profiles.ts"
+import { isServer, type Options, type Provider } from "./Providers.ts"
+import { knownAs } from "./Servers.ts"
+import { count, defined, type Json, list as items, record, text } from "./wire/Json.ts"
+import { baseOf, endpoint, signIn } from "./wire/Protocol.ts"
 
 /** A model of a server's list. */
 export interface Listed {
@@ -18,12 +20,9 @@ export interface Listed {
   readonly contextTokens?: number
 }
 
-/** The rules that the listing depends on. */
-export type Rules = Pick<Profile, "api" | "hosts" | "keyHeader" | "listing">
-
 /** A server: its rules, its address up to the protocol's path, and how to sign in. */
 export interface Target {
-  readonly profile: Rules
+  readonly profile: Pick<Profile, "api" | "hosts" | "keyHeader" | "listing">
   readonly baseUrl: string
   readonly key: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
@@ -33,11 +32,10 @@ export interface Target {
 
 /** How to ask a provider for its models; undefined for one that is not a server. */
 export const targetOf = (providerID: string, provider: Provider, model = ""): Target | undefined => {
-  if (!isServer(provider)) return undefined
-  const { api, apiKey: key, fetch, headers, like, profile: fields } = provider
-  const baseUrl = provider.baseUrl ?? knownAs(providerID)?.baseUrl
-  if (baseUrl === undefined) return undefined
-  const profile = profileOf({ providerID, api, baseUrl, model, like, fields })
+  const baseUrl = isServer(provider) ? (provider.baseUrl ?? knownAs(providerID)?.baseUrl) : undefined
+  if (!isServer(provider) || baseUrl === undefined) return undefined
+  const { apiKey: key, fetch, headers, profile: fields } = provider
+  const profile = profileOf({ ...provider, providerID, baseUrl, model, fields })
   return { profile, baseUrl, key, headers, fetch }
 }
 
@@ -50,7 +48,6 @@ const maxShown = 50
 
 const listOf = (value: unknown): ReadonlyArray<Json> => items(value).map(record)
 
-/** A count of tokens: a positive whole number. */
 const tokensOf = (value: unknown): number | undefined =>
   Number.isInteger(Number(value)) ? count(value) || undefined : undefined
 
@@ -58,41 +55,16 @@ const first = (...values: ReadonlyArray<unknown>): number | undefined =>
   values.map(tokensOf).find((tokens) => tokens !== undefined)
 
 /** The headers of a request to the server: its key, and the person's own. */
-export const headersOf = ({ headers, key, profile }: Target): Record<string, string> => {
-  const secret = key === undefined ? "" : Redacted.value(key)
-  const own: Readonly<Record<Profile["api"], string>> = {
-    anthropic: "x-api-key",
-    gemini: "x-goog-api-key",
-    openai: "authorization",
-    "openai-compatible": "authorization"
-  }
-  const name = profile.keyHeader === "bearer" ? "authorization" : own[profile.api]
-  return {
-    ...(profile.api === "anthropic" ? { "anthropic-version": "2023-06-01" } : {}),
-    ...(secret === "" ? {} : { [name]: name === "authorization" ? `Bearer ${secret}` : secret }),
-    ...headers
-  }
-}
-
-const withoutSlash = (address: string): string => address.replace(/\/+$/, "")
-/** The server's address without the version. */
-const rootOf = (address: string): string => withoutSlash(withoutSlash(address).replace(/\/v1$/, ""))
+export const headersOf = ({ headers, key, profile }: Target): Record<string, string> => ({
+  ...signIn(profile, key && Redacted.value(key)),
+  ...headers
+})
 
 /** The address of its list of models. */
 export const modelsAddress = ({ baseUrl, profile }: Target): string =>
-  profile.api === "anthropic" ? `${rootOf(baseUrl)}/v1/models` : `${withoutSlash(baseUrl)}/models`
+  endpoint(baseOf({ api: profile.api }, baseUrl), "models")
 
-/** The text of a body; undefined if it is too long. */
-const bounded = async (response: Response): Promise<string | undefined> => {
-  const parts: Array<Uint8Array> = []
-  let size = 0
-  for await (const part of response.body ?? []) {
-    size += part.length
-    if (size > maxBytes) return undefined
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString("utf8")
-}
+const rootOf = (address: string): string => address.replace(/(?:\/v1)?\/*$/, "")
 
 const reasonOf = (cause: unknown): string =>
   cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause)
@@ -112,16 +84,17 @@ const json = (target: Target, address: string, body?: unknown): Effect.Effect<un
       yield* Effect.promise(async () => response.body?.cancel())
       return yield* Effect.fail(`${host} answered HTTP ${response.status}`)
     }
-    const text = yield* Effect.tryPromise({
-      try: () => bounded(response),
-      catch: () => `the response of ${host} was cut off`
+    const source = yield* Effect.tryPromise({
+      try: () => boundedBody(response, { body: maxBytes, event: maxBytes }).text(),
+      catch: (cause) =>
+        cause instanceof HttpRefused
+          ? `the model list of ${host} exceeds ${maxBytes / 1024 / 1024} MiB`
+          : `the response of ${host} was cut off`
     })
-    if (text === undefined) return yield* Effect.fail(`the model list of ${host} exceeds ${maxBytes / 1024 / 1024} MiB`)
-    return yield* Effect.try({
-      try: (): unknown => JSON.parse(text),
-      catch: () => `${host} does not list its models as chat completions servers do`
-    })
+    return yield* Effect.try({ try: (): unknown => JSON.parse(source), catch: () => unlike(host) })
   })
+
+const unlike = (host: string): string => `${host} does not list its models as chat completions servers do`
 
 /** An entry of `/models`, and what tells the server apart. */
 interface Entry extends Listed {
@@ -147,18 +120,12 @@ const windowOf = (entry: Json): number | undefined => {
 }
 
 const entryOf = (fields: Json): ReadonlyArray<Entry> => {
-  const id = [fields["id"], fields["name"], fields["model"]].find((each) => typeof each === "string" && each !== "")
-  if (typeof id !== "string") return []
-  const contextTokens = windowOf(fields)
+  const id = text(fields["id"]) ?? text(fields["name"]) ?? text(fields["model"])
   const trained = tokensOf(record(fields["meta"])["n_ctx_train"])
-  return [
-    {
-      id: id.replace(/^models\//, ""),
-      owner: String(fields["owned_by"] ?? ""),
-      ...(contextTokens === undefined ? {} : { contextTokens }),
-      ...(trained === undefined ? {} : { trained })
-    }
-  ]
+  const owner = String(fields["owned_by"] ?? "")
+  return id === undefined
+    ? []
+    : [defined({ id: id.replace(/^models\//, ""), owner, contextTokens: windowOf(fields), trained })]
 }
 
 const entries = (target: Target): Effect.Effect<ReadonlyArray<Entry>, string> =>
@@ -166,67 +133,64 @@ const entries = (target: Target): Effect.Effect<ReadonlyArray<Entry>, string> =>
     const { data, models } = record(answer)
     const written = [data, models, answer].find((each) => Array.isArray(each))
     return written === undefined
-      ? Effect.fail(`${new URL(target.baseUrl).host} does not list its models as chat completions servers do`)
+      ? Effect.fail(unlike(new URL(target.baseUrl).host))
       : Effect.succeed(listOf(written).slice(0, maxModels).flatMap(entryOf))
   })
 
-/** Windows by model, or that of the only model. */
 type Windows = (model: string) => number | undefined
 
 const none: Windows = () => undefined
 
-const probe = (target: Target, path: string, read: (answer: Json) => Windows): Effect.Effect<Windows> =>
-  json(target, `${rootOf(target.baseUrl)}${path}`).pipe(
-    Effect.map((answer) => read(record(answer))),
-    Effect.orElseSucceed(() => none)
+const named = (entries: unknown, key: string, name: string): Json =>
+  listOf(entries).find((entry) => entry[key] === name) ?? {}
+
+/** A place where a server states windows, and how it is read. All are reads: other servers answer 404. */
+type Place = readonly [path: string, read: (answer: Json, model: string) => number | undefined]
+
+const lmStudio: Place = ["/api/v0/models", ({ data }, model) => windowOf(named(data, "id", model))]
+const liteLlm: Place = [
+  "/model/info",
+  ({ data }, model) => {
+    const { max_input_tokens, max_tokens } = record(named(data, "model_name", model)["model_info"])
+    return first(max_input_tokens, max_tokens)
+  }
+]
+/** The window of a slot is what a conversation has. */
+const llamaCpp: Place = [
+  "/props",
+  ({ default_generation_settings: settings, n_ctx: window }) => first(record(settings)["n_ctx"], window)
+]
+const tgi: Place = ["/info", ({ max_total_tokens: window }) => tokensOf(window)]
+
+const probe = (target: Target, ...places: ReadonlyArray<Place>): Effect.Effect<Windows> =>
+  Effect.map(
+    Effect.forEach(
+      places,
+      ([path, read]) =>
+        Effect.map(
+          Effect.option(json(target, `${rootOf(target.baseUrl)}${path}`)),
+          (answer) => (model: string) => read(record(Option.getOrUndefined(answer)), model)
+        ),
+      { concurrency: "unbounded" }
+    ),
+    (windows) => (model) => first(...windows.map((window) => window(model)))
   )
-
-/** llama.cpp tells the window of a slot, which is what a conversation has. */
-const llamaCpp = (target: Target) =>
-  probe(target, "/props", ({ default_generation_settings: settings, n_ctx: window }) => {
-    const tokens = first(record(settings)["n_ctx"], window)
-    return () => tokens
-  })
-
-const named = (list: ReadonlyArray<Json>, key: string, read: (entry: Json) => number | undefined): Windows => {
-  const windows = new Map(list.map((entry) => [entry[key], read(entry)]))
-  return (model) => windows.get(model)
-}
-
-const lmStudio = (target: Target) => probe(target, "/api/v0/models", ({ data }) => named(listOf(data), "id", windowOf))
-
-const liteLlm = (target: Target) =>
-  probe(target, "/model/info", ({ data }) =>
-    named(listOf(data), "model_name", ({ model_info: info }) =>
-      first(record(info)["max_input_tokens"], record(info)["max_tokens"])
-    )
-  )
-
-/** Text Generation Inference serves one model. */
-const tgi = (target: Target) =>
-  probe(target, "/info", ({ max_total_tokens: window }) => {
-    const tokens = tokensOf(window)
-    return () => tokens
-  })
 
 /** Ollama's window: `num_ctx` of the model file, else that of the loaded model, else the model's maximum. */
 const ollama = (target: Target, models: ReadonlyArray<string>): Effect.Effect<Windows> =>
   Effect.gen(function* () {
     const root = rootOf(target.baseUrl)
-    const running = yield* Effect.orElseSucceed(json(target, `${root}/api/ps`), () => ({}))
-    const loaded = named(listOf(record(running)["models"]), "model", ({ context_length: window }) => tokensOf(window))
+    const running = record(yield* Effect.orElseSucceed(json(target, `${root}/api/ps`), () => ({})))["models"]
+    const loaded = (model: string) => named(running, "model", model)["context_length"]
     const shown = yield* Effect.forEach(
       models.slice(0, maxShown),
       (model) =>
-        json(target, `${root}/api/show`, { model }).pipe(
-          Effect.map((answer) => {
-            const { model_info: info, parameters } = record(answer)
-            const [, set] = /^num_ctx\s+(\d+)/m.exec(String(parameters ?? "")) ?? []
-            const able = Object.entries(record(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
-            return [model, first(set, loaded(model), loaded(`${model}:latest`), able)] as const
-          }),
-          Effect.orElseSucceed(() => [model, undefined] as const)
-        ),
+        Effect.map(Effect.option(json(target, `${root}/api/show`, { model })), (answer) => {
+          const { model_info: info, parameters } = record(Option.getOrUndefined(answer))
+          const [, set] = /^num_ctx\s+(\d+)/m.exec(String(parameters ?? "")) ?? []
+          const able = Object.entries(record(info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+          return [model, first(set, loaded(model), loaded(`${model}:latest`), able)] as const
+        }),
       { concurrency: 4 }
     )
     const windows = new Map(shown)
@@ -240,12 +204,9 @@ const ownWay = (target: Target, found: ReadonlyArray<Entry>, models: ReadonlyArr
   if (listing === "ollama" || owners.has("library") || new URL(target.baseUrl).port === "11434") {
     return ollama(target, models)
   }
-  if (listing === "llama.cpp" || owners.has("llamacpp")) return llamaCpp(target)
-  // All are reads: the other servers answer 404.
-  return Effect.map(
-    Effect.all([lmStudio(target), liteLlm(target), llamaCpp(target), tgi(target)], { concurrency: "unbounded" }),
-    (ways) => (model) => first(...ways.map((way) => way(model)))
-  )
+  return listing === "llama.cpp" || owners.has("llamacpp")
+    ? probe(target, llamaCpp)
+    : probe(target, lmStudio, liteLlm, llamaCpp, tgi)
 }
 
 /** Whether the address is the known server's own, and not one that follows its rules elsewhere. */
@@ -259,10 +220,9 @@ const completed = (target: Target, found: ReadonlyArray<Entry>): Effect.Effect<R
   const missing = found.filter(({ contextTokens }) => contextTokens === undefined).map(({ id }) => id)
   const ways = missing.length === 0 || isPublic(target) ? Effect.succeed(none) : ownWay(target, found, missing)
   return Effect.map(ways, (windows) =>
-    found.map(({ contextTokens, id, trained }) => {
-      const tokens = contextTokens ?? windows(id) ?? trained
-      return { id, ...(tokens === undefined ? {} : { contextTokens: tokens }) }
-    })
+    found.map(({ contextTokens, id, trained }) =>
+      defined({ id, contextTokens: contextTokens ?? windows(id) ?? trained })
+    )
   )
 }
 
@@ -283,9 +243,8 @@ export const contextOf = (target: Target, model: string): Effect.Effect<number |
   return Effect.gen(function* () {
     const found = yield* entries(target)
     // A server of one model takes any name for it.
-    const [only] = found
-    const asked =
-      found.find(({ id }) => id === model || id === `${model}:latest`) ?? (found.length === 1 ? only : undefined)
+    const [only] = found.length === 1 ? found : []
+    const asked = found.find(({ id }) => id === model || id === `${model}:latest`) ?? only
     if (asked === undefined) return undefined
     const [known] = yield* completed(target, [asked])
     return known?.contextTokens
@@ -295,3 +254,34 @@ export const contextOf = (target: Target, model: string): Effect.Effect<number |
     Effect.orElseSucceed(() => undefined)
   )
 }
+
+// --- windows of models that are resolved
+
+/** A server that did not state a window is asked again after this time. */
+const unknownFor = Duration.minutes(5)
+
+const windowAt = (options: Options, { id, providerID }: ModelInfo["ref"]): Effect.Effect<number | undefined> => {
+  const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
+  // The protocols' own servers state no windows.
+  const isOwn = provider !== undefined && isServer(provider) && provider.baseUrl !== undefined
+  const target = isOwn ? targetOf(providerID, provider, id) : undefined
+  return target === undefined ? Effect.succeed(undefined) : contextOf(target, id)
+}
+
+/**
+ * Returns a function that adds the window of the model's server, if no other window is known, so that sessions on one's own server
+ * are compacted in time. Spec: MD-734.
+ */
+export const makeWindows = Effect.fn("Listing.makeWindows")(function* (options: Options) {
+  const windows = yield* Cache.makeWith({
+    capacity: 64,
+    timeToLive: (exit: Exit.Exit<number | undefined>) =>
+      Exit.isSuccess(exit) && exit.value !== undefined ? Duration.infinity : unknownFor,
+    lookup: (ref: ModelInfo["ref"]) => windowAt(options, ref)
+  })
+  return (info: ModelInfo): Effect.Effect<ModelInfo> => {
+    if (info.contextTokens > 0) return Effect.succeed(info)
+    const { id, providerID } = info.ref
+    return Effect.map(windows.get(Data.struct({ id, providerID })), (contextTokens = 0) => ({ ...info, contextTokens }))
+  }
+})

@@ -4,7 +4,7 @@
  * MD-7..MD-9, MD-36..MD-39.
  */
 import type * as LanguageModel from "@effect/ai/LanguageModel"
-import { Cache, type ConfigError, Data, Duration, Effect, Layer } from "effect"
+import { Cache, type ConfigError, Data, Duration, Effect, Layer, Struct } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import { sameOrigin } from "@daybook/core/http/SameOrigin"
 import {
@@ -19,18 +19,18 @@ import {
   VariantUnavailable
 } from "@daybook/core/model/ModelResolver"
 import * as Catalog from "./Catalog.ts"
-import { environment, environmentWith } from "./Environment.ts"
-import { importWith } from "./OptionalPackage.ts"
+import { environment } from "./Environment.ts"
 import * as OfflineModel from "./OfflineModel.ts"
 import * as Policy from "./Policy.ts"
-import type { Api, Profile } from "./Profile.ts"
-import * as Profiles from "./Profiles.ts"
-import type { ConfiguredProvider, Options, Provider, ProviderBase, Ref, WireProvider } from "./Providers.ts"
-import * as Servers from "./Servers.ts"
-import * as Windows from "./Windows.ts"
-import { baseOf } from "./wire/Address.ts"
-import type { Protocol } from "./wire/Protocol.ts"
+import * as Listing from "./Listing.ts"
+import { type Api, type Profile, profileOf } from "./Profiles.ts"
+import { isServer, type Options, type Provider, type Ref, type WireProvider } from "./Providers.ts"
+import { catalogueName } from "./Servers.ts"
+import { defined, record } from "./wire/Json.ts"
+import { baseOf, type Protocol } from "./wire/Protocol.ts"
 
+/** The options from the environment (MD-36), and with the providers of a person's configuration (MD-725). */
+export { environment as fromEnvironment, environmentWith as fromConfiguration } from "./Environment.ts"
 export type { ConfiguredProvider, ModelSettings, Options, Provider, WireProvider } from "./Providers.ts"
 
 /**
@@ -53,19 +53,16 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
     timeToLive: Duration.infinity,
     lookup: (ref: Ref) => build(options, ref)
   })
-  const windowed = yield* Windows.make(options)
+  const windowed = yield* Listing.makeWindows(options)
   const resolve = Effect.fn("Models.resolve")(function* (
     asked: Ref | undefined,
     settings: RequestSettings = {}
   ): Effect.fn.Return<ResolvedModel, ModelResolutionError> {
     const ref = asked ?? options.default
-    if (ref === undefined) {
-      return yield* new ModelNotSelected(options.defaultHint === undefined ? {} : { hint: options.defaultHint })
-    }
-    const variant = ref.variant === undefined || ref.variant === "default" ? {} : { variant: ref.variant }
-    const client = yield* clients.get(Data.struct({ providerID: ref.providerID, id: ref.id, ...variant }))
-    const { info, ...resolved } = client.resolved
-    const model = client.configure === undefined ? resolved.model : yield* client.configure(settings)
+    if (ref === undefined) return yield* new ModelNotSelected(defined({ hint: options.defaultHint }))
+    const variant = ref.variant === "default" ? undefined : ref.variant
+    const { configure, info, ...resolved } = yield* clients.get(Data.struct(defined({ ...ref, variant })))
+    const model = configure === undefined ? resolved.model : yield* configure(settings)
     return { ...resolved, info: yield* windowed({ ...info, ref }), model }
   })
   return ModelResolver.of({ resolve })
@@ -73,14 +70,6 @@ export const make = Effect.fn("Models.make")(function* (options: Options) {
 
 /** The resolver of `make` as a layer. */
 export const layerOptions = (options: Options): Layer.Layer<ModelResolver> => Layer.effect(ModelResolver, make(options))
-
-/** The options from the environment; `specs/models.md` lists the variables (MD-36). */
-export const fromEnvironment: Effect.Effect<Options, ConfigError.ConfigError> = environment
-
-/** The options from the environment and the providers of a person's configuration (MD-725). */
-export const fromConfiguration: (
-  providers: Readonly<Record<string, ConfiguredProvider>>
-) => Effect.Effect<Options, ConfigError.ConfigError> = environmentWith
 
 /** The resolver for the environment; without any key the offline model is the default. */
 export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.effect(
@@ -91,21 +80,19 @@ export const layer: Layer.Layer<ModelResolver, ConfigError.ConfigError> = Layer.
 /** Makes the model with request settings; all share one client and its connections. */
 type Configurable = (settings: RequestSettings) => Effect.Effect<LanguageModel.Service>
 
-/** The cached part of a model: one client for all request settings. */
-interface Client {
-  readonly resolved: ResolvedModel
-  /** Returns the same model with request settings; absent if it takes none. */
+/** The cached part of a model: one client for all request settings; none to configure if it takes no settings. */
+interface Client extends ResolvedModel {
   readonly configure?: Configurable
 }
 
 const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.fn.Return<Client, ModelResolutionError> {
   const { id, providerID } = ref
   const provider = Object.hasOwn(options.providers, providerID) ? options.providers[providerID] : undefined
-  if (provider === undefined) {
-    return OfflineModel.isOffline(ref) ? { resolved: yield* offline(ref) } : yield* missing(options, providerID)
-  }
+  if (provider === undefined) return yield* OfflineModel.isOffline(ref) ? offline(ref) : missing(options, providerID)
   const settings = provider.models !== undefined && Object.hasOwn(provider.models, id) ? provider.models[id] : undefined
-  const known = yield* catalogued(providerID, provider, id)
+  const known = isServer(provider)
+    ? yield* Catalog.find(catalogueName(providerID, provider.baseUrl), provider.api, id)
+    : undefined
   if (known === undefined && settings === undefined && isClosed(provider)) {
     const names = [...Object.keys(provider.models ?? {}), ...Object.keys(yield* Catalog.entriesOf(provider.api))]
     return yield* new ModelNotFound({ providerID, modelID: id, known: names })
@@ -114,53 +101,58 @@ const build = Effect.fnUntraced(function* (options: Options, ref: Ref): Effect.f
   if (ref.variant !== undefined && !variants.includes(ref.variant)) {
     return yield* new VariantUnavailable({ model: { ...ref }, known: [...variants] })
   }
-  const { thinks: _, variants: __, ...entry } = known ?? { ...unknown, name: id }
-  const info: ModelInfo = {
-    ...entry,
-    ...(Servers.isServer(provider) ? rulesOf(profileOf(provider, { ...entry, ref })) : {}),
-    ...facts,
-    ref
+  const entry =
+    known === undefined ? { name: id, contextTokens: 0, outputTokens: 0 } : Struct.omit(known, "thinks", "variants")
+  const profile = isServer(provider) ? rulesOf(provider, ref, { ...entry, ...facts }) : undefined
+  // What the runtime knows of the rules.
+  const ruled = profile && {
+    media: profile.media,
+    pictures: profile.pictures,
+    systemMessages: profile.system === "anywhere" ? ("anywhere" as const) : ("leading" as const)
   }
-  const base = provider.api === "language-model" ? {} : Policy.standard
-  const configure = yield* configurable(provider, info, variants, thinks)
-  const count = countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined)
-  const resolved = {
-    info,
-    policy: Policy.apply(base, options.policy, provider.policy, policy),
-    model: yield* configure({}),
-    ...(count === undefined ? {} : { countTokens: count })
+  const info: ModelInfo = { ...entry, ...ruled, ...facts, ref }
+  // Without known variants a compatible server gets an effort unchecked, unless the model is known not to think.
+  const takes = (effort: string) =>
+    variants.includes(effort) || (variants.length === 0 && thinks !== false && provider.api === "openai-compatible")
+  const made = yield* client(provider, info, profile, thinks ?? variants.length > 0)
+  /** The model with its effort: the variant, else the settings' effort if the model knows it (MD-47). */
+  const configure: Configurable = ({ effort: asked, ...given }) => {
+    const effort = ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
+    return made(defined({ ...given, effort }))
   }
+  const model = yield* configure({})
   return {
-    resolved,
-    configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(resolved.model) : configure(asked))
+    info,
+    policy: Policy.apply(isServer(provider) ? Policy.standard : {}, options.policy, provider.policy, policy),
+    model,
+    ...defined({ countTokens: countTokens ?? (provider.api === "openai" ? yield* openAiTokens(id) : undefined) }),
+    configure: (asked) => (Object.keys(asked).length === 0 ? Effect.succeed(model) : configure(asked))
   }
 })
 
-/** What the runtime knows of a server's rules. */
-const rulesOf = ({ media, pictures, system }: Profile): Pick<ModelInfo, "media" | "pictures" | "systemMessages"> => ({
-  media,
-  pictures,
-  systemMessages: system === "anywhere" ? "anywhere" : "leading"
-})
-
-/** The catalogue's facts; a server at another address is known by that address. */
-const catalogued = (providerID: string, provider: Provider, id: string): Effect.Effect<Catalog.Entry | undefined> =>
-  Servers.isServer(provider)
-    ? Catalog.find(Servers.catalogueName(providerID, provider.baseUrl), provider.api, id)
-    : Effect.succeed(undefined)
-
-const unknown = { contextTokens: 0, outputTokens: 0, variants: [], thinks: undefined }
+/** A server's rules: what the catalogue or the host knows about the model over what some model of the server takes. */
+const rulesOf = (provider: WireProvider, ref: Ref, { media, systemMessages }: Partial<ModelInfo>): Profile => {
+  const fields = { ...defined({ media }), ...provider.profile }
+  const profile = profileOf({ ...provider, providerID: ref.providerID, model: ref.id, fields })
+  if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
+  return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
+}
 
 /** Whether only the catalogue's models and their families exist: an address of one's own may serve anything. */
 const isClosed = (provider: Provider): boolean =>
   (provider.api === "anthropic" || provider.api === "openai") && provider.baseUrl === undefined
 
-/** Without the vocabulary the runtime estimates. */
+/** Without `gpt-tokenizer`, which an application may leave out, the runtime estimates. Spec: MD-63. */
 const openAiTokens = (id: string) =>
-  importWith("gpt-tokenizer", async () => {
-    const { countTokensOf } = await import("./Tokenizer.ts")
-    return countTokensOf(id)
-  }).pipe(Effect.catchTag("NotInstalled", () => Effect.succeed(undefined)))
+  Effect.promise(() =>
+    import("./Tokenizer.ts")
+      .then(({ countTokensOf }) => countTokensOf(id))
+      .catch((error: unknown) => {
+        if (!/ERR_MODULE_NOT_FOUND[^]*'gpt-tokenizer'/.test(`${String(record(error)["code"])} ${String(error)}`))
+          throw error
+        return undefined
+      })
+  )
 
 const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> => {
   if (ref.id !== OfflineModel.ref.id) {
@@ -175,26 +167,6 @@ const missing = (options: Options, providerID: string): ProviderNotFound => {
   return new ProviderNotFound({ providerID, hint: hint ?? `there is no such provider; known: ${known.join(", ")}` })
 }
 
-/** The provider's model with its effort: the variant, else the settings' effort if the model knows it (MD-47). */
-const configurable = (
-  provider: Provider,
-  info: ModelInfo,
-  variants: ReadonlyArray<string>,
-  thinks: boolean | undefined
-): Effect.Effect<Configurable, ModelResolutionError> => {
-  // Without known variants a compatible server gets an effort unchecked, unless the model is known not to think.
-  const takes = (effort: string) =>
-    variants.includes(effort) || (variants.length === 0 && thinks !== false && provider.api === "openai-compatible")
-  return Effect.map(
-    client(provider, info, thinks ?? variants.length > 0),
-    (configure) =>
-      ({ effort: asked, ...settings }) => {
-        const effort = info.ref.variant ?? (asked !== undefined && takes(asked) ? asked : undefined)
-        return configure({ ...settings, ...(effort === undefined ? {} : { effort }) })
-      }
-  )
-}
-
 const protocols: Readonly<Record<Api, () => Promise<Protocol>>> = {
   anthropic: async () => (await import("./wire/Messages.ts")).messages,
   openai: async () => (await import("./wire/Responses.ts")).responses,
@@ -204,63 +176,36 @@ const protocols: Readonly<Record<Api, () => Promise<Protocol>>> = {
 
 const client = (
   provider: Provider,
-  info: ModelInfo,
+  { outputTokens, ref: { id: model, providerID } }: ModelInfo,
+  profile: Profile | undefined,
   thinks: boolean
 ): Effect.Effect<Configurable, ModelResolutionError> => {
-  const { id: model, providerID } = info.ref
   if (provider.api === "language-model") {
     return Effect.map(provider.model(model), (made) => () => Effect.succeed(made))
   }
-  // Options may come from a file, unchecked by the compiler.
-  if (!Servers.isServer(provider)) return unsupported(provider, providerID)
-  const profile = profileOf(provider, info)
+  if (profile === undefined) return new UnsupportedApi({ providerID, api: String(provider.api) })
   const baseUrl = provider.baseUrl ?? profile.baseUrl
   if (baseUrl === undefined) {
     return new ProviderNotFound({ providerID, hint: "give the address of its server (baseUrl)" })
   }
-  return Effect.gen(function* () {
-    const { make } = yield* Effect.promise(() => import("./wire/WireModel.ts"))
-    const protocol = yield* Effect.promise(protocols[provider.api])
-    const fetch = yield* fetchOf(provider)
-    return (settings) =>
-      make({
-        protocol,
-        profile,
-        provider: providerID,
-        model,
-        baseUrl: baseOf(profile, baseUrl),
-        apiKey: provider.apiKey,
-        headers: provider.headers ?? {},
-        outputTokens: info.outputTokens,
-        thinks,
-        fetch,
-        settings
-      })
+  return Effect.promise(async (): Promise<Configurable> => {
+    const [{ make }, { patientFetch }, protocol] = await Promise.all([
+      import("./wire/WireModel.ts"),
+      import("./wire/Fetch.ts"),
+      protocols[provider.api]()
+    ])
+    const server = {
+      protocol,
+      profile,
+      provider: providerID,
+      model,
+      baseUrl: baseOf(profile, baseUrl),
+      apiKey: provider.apiKey,
+      headers: provider.headers ?? {},
+      outputTokens,
+      thinks,
+      fetch: sameOrigin(provider.fetch ?? patientFetch())
+    }
+    return (settings) => make({ ...server, settings })
   })
 }
-
-const unsupported = ({ api }: { readonly api?: unknown }, providerID: string) =>
-  new UnsupportedApi({ providerID, api: String(api) })
-
-/** The server's rules, with the host's word on system messages. */
-const profileOf = (
-  provider: WireProvider,
-  { media, ref, systemMessages }: Pick<ModelInfo, "media" | "ref" | "systemMessages">
-): Profile => {
-  const known = Profiles.profileOf({
-    ...provider,
-    providerID: ref.providerID,
-    model: ref.id,
-    fields: provider.profile
-  })
-  // The catalogue knows what the model takes, the profile only what some model of the server does.
-  const profile = media === undefined || provider.profile?.media !== undefined ? known : { ...known, media }
-  if (systemMessages === "anywhere") return { ...profile, system: "anywhere" }
-  return systemMessages === "leading" && profile.system === "anywhere" ? { ...profile, system: "leading" } : profile
-}
-
-const fetchOf = (provider: ProviderBase): Effect.Effect<typeof globalThis.fetch> =>
-  Effect.promise(async () => {
-    const { patientFetch } = await import("./wire/Fetch.ts")
-    return sameOrigin(provider.fetch ?? patientFetch())
-  })

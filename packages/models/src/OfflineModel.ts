@@ -10,6 +10,7 @@ import { Effect, Hash, Predicate, Stream } from "effect"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import type { ResolvedModel } from "@daybook/core/model/ModelResolver"
 import { howToConfigure } from "./Servers.ts"
+import { parse } from "./wire/Json.ts"
 
 /** The reference of the offline model. */
 export const ref = { providerID: "offline", id: "scribe" } as const
@@ -24,15 +25,23 @@ export const isOffline = (model: { readonly providerID: string }): boolean => mo
 
 const introduction = "This is Daybook's offline model, a fixed program and not a language model."
 
+const introduced = (...paragraphs: ReadonlyArray<string>) => ({ text: [introduction, ...paragraphs].join("\n\n") })
+
 const maxFiles = 8
 const maxEcho = 200
 const maxExcerptLines = 3
 const maxExcerptChars = 120
 const maxListed = 50
 
+type Part = Response.StreamPartEncoded
+
+interface Call {
+  readonly id: string
+  readonly path: string
+}
+
 /** The program's reaction to a prompt: calls of the `read` tool, or a text. */
-export type Reaction =
-  { readonly calls: ReadonlyArray<{ readonly id: string; readonly path: string }> } | { readonly text: string }
+export type Reaction = { readonly calls: ReadonlyArray<Call> } | { readonly text: string }
 
 /** User messages that the runtime writes (returned files, context updates) do not count. */
 const isAsked = (message: Prompt.Message): boolean =>
@@ -48,21 +57,19 @@ export const react = (prompt: Prompt.Prompt, tools: ReadonlyArray<string>): Reac
     since.flatMap((message) => (message.role === "assistant" ? message.content : [])).flatMap(callPath)
   )
   if (results.length > 0) {
-    const reports = results.map((result) => report(paths.get(result.id) ?? result.name, result))
-    return { text: [introduction, ...reports].join("\n\n") }
+    return introduced(...results.map((result) => report(paths.get(result.id) ?? result.name, result)))
   }
   const files = fileNames(asked)
-  if (files.length === 0) return { text: [introduction, echo(asked)].join("\n\n") }
+  if (files.length === 0) return introduced(echo(asked))
   if (!tools.includes("read")) {
-    return { text: [introduction, `The prompt names ${files.join(", ")}, but no "read" tool is offered.`].join("\n\n") }
+    return introduced(`The prompt names ${files.join(", ")}, but no "read" tool is offered.`)
   }
   const key = Math.abs(Hash.string(JSON.stringify(prompt.content.map(textOf)))).toString(36)
   return { calls: files.map((path, index) => ({ id: `call_${key}_${index}`, path })) }
 }
 
 const echo = (asked: string): string => {
-  const text = asked.trim().replaceAll(/\s+/g, " ")
-  const shown = text.length <= maxEcho ? text : `${text.slice(0, maxEcho)}…`
+  const shown = clip(asked.trim().replaceAll(/\s+/g, " "), maxEcho)
   return (
     `It was asked: ${shown === "" ? "(nothing)" : `"${shown}"`}. It cannot think about that. ` +
     "It can read files: name one in the prompt, for example README.md."
@@ -117,7 +124,7 @@ const reportScripts = (path: string, scripts: ReadonlyArray<readonly [string, st
 const scriptsOf = (text: string): ReadonlyArray<readonly [string, string]> | undefined => {
   const bare = text.replaceAll(/^[ \t]*\d+[ \t]*[|:→\t][ \t]?/gm, "")
   for (const candidate of [text, bare]) {
-    const json = parseJson(candidate.slice(candidate.indexOf("{"), candidate.lastIndexOf("}") + 1))
+    const json = parse(candidate.slice(candidate.indexOf("{"), candidate.lastIndexOf("}") + 1))
     if (!Predicate.isRecord(json)) continue
     const scripts = Predicate.isRecord(json["scripts"]) ? json["scripts"] : {}
     return Object.entries(scripts).flatMap(([name, command]) =>
@@ -125,14 +132,6 @@ const scriptsOf = (text: string): ReadonlyArray<readonly [string, string]> | und
     )
   }
   return undefined
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Extracts the text of a tool result: text, a list of content parts, or an object around either. */
@@ -162,64 +161,39 @@ const textOf = (message: Prompt.Message | undefined): string => {
 
 const clip = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max)}…`)
 
-/** About four characters per token. */
 const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
-const finish = (prompt: Prompt.Prompt, output: string, reason: Response.FinishReason): Response.FinishPartEncoded => {
+const partsOf = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions): ReadonlyArray<Part> => {
+  const reaction = react(prompt, toolChoice === "none" ? [] : tools.map(({ name }) => name))
+  const isText = "text" in reaction
   const inputTokens = estimateTokens(JSON.stringify(prompt.content.map(textOf)))
-  const outputTokens = estimateTokens(output)
-  return {
-    type: "finish",
-    reason,
-    usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens }
-  }
-}
-
-const streamParts = (options: LanguageModel.ProviderOptions): ReadonlyArray<Response.StreamPartEncoded> => {
-  const reaction = react(options.prompt, offered(options))
-  if ("calls" in reaction) {
-    const params = reaction.calls.map((call) => JSON.stringify({ path: call.path }))
-    return [
-      ...reaction.calls.flatMap(({ id, path }): ReadonlyArray<Response.StreamPartEncoded> => [
-        { type: "tool-params-start", id, name: "read" },
-        { type: "tool-params-delta", id, delta: JSON.stringify({ path }) },
-        { type: "tool-params-end", id },
-        { type: "tool-call", id, name: "read", params: { path } }
-      ]),
-      finish(options.prompt, params.join(""), "tool-calls")
-    ]
-  }
-  const words = reaction.text.match(/\S+\s*|\s+/g) ?? []
+  const outputTokens = estimateTokens(isText ? reaction.text : JSON.stringify(reaction.calls))
   return [
-    { type: "text-start", id: "text" },
-    ...words.map((delta): Response.StreamPartEncoded => ({ type: "text-delta", id: "text", delta })),
-    { type: "text-end", id: "text" },
-    finish(options.prompt, reaction.text, "stop")
+    ...(isText ? spoken(reaction.text) : reaction.calls.flatMap(called)),
+    {
+      type: "finish",
+      reason: isText ? "stop" : "tool-calls",
+      usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens }
+    }
   ]
 }
 
-const generateParts = (options: LanguageModel.ProviderOptions): Array<Response.PartEncoded> => {
-  const reaction = react(options.prompt, offered(options))
-  return "calls" in reaction
-    ? [
-        ...reaction.calls.map(({ id, path }): Response.PartEncoded => ({
-          type: "tool-call",
-          id,
-          name: "read",
-          params: { path }
-        })),
-        finish(options.prompt, JSON.stringify(reaction.calls), "tool-calls")
-      ]
-    : [{ type: "text", text: reaction.text }, finish(options.prompt, reaction.text, "stop")]
-}
+const spoken = (text: string): ReadonlyArray<Part> => [
+  { type: "text-start", id: "text" },
+  ...(text.match(/\S+\s*|\s+/g) ?? []).map((delta): Part => ({ type: "text-delta", id: "text", delta })),
+  { type: "text-end", id: "text" }
+]
 
-const offered = (options: LanguageModel.ProviderOptions): ReadonlyArray<string> =>
-  options.toolChoice === "none" ? [] : options.tools.map((tool) => tool.name)
+const called = ({ id, path }: Call): ReadonlyArray<Part> => [
+  { type: "tool-params-start", id, name: "read" },
+  { type: "tool-params-delta", id, delta: JSON.stringify({ path }) },
+  { type: "tool-params-end", id },
+  { type: "tool-call", id, name: "read", params: { path } }
+]
 
 /** The offline model as an `@effect/ai` LanguageModel. */
 export const make: Effect.Effect<LanguageModel.Service> = ProviderModel.make({
-  generateText: (options) => Effect.sync(() => generateParts(options)),
-  streamText: (options) => Stream.suspend(() => Stream.fromIterable(streamParts(options))).pipe(Stream.rechunk(1))
+  streamText: (options) => Stream.suspend(() => Stream.fromIterable(partsOf(options))).pipe(Stream.rechunk(1))
 })
 
 /** The offline model with its facts: it is free and has no limits. */

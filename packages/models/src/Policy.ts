@@ -2,6 +2,7 @@
 import { Duration } from "effect"
 import type { ModelPolicy } from "@daybook/core/model/ModelResolver"
 import { defaultRetry } from "@daybook/core/model/ProviderStream"
+import { defined } from "./wire/Json.ts"
 
 /** A policy as a host writes it: an absent field inherits, `false` disables. */
 export interface PolicySettings {
@@ -26,18 +27,15 @@ export const standard: ModelPolicy = { retry: defaultRetry }
 
 /** Merges settings into a policy, field by field; the last one wins. */
 export const apply = (policy: ModelPolicy, ...layers: ReadonlyArray<PolicySettings | undefined>): ModelPolicy =>
-  layers.reduce<ModelPolicy>((under, settings) => (settings === undefined ? under : overlay(under, settings)), policy)
-
-const overlay = (under: ModelPolicy, settings: PolicySettings): ModelPolicy => {
-  const timeout = limit(under.timeout, settings.timeout)
-  const inactivity = limit(under.inactivity, settings.inactivity)
-  const retry = retryOf(under.retry, settings.retry)
-  return {
-    ...(timeout === undefined ? {} : { timeout }),
-    ...(inactivity === undefined ? {} : { inactivity }),
-    ...(retry === undefined ? {} : { retry })
-  }
-}
+  layers.reduce<ModelPolicy>(
+    (under, { inactivity, retry, timeout } = {}) =>
+      defined({
+        timeout: limit(under.timeout, timeout),
+        inactivity: limit(under.inactivity, inactivity),
+        retry: retryOf(under.retry, retry)
+      }),
+    policy
+  )
 
 const limit = (
   under: Duration.Duration | undefined,
@@ -47,12 +45,11 @@ const limit = (
 const retryOf = (under: ModelPolicy["retry"], over: PolicySettings["retry"]): ModelPolicy["retry"] => {
   if (over === undefined) return under
   if (over === false || over.times <= 0) return undefined
-  const base = under ?? defaultRetry
-  const maxRetryAfter = over.maxRetryAfter ?? under?.maxRetryAfter
-  return {
+  const { baseDelay, maxDelay } = under ?? defaultRetry
+  return defined({
     times: Math.floor(over.times),
-    baseDelay: Duration.decode(over.baseDelay ?? base.baseDelay),
-    maxDelay: Duration.decode(over.maxDelay ?? base.maxDelay),
-    ...(maxRetryAfter === undefined ? {} : { maxRetryAfter: Duration.decode(maxRetryAfter) })
-  }
+    baseDelay: Duration.decode(over.baseDelay ?? baseDelay),
+    maxDelay: Duration.decode(over.maxDelay ?? maxDelay),
+    maxRetryAfter: limit(under?.maxRetryAfter, over.maxRetryAfter)
+  })
 }

@@ -1,15 +1,92 @@
 /**
- * The known servers and model families: one row each. Sources are the servers' public documentation and the texts of their errors.
- * Spec: MD-80..MD-89, MD-120..MD-127 in specs/models.md.
+ * What each model server accepts, as data: lowering and the writers read it, nothing else knows a server by name. A host overrides
+ * any field. One row for each known server and model family; facts come from the servers' public documentation and the texts of
+ * their errors. Spec: MD-80..MD-89, MD-120..MD-127, MD-760 in specs/models.md.
  */
 import { Struct } from "effect"
-import type { Api, Profile } from "./Profile.ts"
+import type { ModelInfo } from "@daybook/core/model/ModelResolver"
+
+/** The protocols: Messages, Responses, chat completions, and Gemini's own. */
+export type Api = "anthropic" | "openai" | "openai-compatible" | "gemini"
+
+/** The rules of one server. */
+export interface Profile {
+  /** A name for people: "DeepSeek". */
+  readonly name: string
+  readonly api: Api
+  /** The address, up to the protocol's path. Absent if each user has another. */
+  readonly baseUrl?: string
+  /** Environment variables of its key, the usual one first. */
+  readonly keys: ReadonlyArray<string>
+  /** The default model of a server for which a key is enough. */
+  readonly model?: string
+  /** The hosts that tell this server, with the port if it tells: `api.deepseek.com`, `localhost:11434`; `*` is any one label. */
+  readonly hosts: ReadonlyArray<string>
+  /** Whether a request meets the chat template of any model, so that the rules of the model's family apply as well. */
+  readonly anyModel: boolean
+  /**
+   * `anywhere`: system messages may stand between others. `leading`: several, before all others. `one`: a single one, so that
+   * several are joined.
+   */
+  readonly system: "anywhere" | "leading" | "one"
+  readonly systemRole: "system" | "developer"
+  /** Whether user and assistant messages must alternate, so that neighbours are joined. */
+  readonly alternates: boolean
+  /** Whether an answer must stand between a tool's result and a user message. */
+  readonly answersResults: boolean
+  /** The form of call ids. `exact`: `length` letters and digits; otherwise at most `length` of the characters in `set`. */
+  readonly callIds: { readonly set: "word" | "printable"; readonly length: number; readonly exact: boolean }
+  /** The content of an answer that has calls and no text. */
+  readonly noText: "" | null
+  /** Where thinking stands in an answer, and when it is sent back. */
+  readonly thinking: {
+    /**
+     * A field of the message, by default the one in which it came; `reasoning_details`: a list of objects; `content`: parts of the
+     * content.
+     */
+    readonly field: "reasoning_content" | "reasoning" | "reasoning_details" | "content"
+    /** `calls`: with answers that have calls. */
+    readonly back: "never" | "calls" | "always"
+    /** Whether an answer to which `back` applies is rejected without the field, or with an empty one. */
+    readonly required: boolean
+  }
+  /** Whether thinking may stand between tags in the text, which servers without the parser of their model leave there. */
+  readonly tags: boolean
+  /** Google's signature for calls of other models: the first call of each answer is rejected without one. */
+  readonly signature?: string
+  /** How a level of effort is asked for. `thinking.type` switches thinking on and off, `thinking` has a level as well. */
+  readonly effort:
+    | "reasoning_effort"
+    | "reasoning.effort"
+    | "thinking"
+    | "thinking.type"
+    | "enable_thinking"
+    | "chat_template_kwargs"
+    | "none"
+  /** Media that its servers take, unless the catalogue knows the model. */
+  readonly media: NonNullable<ModelInfo["media"]>
+  /** Most pictures of one request. */
+  readonly pictures: number
+  readonly maxTokens: "max_tokens" | "max_completion_tokens" | "none"
+  /** How the key is sent. `bearer`: `authorization: Bearer`; `own`: the protocol's own header. */
+  readonly keyHeader: "own" | "bearer"
+  /** Whether Anthropic's cache marks are sent. */
+  readonly cacheMarks: boolean
+  /** Whether the usage is asked for with `stream_options`. */
+  readonly streamOptions: boolean
+  /** Whether a tool choice is accepted. Otherwise none is sent: only `none` is, since it forbids calls. */
+  readonly toolChoice: boolean
+  /** More fields of each request. */
+  readonly body: Readonly<Record<string, unknown>>
+  /** How a list of models with their windows is read: GET `models`, Ollama's `/api/show`, llama.cpp's `/props`. */
+  readonly listing: "models" | "ollama" | "llama.cpp" | "none"
+}
 
 /** A row of the table: what differs from the row under it. */
 type Row = Partial<Profile> & Pick<Profile, "name">
 
 const over = (under: Profile, row: Row): Profile => ({
-  ...Struct.omit(under, "baseUrl"),
+  ...Struct.omit(under, "baseUrl", "model"),
   keys: [],
   hosts: row.baseUrl === undefined ? [] : [new URL(row.baseUrl).host],
   ...row
@@ -20,6 +97,7 @@ const anthropic: Profile = {
   api: "anthropic",
   baseUrl: "https://api.anthropic.com/v1",
   keys: ["ANTHROPIC_API_KEY"],
+  model: "claude-sonnet-5-5",
   hosts: ["api.anthropic.com"],
   anyModel: false,
   system: "leading",
@@ -34,6 +112,7 @@ const anthropic: Profile = {
   pictures: 100,
   maxTokens: "max_tokens",
   keyHeader: "own",
+  tags: false,
   cacheMarks: true,
   streamOptions: false,
   toolChoice: true,
@@ -46,6 +125,7 @@ const openai = over(anthropic, {
   api: "openai",
   baseUrl: "https://api.openai.com/v1",
   keys: ["OPENAI_API_KEY"],
+  model: "gpt-6.1-terra",
   system: "anywhere",
   systemRole: "developer",
   alternates: false,
@@ -61,6 +141,7 @@ const gemini = over(openai, {
   api: "gemini",
   baseUrl: "https://generativelanguage.googleapis.com/v1beta",
   keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+  model: "gemini-3.8-flash",
   system: "leading",
   alternates: true
 })
@@ -89,11 +170,14 @@ const service = over(openai, {
   streamOptions: true
 })
 
+/** A server of any model by itself. */
+const anyModel = { anyModel: true, tags: true } as const
+
 /** A server that runs any model, and one of which nothing is known: only what every chat template takes. */
 const compatible = over(service, {
   name: "OpenAI-compatible server",
   keys: ["DAYBOOK_API_KEY"],
-  anyModel: true,
+  ...anyModel,
   answersResults: true,
   media: ["image", "pdf"]
 })
@@ -137,11 +221,127 @@ const openaiChat = over(service, {
   maxTokens: "max_completion_tokens"
 })
 
-/** The profiles by provider name. */
+/** A service with one key and a default model. */
+const cloud = (name: string, baseUrl: string, key: string, model: string, rules: Partial<Profile> = {}): Profile =>
+  over(service, { name, baseUrl, keys: [key], model, ...rules })
+
+/** The profiles by provider name. A default model is chosen in this order: makers of models come before other servers. */
 export const profiles: Readonly<Record<string, Profile>> = {
   anthropic,
   openai,
   google: gemini,
+  deepseek: cloud("DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-pro", {
+    ...deepseekRules,
+    effort: "thinking",
+    media: []
+  }),
+  moonshot: cloud("Moonshot (Kimi)", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3.1-pro", {
+    hosts: ["api.moonshot.ai", "api.moonshot.cn"],
+    ...kimiRules,
+    effort: "thinking.type"
+  }),
+  zai: cloud("Z.ai (GLM)", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", "glm-5.3", {
+    keys: ["ZAI_API_KEY", "ZHIPU_API_KEY"],
+    hosts: ["api.z.ai", "open.bigmodel.cn"],
+    thinking: thinking("always"),
+    effort: "thinking",
+    toolChoice: false
+  }),
+  dashscope: cloud(
+    "DashScope (Qwen)",
+    "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    "DASHSCOPE_API_KEY",
+    "qwen3.8-max",
+    {
+      hosts: ["dashscope-intl.aliyuncs.com", "dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"],
+      effort: "enable_thinking",
+      toolChoice: false
+    }
+  ),
+  minimax: cloud("MiniMax", "https://api.minimax.io/v1", "MINIMAX_API_KEY", "MiniMax-M3", {
+    hosts: ["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
+    thinking: { field: "reasoning_details", back: "always", required: false },
+    effort: "none",
+    media: [],
+    toolChoice: false,
+    // Without it, thinking stands between tags in the text.
+    body: { reasoning_split: true },
+    tags: true,
+    listing: "none"
+  }),
+  mistral: cloud("Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-large-latest", {
+    answersResults: true,
+    callIds: nineLetters,
+    noText: "",
+    thinking: { field: "content", back: "always", required: false },
+    pictures: 8,
+    streamOptions: false
+  }),
+  xai: cloud("xAI", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.7", { thinking: thinking("never") }),
+  meta: over(openai, {
+    name: "Meta",
+    baseUrl: "https://api.meta.ai/v1",
+    keys: ["META_API_KEY"],
+    model: "muse-spark-1.3"
+  }),
+  xiaomi: cloud("Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_API_KEY", "mimo-v2.6-pro"),
+  "kimi-coding": cloud(
+    "Kimi for Coding",
+    "https://api.kimi.com/coding/v1",
+    "KIMI_API_KEY",
+    "kimi-for-coding",
+    kimiRules
+  ),
+  openrouter: cloud("OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "anthropic/claude-sonnet-5.5", {
+    ...anyModel,
+    effort: "reasoning.effort",
+    media: ["image", "pdf"]
+  }),
+  vercel: cloud(
+    "Vercel AI Gateway",
+    "https://ai-gateway.vercel.sh/v1",
+    "AI_GATEWAY_API_KEY",
+    "anthropic/claude-sonnet-5.5"
+  ),
+  opencode: cloud("OpenCode Zen", "https://opencode.ai/inference/openai/v1", "OPENCODE_API_KEY", "glm-5.3"),
+  together: cloud("Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "zai-org/GLM-5.3", {
+    hosts: ["api.together.xyz", "api.together.ai"],
+    ...anyModel
+  }),
+  fireworks: cloud(
+    "Fireworks",
+    "https://api.fireworks.ai/inference/v1",
+    "FIREWORKS_API_KEY",
+    "accounts/fireworks/models/glm-5p3",
+    anyModel
+  ),
+  groq: cloud("Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b", {
+    tags: true,
+    thinking: { field: "reasoning", back: "calls", required: false },
+    pictures: 5,
+    maxTokens: "max_completion_tokens"
+  }),
+  cerebras: cloud("Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", "gpt-oss-120b", {
+    tags: true,
+    thinking: { field: "reasoning", back: "calls", required: false },
+    media: [],
+    maxTokens: "max_completion_tokens"
+  }),
+  baseten: cloud("Baseten", "https://inference.baseten.co/v1", "BASETEN_API_KEY", "zai-org/GLM-5.3", { tags: true }),
+  nvidia: cloud(
+    "NVIDIA",
+    "https://integrate.api.nvidia.com/v1",
+    "NVIDIA_API_KEY",
+    "nvidia/nemotron-3-ultra-550b-a55b",
+    { tags: true }
+  ),
+  huggingface: cloud(
+    "Hugging Face router",
+    "https://router.huggingface.co/v1",
+    "HF_TOKEN",
+    "zai-org/GLM-5.3",
+    anyModel
+  ),
   "openai-compatible": compatible,
   "openai-chat": openaiChat,
   azure: over(openai, azure),
@@ -152,112 +352,6 @@ export const profiles: Readonly<Record<string, Profile>> = {
     thinking: thinking("never"),
     signature: "skip_thought_signature_validator",
     media: ["image", "pdf"]
-  }),
-  openrouter: over(service, {
-    name: "OpenRouter",
-    baseUrl: "https://openrouter.ai/api/v1",
-    keys: ["OPENROUTER_API_KEY"],
-    anyModel: true,
-    effort: "reasoning.effort",
-    media: ["image", "pdf"]
-  }),
-  deepseek: over(service, {
-    name: "DeepSeek",
-    baseUrl: "https://api.deepseek.com/v1",
-    keys: ["DEEPSEEK_API_KEY"],
-    ...deepseekRules,
-    effort: "thinking",
-    media: []
-  }),
-  moonshot: over(service, {
-    name: "Moonshot (Kimi)",
-    baseUrl: "https://api.moonshot.ai/v1",
-    keys: ["MOONSHOT_API_KEY"],
-    hosts: ["api.moonshot.ai", "api.moonshot.cn"],
-    ...kimiRules,
-    effort: "thinking.type"
-  }),
-  zai: over(service, {
-    name: "Z.ai (GLM)",
-    baseUrl: "https://api.z.ai/api/paas/v4",
-    keys: ["ZAI_API_KEY", "ZHIPU_API_KEY"],
-    hosts: ["api.z.ai", "open.bigmodel.cn"],
-    thinking: thinking("always"),
-    effort: "thinking",
-    toolChoice: false
-  }),
-  minimax: over(service, {
-    name: "MiniMax",
-    baseUrl: "https://api.minimax.io/v1",
-    keys: ["MINIMAX_API_KEY"],
-    hosts: ["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
-    thinking: { field: "reasoning_details", back: "always", required: false },
-    effort: "none",
-    media: [],
-    toolChoice: false,
-    // Without it, thinking stands between tags in the text.
-    body: { reasoning_split: true },
-    listing: "none"
-  }),
-  dashscope: over(service, {
-    name: "DashScope (Qwen)",
-    baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-    keys: ["DASHSCOPE_API_KEY"],
-    hosts: ["dashscope-intl.aliyuncs.com", "dashscope.aliyuncs.com", "dashscope-us.aliyuncs.com"],
-    effort: "enable_thinking",
-    toolChoice: false
-  }),
-  mistral: over(service, {
-    name: "Mistral",
-    baseUrl: "https://api.mistral.ai/v1",
-    keys: ["MISTRAL_API_KEY"],
-    answersResults: true,
-    callIds: nineLetters,
-    noText: "",
-    thinking: { field: "content", back: "always", required: false },
-    pictures: 8,
-    streamOptions: false
-  }),
-  groq: over(service, {
-    name: "Groq",
-    baseUrl: "https://api.groq.com/openai/v1",
-    keys: ["GROQ_API_KEY"],
-    thinking: { field: "reasoning", back: "calls", required: false },
-    pictures: 5,
-    maxTokens: "max_completion_tokens"
-  }),
-  xai: over(service, {
-    name: "xAI",
-    baseUrl: "https://api.x.ai/v1",
-    keys: ["XAI_API_KEY"],
-    thinking: thinking("never")
-  }),
-  together: over(service, {
-    name: "Together",
-    baseUrl: "https://api.together.xyz/v1",
-    keys: ["TOGETHER_API_KEY"],
-    hosts: ["api.together.xyz", "api.together.ai"],
-    anyModel: true
-  }),
-  fireworks: over(service, {
-    name: "Fireworks",
-    baseUrl: "https://api.fireworks.ai/inference/v1",
-    keys: ["FIREWORKS_API_KEY"],
-    anyModel: true
-  }),
-  cerebras: over(service, {
-    name: "Cerebras",
-    baseUrl: "https://api.cerebras.ai/v1",
-    keys: ["CEREBRAS_API_KEY"],
-    thinking: { field: "reasoning", back: "calls", required: false },
-    media: [],
-    maxTokens: "max_completion_tokens"
-  }),
-  huggingface: over(service, {
-    name: "Hugging Face router",
-    baseUrl: "https://router.huggingface.co/v1",
-    keys: ["HF_TOKEN"],
-    anyModel: true
   }),
   bedrock: over(openaiChat, {
     name: "Amazon Bedrock",
@@ -282,26 +376,6 @@ export const profiles: Readonly<Record<string, Profile>> = {
     callIds: claudeIds,
     thinking: thinking("never")
   }),
-  baseten: over(service, { name: "Baseten", baseUrl: "https://inference.baseten.co/v1", keys: ["BASETEN_API_KEY"] }),
-  "kimi-coding": over(service, {
-    name: "Kimi for Coding",
-    baseUrl: "https://api.kimi.com/coding/v1",
-    keys: ["KIMI_API_KEY"],
-    ...kimiRules
-  }),
-  nvidia: over(service, { name: "NVIDIA", baseUrl: "https://integrate.api.nvidia.com/v1", keys: ["NVIDIA_API_KEY"] }),
-  opencode: over(service, {
-    name: "OpenCode Zen",
-    baseUrl: "https://opencode.ai/inference/openai/v1",
-    keys: ["OPENCODE_API_KEY"]
-  }),
-  vercel: over(service, {
-    name: "Vercel AI Gateway",
-    baseUrl: "https://ai-gateway.vercel.sh/v1",
-    keys: ["AI_GATEWAY_API_KEY"]
-  }),
-  xiaomi: over(service, { name: "Xiaomi MiMo", baseUrl: "https://api.xiaomimimo.com/v1", keys: ["XIAOMI_API_KEY"] }),
-  meta: over(openai, { name: "Meta", baseUrl: "https://api.meta.ai/v1", keys: ["META_API_KEY"] }),
   litellm: over(compatible, { name: "LiteLLM", keys: ["LITELLM_API_KEY"] }),
   vllm: over(local, { name: "vLLM", keys: ["VLLM_API_KEY"] }),
   sglang: over(local, { name: "SGLang", keys: ["SGLANG_API_KEY"] }),
@@ -325,12 +399,16 @@ const families: ReadonlyArray<readonly [RegExp, Partial<Profile>]> = [
   [/kimi/i, kimiRules],
   [/deepseek/i, deepseekRules],
   [/[sx]tral/i, { callIds: nineLetters, answersResults: true }],
-  [/claude/i, { cacheMarks: true, callIds: claudeIds, answersResults: false }]
+  [/claude/i, { cacheMarks: true, callIds: claudeIds, answersResults: false }],
+  [/claude|gemini|grok|gpt-\d/i, { tags: false }]
 ]
 
 const defaults: Readonly<Record<Api, Profile>> = { anthropic, openai, "openai-compatible": compatible, gemini }
 
-const hostOf = (baseUrl: string | undefined): string =>
+export const isApi = (api: string): api is Api => Object.hasOwn(defaults, api)
+
+/** The host of an address, with its port. */
+export const hostOf = (baseUrl: string | undefined): string =>
   baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : ""
 
 /** Whether the host, or a domain that it belongs to, fits the pattern, in which `*` is any one label. */
@@ -350,10 +428,10 @@ export const profileOf = (asked: {
   readonly fields?: Partial<Profile> | undefined
 }): Profile => {
   const host = hostOf(asked.baseUrl)
-  const called = (name: string | undefined) =>
-    name !== undefined && Object.hasOwn(profiles, name) && profiles[name]?.api === asked.api
-      ? profiles[name]
-      : undefined
+  const called = (name = "") => {
+    const known = Object.hasOwn(profiles, name) ? profiles[name] : undefined
+    return known?.api === asked.api ? known : undefined
+  }
   const found =
     called(asked.like) ??
     Object.values(profiles).find(({ api, hosts }) => api === asked.api && hosts.some((one) => fits(host, one))) ??

@@ -3,7 +3,7 @@ import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type { Effect, Redacted } from "effect"
 import type { ModelInfo } from "@daybook/core/model/ModelResolver"
 import type * as Policy from "./Policy.ts"
-import type { Api, Profile } from "./Profile.ts"
+import { type Api, isApi, type Profile } from "./Profiles.ts"
 
 /** A reference to a model. */
 export type Ref = ModelInfo["ref"]
@@ -48,6 +48,9 @@ export interface HostProvider extends ProviderBase {
 }
 
 export type Provider = WireProvider | HostProvider
+
+/** Whether a provider is a server. Options may come from a file, unchecked by the compiler. */
+export const isServer = (provider: Provider): provider is WireProvider => isApi(provider.api)
 
 /** What a person's configuration says about a provider; for a known one, only what differs. */
 export interface ConfiguredProvider extends Partial<Omit<WireProvider, "fetch" | "headers" | "policy">> {

@@ -5,7 +5,7 @@
  */
 import { Effect, Predicate, Redacted, type Scope } from "effect"
 import type { Models } from "@daybook/models"
-import type { Api } from "../../../packages/models/src/Profile.ts"
+import type { Api } from "../../../packages/models/src/Profiles.ts"
 import { type Received, type Reply, refusal, serveEach } from "../../models/support/Server.ts"
 
 export type Json = Readonly<Record<string, unknown>>

@@ -16,7 +16,7 @@ import {
 } from "@daybook/core/definition/Fields"
 import { type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
 import type { Price } from "@daybook/log/domain/Values"
-import type { Profile } from "@daybook/models/Profile"
+import type { Profile } from "@daybook/models/Profiles"
 import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Providers"
 import { knownAs, knownNames } from "@daybook/models/Servers"
 import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
@@ -203,6 +203,7 @@ const WrittenProfile = Schema.Struct({
   answers_results: optional(boolean),
   call_ids: optional(WrittenCallIds),
   thinking: optional(WrittenBack),
+  tags: optional(boolean),
   effort: optional(
     oneOf(
       "reasoning_effort",

@@ -11,7 +11,7 @@ import * as Response from "@effect/ai/Response"
 import { CurrentSpanTransformer } from "@effect/ai/Telemetry"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
-import { type Chunk, Effect, Option, type ParseResult, Schema, type Scope, Stream } from "effect"
+import { Chunk, Effect, Option, type ParseResult, Schema, type Scope, Stream } from "effect"
 
 type Tools = Record<string, Tool.Any>
 type Parts = Chunk.Chunk<Response.StreamPart<Tools>>
@@ -66,15 +66,57 @@ export const pull = (service: LanguageModel.Service, request: PlainRequest): Eff
 const malformed = (error: ParseResult.ParseError): AiError.AiError =>
   AiError.MalformedOutput.fromParseError({ module: "LanguageModel", method: "streamText", error })
 
-/** The functions of a provider. */
-export interface Provider extends LanguageModel.ConstructorParams {
+/** The functions of a provider. Without `generateText` an answer is collected from its stream. */
+export interface Provider extends Omit<LanguageModel.ConstructorParams, "generateText"> {
+  readonly generateText?: LanguageModel.ConstructorParams["generateText"]
   /** Opens an answer whose parts are decoded, for requests whose calls the caller settles: no schema reads them again. */
   readonly openText?: (request: LanguageModel.ProviderOptions) => Effect.Effect<Pull, AiError.AiError, Scope.Scope>
 }
 
+/** The parts of a whole answer, from those of its stream. */
+const whole = (parts: Chunk.Chunk<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
+  const all: Array<Response.PartEncoded> = []
+  const texts = new Map<string, string>()
+  for (const part of parts) {
+    switch (part.type) {
+      case "text-delta":
+      case "reasoning-delta":
+        texts.set(part.id, (texts.get(part.id) ?? "") + part.delta)
+        break
+      case "text-end":
+      case "reasoning-end": {
+        const type = part.type === "text-end" ? "text" : "reasoning"
+        all.push({ ...part, type, text: texts.get(part.id) ?? "" })
+        break
+      }
+      case "tool-call":
+      case "tool-result":
+      case "response-metadata":
+      case "finish":
+        all.push(part)
+    }
+  }
+  return all
+}
+
+const collected = (
+  { streamText }: Provider,
+  request: LanguageModel.ProviderOptions
+): ReturnType<LanguageModel.ConstructorParams["generateText"]> =>
+  Effect.flatMap(Stream.runCollect(streamText(request)), (parts) => {
+    const fault = Chunk.findFirst(parts, (part): part is Response.ErrorPartEncoded => part.type === "error")
+    if (Option.isNone(fault)) return Effect.succeed(whole(parts))
+    const description = "the provider reported an error"
+    const cause = fault.value.error
+    return new AiError.UnknownError({ module: "LanguageModel", method: "generateText", description, cause })
+  })
+
 /** Creates the service from the provider's functions. */
 export const make = Effect.fnUntraced(function* (provider: Provider): Effect.fn.Return<LanguageModel.Service> {
-  const service = yield* LanguageModel.make(provider)
+  const service = yield* LanguageModel.make({
+    streamText: provider.streamText,
+    generateText: provider.generateText ?? ((request) => collected(provider, request))
+  })
   const outerTransformer = yield* Effect.serviceOption(CurrentSpanTransformer)
   const identifiers = Option.getOrElse(
     yield* Effect.serviceOption(IdGenerator.IdGenerator),

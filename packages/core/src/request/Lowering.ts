@@ -74,11 +74,12 @@ const hostedText = (part: ToolPart): string =>
 /** Whether the provider ran the tool; then call and result belong to the provider. */
 const hosted = (part: ToolPart): boolean => part.provider?.executed === true
 
-const spoken = (text = ""): ReadonlyArray<AssistantPart> => (isBlank(text) ? [] : [textPart(text)])
+const spoken = (text = "", metadata?: ProviderMetadata): ReadonlyArray<AssistantPart> =>
+  isBlank(text) ? [] : [{ ...textPart(text), ...options(metadata, true) }]
 
 const allParts = (message: AssistantMessage, native: boolean, shown: Shown): ReadonlyArray<AssistantPart> =>
   message.content.flatMap((part): ReadonlyArray<AssistantPart> => {
-    if (part.type === "text") return spoken(part.text)
+    if (part.type === "text") return spoken(part.text, native ? part.providerMetadata : undefined)
     if (part.type === "reasoning") {
       // Thinking is thinking to the model that thought it, also where the protocol has no metadata for it.
       if (native && (part.providerMetadata !== undefined || !isBlank(part.text ?? ""))) {

@@ -158,12 +158,13 @@ const base = {
   withheld: optional(Schema.Array(Withheld))
 }
 
-/** A text of an answer. */
+/** A text of an answer, with the provider's metadata. */
 export const TextPart = Schema.Struct({
   type: Schema.Literal("text"),
   id: Schema.String,
   /** Absent while the text is still being streamed. */
-  text: optional(Schema.String)
+  text: optional(Schema.String),
+  providerMetadata: optional(ProviderMetadata)
 })
 /** A block of reasoning, with the provider's metadata. */
 export const ReasoningPart = Schema.Struct({

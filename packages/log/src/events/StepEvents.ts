@@ -40,7 +40,8 @@ export const TextStarted = durable("texts", "session.next.text.started", 1, { as
 export const TextEnded = durable("texts", "session.next.text.ended", 1, {
   assistantMessageID,
   textID,
-  text: Schema.String
+  text: Schema.String,
+  providerMetadata: optional(ProviderMetadata)
 })
 
 /** A reasoning part starts. */

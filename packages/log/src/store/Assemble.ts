@@ -145,10 +145,7 @@ const toPart = (row: PartRow, events: EventsBySeq): Record<string, unknown> => {
     type: row.kind,
     id: row.key,
     text: settled["text"],
-    providerMetadata:
-      row.kind === "reasoning"
-        ? (settled["providerMetadata"] ?? dataAt(events, row.opened)["providerMetadata"])
-        : undefined
+    providerMetadata: settled["providerMetadata"] ?? dataAt(events, row.opened)["providerMetadata"]
   })
 }
 

@@ -7,22 +7,49 @@
  */
 import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import { count, objectsIn, parse } from "./Json.ts"
+import { count, defined, type Json, objectsIn, parse, record, text } from "./Json.ts"
+import { type Kind, type Piece, Tags } from "./Tags.ts"
 
 export type Part = Response.StreamPartEncoded
 type Metadata = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
-/**
- * Token counts as a reader finds them. `input` includes what was read from the cache and written to it; `freshInput` does not.
- */
-export interface UsageFacts {
-  readonly input?: unknown
-  readonly freshInput?: unknown
-  readonly output?: unknown
-  readonly reasoning?: unknown
-  readonly cacheRead?: unknown
-  readonly cacheWrite?: unknown
+/** Kinds of counts. `input` includes what was read from the cache and written to it; `freshInput` does not. */
+const counted = ["input", "freshInput", "output", "reasoning", "cacheRead", "cacheWrite"] as const
+
+export type UsageFacts = { readonly [K in (typeof counted)[number]]?: unknown }
+
+/** The usage of OpenAI's two protocols, and of the servers that follow them. */
+export const usageOf = (usage: Json): UsageFacts => {
+  const details = record(usage["prompt_tokens_details"] ?? usage["input_tokens_details"])
+  const thinking = record(usage["completion_tokens_details"] ?? usage["output_tokens_details"])
+  return {
+    input: usage["prompt_tokens"] ?? usage["input_tokens"],
+    output: usage["completion_tokens"] ?? usage["output_tokens"],
+    reasoning: thinking["reasoning_tokens"],
+    cacheRead: details["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
+    cacheWrite: details["cache_write_tokens"]
+  }
 }
+
+/** Why answers end, in the words of all protocols. */
+const reasons: ReadonlyArray<readonly [Response.FinishReason, RegExp]> = [
+  ["stop", /^(?:stop|end_turn|eos|eos_token|complete|stop_sequence)$/],
+  ["length", /^(?:length|max_tokens|max_output_tokens|model_length|model_context_window_exceeded)$/],
+  ["tool-calls", /^(?:tool_calls|tool_use|function_call)$/],
+  ["pause", /^pause_turn$/],
+  ["content-filter", /^(?:content_filter.*|safety|sensitive|refusal|recitation|blocklist|prohibited_content|spii)$/],
+  ["content-filter", /^(?:model_armor|image_safety|image_prohibited_content|image_recitation)$/]
+]
+
+/** Reasons that are errors: the server or the model failed, not the request. */
+const failed = /^(?:error|network_error|insufficient_system_resource)$/i
+const faults: ReadonlyMap<string, string> = new Map([
+  ["missing_thought_signature", "the server misses a signature"],
+  ["malformed_function_call", "the model wrote a call that the server could not read"],
+  ["malformed_response", "the model wrote an answer that the server could not read"],
+  ["unexpected_tool_call", "the model called a tool that was not offered"],
+  ["too_many_tool_calls", "the model made too many calls in a row"]
+])
 
 /** A piece of a call. Fields that are absent or empty say nothing. */
 export interface CallPiece {
@@ -31,14 +58,12 @@ export interface CallPiece {
   /** More of its input: text that is appended, or the whole input as a JSON value. */
   readonly input?: unknown
   readonly metadata?: Metadata | undefined
-  /** The provider runs the call itself. */
   readonly hosted?: boolean
 }
 
 interface Block {
-  readonly kind: "text" | "reasoning"
+  readonly kind: Kind
   readonly id: string
-  length: number
   metadata: Metadata
 }
 
@@ -48,8 +73,6 @@ interface Call {
   input: string
   /** Whether its start was sent: that needs a name. */
   begun: boolean
-  /** Input received before the name. */
-  held: string
   /** Whether the last piece of the input may end it: only then it is read as a whole. */
   mayEnd: boolean
   metadata: Metadata
@@ -73,11 +96,15 @@ const merged = (a: Metadata, b: Metadata | undefined): Metadata => {
 
 const withMetadata = (metadata: Metadata) => (Object.keys(metadata).length === 0 ? {} : { metadata })
 
+/** The text of an input, or of a piece of one, that may come as a JSON value. */
+export const inputText = (input: unknown): string =>
+  Predicate.isString(input) ? input : Predicate.isNullable(input) ? "" : JSON.stringify(input)
+
 /**
  * A call's input: `{}` for none, the object in a string literal or a code block, of several the last one, else the JSON value; the
  * text itself if it is not JSON.
  */
-export const inputOf = (source: string): unknown => {
+const inputOf = (source: string): unknown => {
   if (source.trim() === "" || source.trim() === "null") return {}
   const value = parse(source)
   if (Predicate.isString(value)) {
@@ -89,33 +116,33 @@ export const inputOf = (source: string): unknown => {
   return /^(?:`+(?:json)?\s*)*$/.test(rest) ? (objects.at(-1) ?? source) : source
 }
 
-/** Whether a call's input is complete as it stands. */
-const isWhole = (source: string): boolean => source.trim() !== "" && Predicate.isRecord(inputOf(source))
-
 export class Answer {
   /** Returns the toolkit's name of a tool that the server calls by another. */
   readonly #ownName: (name: string, hosted: boolean) => string
+  readonly #tags: Tags | undefined
   readonly #blocks = new Map<string, Block>()
   readonly #ended = new Set<string>()
   readonly #calls = new Map<string, Call>()
   readonly #ids = new Set<string>()
   #parts: Array<Part> = []
   #next = 0
+  /** The open block of `say`. */
+  #said: { readonly kind: Kind; readonly key: string } | undefined
+  #identified = false
+  #refused = false
   #reason: Response.FinishReason | undefined
-  #metadata: Metadata = {}
-  #usage: UsageFacts = {}
+  readonly #usage: { -readonly [K in keyof UsageFacts]?: number } = {}
   #called = false
-  #begun = false
-  #over = false
-  #broken: Fault | undefined
-
-  constructor(ownName: (name: string, hosted: boolean) => string) {
-    this.#ownName = ownName
-  }
-
+  #stray: Fault | undefined
+  begun = false
   /** Whether the answer's end, or an error, was sent: nothing more is read. */
-  get over(): boolean {
-    return this.#over
+  over = false
+  broken: Fault | undefined
+
+  /** `tagged`: whether thinking may stand between tags in the text. */
+  constructor(ownName: (name: string, hosted: boolean) => string, tagged: boolean) {
+    this.#ownName = ownName
+    this.#tags = tagged ? new Tags() : undefined
   }
 
   /** Whether the reason of the end is known, so that only usage and the end mark may follow. */
@@ -123,158 +150,153 @@ export class Answer {
     return this.#reason !== undefined
   }
 
-  /** Whether any part of the answer was read. */
-  get begun(): boolean {
-    return this.#begun
-  }
-
-  /** Why the answer broke off, if it did. */
-  get broken(): Fault | undefined {
-    return this.#broken
-  }
-
-  /** The parts since the last call. */
   take(): ReadonlyArray<Part> {
     const parts = this.#parts
     if (parts.length > 0) this.#parts = []
     return parts
   }
 
-  /** The server's id and model of the answer. */
-  identity(facts: { readonly id?: string | undefined; readonly modelId?: string | undefined }): void {
-    const given = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined))
-    if (Object.keys(given).length > 0) this.#parts.push({ type: "response-metadata", ...given })
+  /** The server's id and model of the answer; the first that are known count. */
+  identity(id: unknown, modelId: unknown): void {
+    const given = defined({ id: text(id), modelId: text(modelId) })
+    if (this.#identified || Object.keys(given).length === 0) return
+    this.#identified = true
+    this.#parts.push({ type: "response-metadata", ...given })
   }
 
   /** More of a block; the first piece opens it. Metadata of all pieces is sent with its end. */
-  extend(kind: Block["kind"], key: string, delta: string, metadata?: Metadata): void {
-    if (this.#over || this.#ended.has(`${kind} ${key}`) || (delta === "" && metadata === undefined)) return
-    const block = this.#open(kind, key)
-    block.metadata = merged(block.metadata, metadata)
-    if (delta === "") return
-    block.length += delta.length
-    this.#parts.push({ type: `${kind}-delta`, id: block.id, delta })
+  extend(kind: Kind, key: string, delta: string, metadata?: Metadata): void {
+    if (kind === "text" && this.#tags !== undefined) this.say(kind, delta, metadata)
+    else this.#grow(kind, key, delta, metadata)
   }
 
-  /** Closes a block. `whole`, if given, is its complete text: what was not received in pieces is sent first. */
-  close(kind: Block["kind"], key: string, whole = "", metadata?: Metadata): void {
-    const block = this.#blocks.get(`${kind} ${key}`)
-    if (block === undefined && (this.#ended.has(`${kind} ${key}`) || (whole === "" && metadata === undefined))) return
-    if (whole.length > (block?.length ?? 0)) this.extend(kind, key, whole.slice(block?.length ?? 0))
-    if (metadata !== undefined) this.extend(kind, key, "", metadata)
-    this.#end(`${kind} ${key}`)
+  close(kind: Kind, key: string): void {
+    if (kind === "text" && this.#tags !== undefined) this.#endSaid()
+    else this.#end(`${kind} ${key}`)
   }
 
-  /** Closes all open blocks of a kind, or all. */
-  closeAll(kind?: Block["kind"]): void {
-    for (const [key, block] of this.#blocks) if (kind === undefined || block.kind === kind) this.#end(key)
+  closeAll(): void {
+    this.#endSaid()
+    for (const key of this.#blocks.keys()) this.#end(key)
+  }
+
+  get saying(): Kind | undefined {
+    return this.#said?.kind
+  }
+
+  /** More words of an answer whose blocks follow each other: another kind ends the open block. */
+  say(kind: Kind, words: string, metadata?: Metadata): void {
+    if (kind === "text" && words !== "" && this.#tags !== undefined) {
+      for (const piece of this.#tags.feed(words)) this.#say(piece)
+      if (metadata !== undefined) this.#say({ kind, words: "" }, metadata)
+    } else this.#say({ kind, words }, metadata)
   }
 
   /** A piece of the call under this key of the reader's; a complete call takes none. */
-  call(key: string, piece: CallPiece): void {
-    if (this.#over || this.#ended.has(`call ${key}`)) return
-    this.#begun = true
+  call(key: string, { hosted = false, id = "", input, metadata, name = "" }: CallPiece): void {
+    if (this.over || this.#ended.has(`call ${key}`)) return
+    this.begun = true
     const call = this.#calls.get(key) ?? this.#newCall(key)
-    call.metadata = merged(call.metadata, piece.metadata)
-    if (piece.hosted === true) call.hosted = true
-    if (!call.begun && piece.id !== undefined && piece.id !== "") call.id = piece.id
-    if (!call.begun && piece.name !== undefined && piece.name !== call.name) call.name += piece.name
-    const input = Predicate.isString(piece.input)
-      ? piece.input
-      : piece.input === undefined || piece.input === null
-        ? ""
-        : JSON.stringify(piece.input)
-    if (input.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(input.slice(-80))
-    if (!call.begun && (call.name === "" || input === "")) call.held += input
-    else this.#input(call, input)
+    const piece = inputText(input)
+    call.metadata = merged(call.metadata, metadata)
+    call.hosted ||= hosted
+    call.input += piece
+    if (piece.trim() !== "") call.mayEnd = /[}"`]\s*$/.test(piece.slice(-80))
+    if (!call.begun && id !== "") call.id = id
+    if (!call.begun && name !== call.name) call.name += name
+    if (call.begun || (call.name !== "" && piece !== "")) this.#send(call, piece)
   }
 
-  /** Whether the call's input is complete JSON so far. */
   isWhole(key: string): boolean {
-    const call = this.#calls.get(key)
-    return call?.mayEnd === true && isWhole(call.input + call.held)
+    const { input, mayEnd } = this.#calls.get(key) ?? { input: "", mayEnd: false }
+    return mayEnd && input.trim() !== "" && Predicate.isRecord(inputOf(input))
   }
 
-  /** Whether the call has an input that may have been cut. */
   isCut(key: string): boolean {
     const call = this.#calls.get(key)
-    return call !== undefined && !call.hosted && (call.input + call.held).trim() !== "" && !this.isWhole(key)
+    return call !== undefined && !call.hosted && call.input.trim() !== "" && !this.isWhole(key)
   }
 
   /** Completes the call. `whole`, if given, is its complete input, used if it did not come in pieces. */
   complete(key: string, whole?: unknown): void {
     const call = this.#calls.get(key)
-    if (call === undefined || this.#over) return
-    if (call.input === "" && call.held === "" && whole !== undefined) this.call(key, { input: whole })
+    if (call === undefined || this.over) return
+    if (call.input === "" && whole !== undefined) this.call(key, { input: whole })
     this.#calls.delete(key)
     this.#ended.add(`call ${key}`)
-    this.#begin(call)
-    if (!call.hosted) this.#called = true
+    this.#send(call, "")
+    const { hosted: providerExecuted, id, input, metadata, name } = call
+    if (!providerExecuted) this.#called = true
     this.#parts.push(
-      { type: "tool-params-end", id: call.id },
-      {
-        type: "tool-call",
-        id: call.id,
-        name: call.name,
-        params: inputOf(call.input),
-        providerExecuted: call.hosted,
-        ...withMetadata(call.metadata)
-      }
+      { type: "tool-params-end", id },
+      { type: "tool-call", id, name, params: inputOf(input), providerExecuted, ...withMetadata(metadata) }
     )
   }
 
-  /** The keys of calls that are not complete, in order. */
   get openCalls(): ReadonlyArray<string> {
     return [...this.#calls.keys()]
   }
 
-  /** The result of a call that the provider ran. */
-  result(facts: {
-    readonly id: string
-    readonly name: string
-    readonly result: unknown
-    readonly isFailure: boolean
-    readonly metadata?: Metadata
-  }): void {
-    if (this.#over) return
+  result(id: string, name: string, result: unknown, isFailure: boolean): void {
+    if (this.over) return
     this.#parts.push({
       type: "tool-result",
-      ...facts,
-      name: this.#ownName(facts.name, true),
-      providerExecuted: true,
-      ...withMetadata(facts.metadata ?? {})
+      id,
+      name: this.#ownName(name, true),
+      result,
+      isFailure,
+      providerExecuted: true
     })
   }
 
   /** Counts, in any number of reports: the last one of each wins, unless it is zero after others. */
   usage(facts: UsageFacts): void {
-    const counted = Object.entries(facts).filter(([, value]) => count(value) !== undefined)
-    const known = Object.entries(this.#usage).filter(([, value]) => count(value) !== 0)
-    this.#usage = {
-      ...Object.fromEntries(counted),
-      ...Object.fromEntries(known),
-      ...Object.fromEntries(counted.filter(([, value]) => count(value) !== 0))
+    for (const name of counted) {
+      const tokens = count(facts[name])
+      if (tokens !== undefined) this.#usage[name] = tokens || (this.#usage[name] ?? 0)
     }
   }
 
-  /** Why the answer ends. The end itself follows with `end`. A refusal is noted in the metadata (`daybook.refusal`). */
-  finish(reason: Response.FinishReason, metadata?: Metadata): void {
-    this.#reason = reason
-    this.#metadata = merged(this.#metadata, metadata)
+  /** A refusal: the answer ends as filtered, which is noted in the metadata (`daybook.refusal`). */
+  refuse(): void {
+    this.#refused = true
+  }
+
+  /**
+   * Why the answer ends, in the server's word; the end itself follows with `end`. A reason that is an error fails the answer, with
+   * what else the server says of it. `otherwise` is the reason of a word that is not known.
+   */
+  finish(word: string, details: Json = {}, otherwise: Response.FinishReason = "unknown"): void {
+    const fault = faults.get(word.toLowerCase())
+    if (fault !== undefined || failed.test(word)) {
+      const message = fault === undefined ? `the server ended the answer with ${word}` : `${fault} (${word})`
+      // In the words of `classifyError`: retryable.
+      return this.fail({ code: "server_error", message, ...details })
+    }
+    const known = reasons.find(([, pattern]) => pattern.test(word.toLowerCase()))?.[0] ?? otherwise
+    this.#readHeld()
+    this.#reason = this.#refused ? "content-filter" : known
+    // At the output limit an open call may be cut: then its input is not what the model wanted.
+    for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
   }
 
   /** An error that the server reports within its answer. Nothing follows it. */
   fail(error: unknown): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.over) return
+    this.over = true
     this.#parts.push({ type: "error", error })
+  }
+
+  /** A line that belongs to no answer: why there is none, if nothing else comes. */
+  stray(fault: Fault): void {
+    this.#stray = fault
   }
 
   /** The answer broke off: what was read of it stays, nothing follows. */
   breakOff(fault: Fault): void {
-    if (this.#over) return
-    this.#over = true
-    this.#broken = fault
+    if (this.over) return
+    this.over = true
+    this.broken = fault
   }
 
   /**
@@ -282,17 +304,20 @@ export class Answer {
    * was there and something was read.
    */
   end(marked: boolean): void {
-    if (this.#over) return
-    if (this.#reason === undefined && !(marked && this.#begun)) return this.breakOff(incomplete)
+    if (this.over) return
+    this.#readHeld()
+    if (this.#reason === undefined && !(marked && this.begun))
+      return this.breakOff((this.begun ? undefined : this.#stray) ?? incomplete)
     this.closeAll()
-    // At the output limit an open call may be cut: then its input is not what the model wanted.
-    for (const key of this.openCalls) if (this.#reason !== "length" || this.isWhole(key)) this.complete(key)
-    this.#over = true
     const reason = this.#reason ?? "unknown"
-    const usage = this.#usage
-    const [fresh, output, reasoning] = [count(usage.freshInput), count(usage.output), count(usage.reasoning)]
-    const [cacheRead, cacheWrite] = [count(usage.cacheRead), count(usage.cacheWrite)]
-    const input = fresh === undefined ? count(usage.input) : fresh + (cacheRead ?? 0) + (cacheWrite ?? 0)
+    if (reason !== "length") for (const key of this.openCalls) this.complete(key)
+    this.over = true
+    const { cacheRead, cacheWrite, freshInput, output, reasoning } = this.#usage
+    const input = freshInput === undefined ? this.#usage.input : freshInput + (cacheRead ?? 0) + (cacheWrite ?? 0)
+    const daybook = defined({
+      refusal: this.#refused ? true : undefined,
+      cacheWriteTokens: cacheWrite === 0 ? undefined : cacheWrite
+    })
     this.#parts.push({
       type: "finish",
       reason: this.#called && (reason === "stop" || reason === "unknown") ? "tool-calls" : reason,
@@ -303,20 +328,46 @@ export class Answer {
         ...(reasoning === undefined ? {} : { reasoningTokens: reasoning }),
         ...(cacheRead === undefined ? {} : { cachedInputTokens: cacheRead })
       },
-      ...withMetadata(
-        cacheWrite === undefined || cacheWrite === 0
-          ? this.#metadata
-          : merged(this.#metadata, { daybook: { cacheWriteTokens: cacheWrite } })
-      )
+      ...(Object.keys(daybook).length === 0 ? {} : { metadata: { daybook } })
     })
   }
 
-  #open(kind: Block["kind"], key: string): Block {
-    this.#begun = true
+  // --- blocks
+
+  #say({ kind, words }: Piece, metadata?: Metadata): void {
+    if (words === "" && metadata === undefined) return
+    if (this.#said?.kind !== kind) {
+      if (this.#said !== undefined) this.#end(`${this.#said.kind} ${this.#said.key}`)
+      this.#said = { kind, key: `said ${this.#next}` }
+    }
+    this.#grow(kind, this.#said.key, words, metadata)
+  }
+
+  /** Gives the text that was held back because a tag might have followed. */
+  #readHeld(): void {
+    for (const piece of this.#tags?.end() ?? []) this.#say(piece)
+  }
+
+  #endSaid(): void {
+    this.#readHeld()
+    if (this.#said !== undefined) this.#end(`${this.#said.kind} ${this.#said.key}`)
+    this.#said = undefined
+  }
+
+  #grow(kind: Kind, key: string, delta: string, metadata?: Metadata): void {
     const known = this.#blocks.get(`${kind} ${key}`)
-    if (known !== undefined) return known
-    const block: Block = { kind, id: `${kind}-${this.#next++}`, length: 0, metadata: {} }
-    this.#blocks.set(`${kind} ${key}`, block)
+    if (this.over || (delta === "" && metadata === undefined)) return
+    const block = known ?? this.#open(kind, `${kind} ${key}`)
+    if (block === undefined) return
+    block.metadata = merged(block.metadata, metadata)
+    if (delta !== "") this.#parts.push({ type: `${kind}-delta`, id: block.id, delta })
+  }
+
+  #open(kind: Kind, key: string): Block | undefined {
+    if (this.#ended.has(key)) return undefined
+    this.begun = true
+    const block: Block = { kind, id: `${kind}-${this.#next++}`, metadata: {} }
+    this.#blocks.set(key, block)
     this.#parts.push({ type: `${kind}-start`, id: block.id })
     return block
   }
@@ -329,40 +380,26 @@ export class Answer {
     this.#parts.push({ type: `${block.kind}-end`, id: block.id, ...withMetadata(block.metadata) })
   }
 
+  // --- calls
+
   #newCall(key: string): Call {
-    const call: Call = {
-      id: "",
-      name: "",
-      input: "",
-      begun: false,
-      held: "",
-      mayEnd: false,
-      metadata: {},
-      hosted: false
-    }
+    const call = { id: "", name: "", input: "", begun: false, mayEnd: false, metadata: {}, hosted: false }
     this.#calls.set(key, call)
     return call
   }
 
-  /** Sends the start of a call, under an id that no other call of the answer has. */
-  #begin(call: Call): void {
-    if (call.begun) return
-    call.begun = true
-    const base = call.id === "" ? `call_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}` : call.id
-    let id = base
-    for (let nth = 2; this.#ids.has(id); nth++) id = `${base}_${nth}`
-    this.#ids.add(id)
-    call.id = id
-    call.name = this.#ownName(call.name === "" ? "unknown" : call.name, call.hosted)
-    this.#parts.push({ type: "tool-params-start", id, name: call.name, providerExecuted: call.hosted })
-    this.#input(call, call.held)
-    call.held = ""
-  }
-
-  #input(call: Call, input: string): void {
-    this.#begin(call)
-    if (input === "") return
-    call.input += input
-    this.#parts.push({ type: "tool-params-delta", id: call.id, delta: input })
+  /** Sends a piece of a call's input; before it the start, under an id that no other call of the answer has, and all input so far. */
+  #send(call: Call, piece: string): void {
+    const delta = call.begun ? piece : call.input
+    if (!call.begun) {
+      const base = call.id === "" ? `call_${crypto.randomUUID().replaceAll("-", "").slice(0, 24)}` : call.id
+      call.begun = true
+      call.id = base
+      for (let nth = 2; this.#ids.has(call.id); nth++) call.id = `${base}_${nth}`
+      this.#ids.add(call.id)
+      call.name = this.#ownName(call.name === "" ? "unknown" : call.name, call.hosted)
+      this.#parts.push({ type: "tool-params-start", id: call.id, name: call.name, providerExecuted: call.hosted })
+    }
+    if (delta !== "") this.#parts.push({ type: "tool-params-delta", id: call.id, delta })
   }
 }

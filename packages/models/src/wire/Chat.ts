@@ -3,20 +3,17 @@
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import type * as Response from "@effect/ai/Response"
 import { Predicate } from "effect"
-import type { Profile } from "../Profile.ts"
-import type { Answer } from "./Answer.ts"
-import { resultText, urlOf } from "./History.ts"
+import type { Profile } from "../Profiles.ts"
+import { type Answer, usageOf } from "./Answer.ts"
+import { notedOn, resultText, urlOf } from "./History.ts"
 import { count, defined, idOf, type Json, list, many, record, text, wordsOf } from "./Json.ts"
-import { type Piece, Tags } from "./Tags.ts"
-import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
 
 const write = (request: WireRequest): Json => {
-  const { format, messages, model, outputTokens, profile, settings, tools } = request
-  const limit = settings.maxOutputTokens ?? (outputTokens === 0 ? undefined : outputTokens)
+  const { format, messages, model, profile, settings, tools } = request
   const written = messages.flatMap((message) => messagesOf(message, profile))
   return defined({
     ...profile.body,
@@ -24,7 +21,7 @@ const write = (request: WireRequest): Json => {
     messages: profile.cacheMarks ? marked(written) : written,
     stream: true,
     stream_options: profile.streamOptions ? { include_usage: true } : undefined,
-    ...(profile.maxTokens === "none" ? {} : { [profile.maxTokens]: limit }),
+    ...(profile.maxTokens === "none" ? {} : { [profile.maxTokens]: limitOf(request) }),
     temperature: settings.temperature,
     top_p: settings.topP,
     stop: settings.stop,
@@ -38,28 +35,22 @@ const write = (request: WireRequest): Json => {
 }
 
 const effortOf = (effort: string | undefined, { effort: form }: Profile): Json => {
-  if (effort === undefined) return {}
+  if (effort === undefined || form === "none") return {}
   const thinks = effort !== "none" && effort !== "off"
-  switch (form) {
-    case "reasoning_effort":
-      return { reasoning_effort: effort }
-    case "reasoning.effort":
-      return { reasoning: { effort } }
-    case "thinking":
-      return { thinking: { type: thinks ? "enabled" : "disabled" }, ...(thinks ? { reasoning_effort: effort } : {}) }
-    case "thinking.type":
-      return { thinking: { type: thinks ? "enabled" : "disabled" } }
-    case "enable_thinking":
-      return { enable_thinking: thinks }
-    case "chat_template_kwargs":
-      // Templates ignore what they do not know: some read the switch, some the level.
-      return { chat_template_kwargs: { enable_thinking: thinks, ...(thinks ? { reasoning_effort: effort } : {}) } }
-    case "none":
-      return {}
+  const level = thinks ? { reasoning_effort: effort } : {}
+  const thinking = { type: thinks ? "enabled" : "disabled" }
+  const forms: Readonly<Record<typeof form, Json>> = {
+    reasoning_effort: { reasoning_effort: effort },
+    "reasoning.effort": { reasoning: { effort } },
+    thinking: { thinking, ...level },
+    "thinking.type": { thinking },
+    enable_thinking: { enable_thinking: thinks },
+    // Templates ignore what they do not know: some read the switch, some the level.
+    chat_template_kwargs: { chat_template_kwargs: { enable_thinking: thinks, ...level } }
   }
+  return forms[form]
 }
 
-/** The protocol has no hosted tools. */
 const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
   tool._tag === "Hosted"
     ? []
@@ -71,10 +62,8 @@ const toolOf = (tool: WireTool): ReadonlyArray<Json> =>
       ]
 
 const choiceOf = ({ profile, toolChoice }: WireRequest): unknown => {
-  if (toolChoice === "none") return toolChoice
-  if (!profile.toolChoice) return undefined
-  if (toolChoice === "auto") return toolChoice
-  return toolChoice === "required" ? "required" : { type: "function", function: { name: toolChoice.tool } }
+  if (toolChoice !== "none" && !profile.toolChoice) return undefined
+  return Predicate.isString(toolChoice) ? toolChoice : { type: "function", function: { name: toolChoice.tool } }
 }
 
 const messagesOf = (message: Prompt.Message, profile: Profile): ReadonlyArray<Json> => {
@@ -101,14 +90,11 @@ const userContent = (parts: Prompt.UserMessage["content"]): unknown => {
   })
 }
 
-/** The metadata that a reader noted on a part. */
-const notedOn = (part: { readonly options: unknown }): Json => record(record(part.options)["chat"])
-
 const answerOf = (content: Prompt.AssistantMessage["content"], profile: Profile): Json => {
   const calls = content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call")
   const said = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
   const thoughts = content.filter((part): part is Prompt.ReasoningPart => part.type === "reasoning")
-  const details = [...thoughts, ...calls].flatMap((part) => list(notedOn(part)["reasoning_details"]))
+  const details = [...thoughts, ...calls].flatMap((part) => list(notedOn(part, "chat")["reasoning_details"]))
   const { parts, ...fields } = thoughtsOf(thoughts, calls, profile)
   const words = said === "" ? (calls.length > 0 ? profile.noText : "") : said
   return defined({
@@ -132,7 +118,7 @@ const thoughtsOf = (
   const own = thoughts.map((part) => part.text).join("\n\n")
   const thought = own === "" && required ? substitute(calls) : own
   if (!goes || thought === "") return {}
-  const received = text(notedOn(thoughts[0] ?? { options: {} })["field"])
+  const received = text(notedOn(thoughts[0], "chat")["field"])
   const form = field === "content" || field === "reasoning_details" ? field : (received ?? field)
   if (form === "content") return { parts: [{ type: "thinking", thinking: [{ type: "text", text: thought }] }] }
   if (form === "reasoning_details") return { [form]: [{ type: "reasoning.text", text: thought }] }
@@ -147,9 +133,9 @@ const callOf = (part: Prompt.ToolCallPart, signature: string | undefined): Json 
   defined({
     id: part.id,
     type: "function",
-    function: { name: part.name, arguments: JSON.stringify(Predicate.isRecord(part.params) ? part.params : {}) },
+    function: { name: part.name, arguments: JSON.stringify(record(part.params)) },
     extra_content:
-      notedOn(part)["extra_content"] ??
+      notedOn(part, "chat")["extra_content"] ??
       (signature === undefined ? undefined : { google: { thought_signature: signature } })
   })
 
@@ -173,28 +159,6 @@ const withMark = (message: Json): Json => {
 
 // --- reading
 
-const reasons: Readonly<Record<string, Response.FinishReason>> = {
-  stop: "stop",
-  end_turn: "stop",
-  eos: "stop",
-  eos_token: "stop",
-  complete: "stop",
-  stop_sequence: "stop",
-  length: "length",
-  max_tokens: "length",
-  model_length: "length",
-  model_context_window_exceeded: "length",
-  safety: "content-filter",
-  sensitive: "content-filter",
-  refusal: "content-filter",
-  tool_calls: "tool-calls",
-  tool_use: "tool-calls",
-  function_call: "tool-calls"
-}
-
-/** Reasons that are errors: OpenRouter and Mistral, Z.ai, DeepSeek. */
-const failures: ReadonlySet<string> = new Set(["error", "network_error", "insufficient_system_resource"])
-
 /** Fields of thinking, by server. */
 const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
 
@@ -202,17 +166,19 @@ const fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"]
 class Details {
   readonly #all: Array<Json> = []
 
-  /** Adds a piece; pieces of one detail have its type and index. Returns its words. */
+  /** Adds a piece; pieces of one text have its type and index. Returns its words. */
   add(piece: Json): string {
-    const last = this.#all.at(-1)
-    const joins =
-      last !== undefined &&
-      (piece["type"] === "reasoning.text" || piece["type"] === "reasoning.summary") &&
-      last["type"] === piece["type"] &&
-      last["index"] === piece["index"]
-    if (joins) this.#all.splice(-1, 1, { ...last, ...present(piece), ...joined(last, piece) })
-    else this.#all.push(piece)
-    return text(piece["text"]) ?? text(piece["summary"]) ?? ""
+    const last = this.#all.at(-1) ?? {}
+    const field = piece["type"] === "reasoning.summary" ? "summary" : "text"
+    const words = text(piece[field]) ?? ""
+    const isText = piece["type"] === "reasoning.text" || piece["type"] === "reasoning.summary"
+    if (!isText || last["type"] !== piece["type"] || last["index"] !== piece["index"]) this.#all.push(piece)
+    else {
+      const whole = text(`${text(last[field]) ?? ""}${words}`)
+      const present = Object.entries(piece).filter(([, value]) => !Predicate.isNullable(value))
+      this.#all.splice(-1, 1, { ...last, ...Object.fromEntries(present), ...defined({ [field]: whole }) })
+    }
+    return words
   }
 
   /** Removes and returns what goes back; `words`: also the text, which came nowhere else. */
@@ -222,36 +188,19 @@ class Details {
   }
 }
 
-const present = (piece: Json): Json =>
-  Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined))
-
-const joined = (a: Json, b: Json): Json =>
-  Object.fromEntries(
-    ["text", "summary"].flatMap((name) => {
-      const words = `${text(a[name]) ?? ""}${text(b[name]) ?? ""}`
-      return words === "" ? [] : [[name, words]]
-    })
-  )
-
 const read = (answer: Answer): Reader => {
-  let identified = false
   let current: string | undefined
   let nth = 0
-  let block = 0
   let speaking: "thoughts" | "words" | "calls" | undefined
   const details = new Details()
-  /** The field in which the thinking comes. */
   let field: string | undefined
-  const tags = new Tags()
 
-  const thinks = (words: string | undefined, from: string | undefined): void => {
+  const thinks = (words: string | undefined, from: string): void => {
     if (words === undefined) return
-    if (speaking !== "thoughts") block += 1
     const begins = speaking !== "thoughts" || field !== from
     speaking = "thoughts"
     field = from
-    answer.closeAll("text")
-    answer.extend("reasoning", `${block}`, words, begins && from !== undefined ? { chat: { field: from } } : undefined)
+    answer.say("reasoning", words, begins ? { chat: { field } } : undefined)
   }
 
   const thoughts = (delta: Json): void => {
@@ -268,24 +217,15 @@ const read = (answer: Answer): Reader => {
     const [call] = answer.openCalls
     const metadata = { chat: { reasoning_details: kept } }
     if (kept.length === 0) return
-    if (speaking === "thoughts") answer.extend("reasoning", `${block}`, "", metadata)
+    if (speaking === "thoughts") answer.say("reasoning", "", metadata)
     else if (call !== undefined) answer.call(call, { metadata })
   }
 
   const says = (words: string | undefined): void => {
     if (words === undefined) return
     if (speaking === "thoughts") keepDetails()
-    if (speaking !== "words") block += 1
     speaking = "words"
-    answer.closeAll("reasoning")
-    answer.extend("text", `${block}`, words)
-  }
-
-  /** Text in which thinking may be marked. */
-  const writes = (pieces: ReadonlyArray<Piece>): void => {
-    for (const { isThought, words } of pieces)
-      if (isThought) thinks(text(words), undefined)
-      else says(text(words))
+    answer.say("text", words)
   }
 
   /** A text, or parts as Mistral sends them. */
@@ -293,7 +233,7 @@ const read = (answer: Answer): Reader => {
     for (const one of Array.isArray(value) ? value : [value]) {
       const { thinking, type } = record(one)
       if (type === "thinking") thinks(wordsOf(thinking), "content")
-      else writes(tags.feed(wordsOf(one) ?? ""))
+      else says(wordsOf(one))
     }
   }
 
@@ -318,7 +258,6 @@ const read = (answer: Answer): Reader => {
     const { arguments: input, name: given } = Predicate.isRecord(piece["function"]) ? piece["function"] : piece
     const [id, name] = [idOf(piece["id"]), text(given)]
     const key = keyOf(count(piece["index"]), id, name)
-    writes(tags.end())
     if (speaking === "thoughts") keepDetails()
     if (key !== current) {
       answer.closeAll()
@@ -328,11 +267,12 @@ const read = (answer: Answer): Reader => {
     current = key
     speaking = "calls"
     if (id !== undefined && !ids.has(key)) ids.set(key, id)
+    const { extra_content } = piece
     answer.call(key, {
       id,
       name,
       input,
-      ...(piece["extra_content"] === undefined ? {} : { metadata: { chat: { extra_content: piece["extra_content"] } } })
+      metadata: extra_content === undefined ? undefined : { chat: { extra_content } }
     })
   }
 
@@ -340,52 +280,27 @@ const read = (answer: Answer): Reader => {
     thoughts(value)
     content(value["content"])
     if (text(value["refusal"]) !== undefined) {
+      answer.refuse()
       says(text(value["refusal"]))
-      refused = true
     }
     for (const one of many(value["tool_calls"])) call(one)
     if (Predicate.isRecord(value["function_call"])) call({ function: value["function_call"] })
   }
-  let refused = false
 
-  const finish = (reason: string, choice: Json): void => {
-    if (failures.has(reason)) {
-      const error = { code: "server_error", message: `the server ended the answer with ${reason}` }
-      return answer.fail({ ...error, ...record(choice["error"]) })
-    }
-    writes(tags.end())
-    const known = reason.startsWith("content_filter") ? "content-filter" : (reasons[reason] ?? "unknown")
-    keepDetails()
-    // At the output limit a call may be cut.
-    for (const open of answer.openCalls) if (known !== "length" || answer.isWhole(open)) answer.complete(open)
-    answer.finish(refused ? "content-filter" : known, refused ? { daybook: { refusal: true } } : undefined)
-  }
-
-  const event = (chunk: Json): void => {
-    if (!identified && (text(chunk["id"]) ?? text(chunk["model"])) !== undefined) {
-      identified = true
-      answer.identity({ id: text(chunk["id"]), modelId: text(chunk["model"]) })
-    }
+  return (chunk) => {
+    answer.identity(chunk["id"], chunk["model"])
     const choices = many(chunk["choices"]).map(record)
     const choice = choices.find(({ index }) => (count(index) ?? 0) === 0) ?? {}
     const counts = [chunk["usage"], choice["usage"], record(chunk["x_groq"])["usage"], timed(record(chunk["timings"]))]
-    answer.usage(usageOf(record(counts.find(Predicate.isRecord))))
+    const usage = counts.find(Predicate.isRecord)
+    if (usage !== undefined) answer.usage(usageOf(usage))
     // MiniMax ends a stream with the whole message; the older completions have a text.
     const message = answer.begun ? undefined : choice["message"]
     delta(record(choice["delta"] ?? message ?? { content: choice["text"] }))
-    const reason = text(choice["finish_reason"])?.toLowerCase()
-    if (reason !== undefined && reason !== "null") finish(reason, choice)
-  }
-  return {
-    event,
-    end: () => writes(tags.end()),
-    whole: (body) => {
-      if (!("choices" in body)) return false
-      event(body)
-      writes(tags.end())
-      answer.end(answer.begun)
-      return true
-    }
+    const reason = text(choice["finish_reason"])
+    if (reason === undefined || reason === "null") return
+    keepDetails()
+    answer.finish(reason, record(choice["error"]))
   }
 }
 
@@ -395,23 +310,4 @@ const timed = ({ cache_n: cached, predicted_n: output, prompt_n: fresh }: Json):
     ? undefined
     : { prompt_tokens: (count(fresh) ?? 0) + (count(cached) ?? 0), completion_tokens: output, cached_tokens: cached }
 
-const usageOf = (usage: Json) => {
-  const prompt = record(usage["prompt_tokens_details"])
-  return {
-    input: usage["prompt_tokens"] ?? usage["input_tokens"],
-    output: usage["completion_tokens"] ?? usage["output_tokens"],
-    reasoning: record(usage["completion_tokens_details"])["reasoning_tokens"],
-    cacheRead: prompt["cached_tokens"] ?? usage["cached_tokens"] ?? usage["prompt_cache_hit_tokens"],
-    cacheWrite: prompt["cache_write_tokens"]
-  }
-}
-
-export const chat: Protocol = {
-  path: () => "chat/completions",
-  headers: (key) => (key === undefined ? {} : { authorization: `Bearer ${key}` }),
-  write,
-  read,
-  takesHosted: () => false,
-  // What of its thinking goes back, the writer decides by the profile.
-  makeLower: () => (content) => content
-}
+export const chat: Protocol = { path: () => "chat/completions", write, read, whole: ["choices"] }

@@ -6,7 +6,7 @@ import * as AiError from "@effect/ai/AiError"
 import { Option, Predicate, Redacted } from "effect"
 import { refusalIn } from "@daybook/core/http/SameOrigin"
 import { redactSecrets } from "@daybook/log/support/Redaction"
-import { count, type Json, many, parse, record, text } from "./Json.ts"
+import { count, defined, type Json, many, parse, record, text } from "./Json.ts"
 
 /** Whose errors these are, and the values that they must not show. */
 export interface Owner {
@@ -15,29 +15,22 @@ export interface Owner {
   readonly secrets: ReadonlyArray<Redacted.Redacted>
 }
 
-const redact = (owner: Owner, source: string): string =>
-  redactSecrets(
-    source,
-    owner.secrets.map((secret) => Redacted.value(secret))
-  )
+const redact = (owner: Owner, source: string): string => redactSecrets(source, owner.secrets.map(Redacted.value))
 
 const maxCauseChars = 2000
 const maxDepth = 5
 
 /** A thrown value as plain data: redacted texts and codes, without a reference to the request. */
-const cleanCause = (owner: Owner, cause: unknown, depth = 0): unknown => {
-  if (!Predicate.isObject(cause)) return Predicate.isString(cause) ? redact(owner, cause) : undefined
-  const { cause: inner, code, message }: Json = { code: undefined, ...record(cause), ...errorFields(cause) }
-  return {
+const cleanCause = (owner: Owner, thrown: unknown, depth = 0): unknown => {
+  if (!Predicate.isObject(thrown)) return Predicate.isString(thrown) ? redact(owner, thrown) : undefined
+  // An error's own fields are not enumerable.
+  const { cause, code, message }: { cause?: unknown; code?: unknown; message?: unknown } = thrown
+  return defined({
     message: redact(owner, String(message ?? "").slice(0, maxCauseChars)),
-    ...(Predicate.isString(code) ? { code } : {}),
-    ...(depth < maxDepth && inner !== undefined ? { cause: cleanCause(owner, inner, depth + 1) } : {})
-  }
+    code: text(code),
+    cause: depth < maxDepth ? cleanCause(owner, cause, depth + 1) : undefined
+  })
 }
-
-/** An error's own fields are not enumerable. */
-const errorFields = (cause: object): Json =>
-  cause instanceof Error ? { message: cause.message, cause: cause.cause } : {}
 
 /** The address without query and user: they may contain the key. */
 const requestOf = (owner: Owner, url: string) => {
@@ -53,7 +46,6 @@ const requestOf = (owner: Owner, url: string) => {
 
 const method = "streamText"
 
-/** A request without an answer, or a connection that broke. */
 export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiError => {
   const refused = refusalIn(cause)
   if (refused !== undefined) return unknown(owner, refused.message, { code: refused.code, message: refused.message })
@@ -71,15 +63,10 @@ export const unsent = (owner: Owner, url: string, cause: unknown): AiError.AiErr
   )
 }
 
-/** Google wraps an error in a list: `[{"error": ...}]`. */
-const unlisted = (body: string): string => {
-  const json = body.startsWith("[") ? parse(body) : undefined
-  return Array.isArray(json) && Predicate.isRecord(json[0]) ? JSON.stringify(json[0]) : body
-}
-
-/** An answer with an error status. */
-export const rejected = (owner: Owner, url: string, { headers, status }: Response, body: string): AiError.AiError =>
-  new AiError.HttpResponseError(
+/** An answer with an error status. Google wraps its error in a list: `[{"error": ...}]`. */
+export const rejected = (owner: Owner, url: string, { headers, status }: Response, body: string): AiError.AiError => {
+  const [listed] = body.startsWith("[") ? many(parse(body)) : []
+  return new AiError.HttpResponseError(
     {
       module: owner.provider,
       method,
@@ -89,10 +76,11 @@ export const rejected = (owner: Owner, url: string, { headers, status }: Respons
         status,
         headers: Object.fromEntries([...headers].map(([name, value]) => [name, redact(owner, value)]))
       },
-      body: redact(owner, unlisted(body))
+      body: redact(owner, Predicate.isRecord(listed) ? JSON.stringify(listed) : body)
     },
     { disableValidation: true }
   )
+}
 
 /** Any other failure, with a cause that `classifyError` reads. */
 export const unknown = (owner: Owner, description: string, cause: unknown): AiError.AiError =>
@@ -103,7 +91,6 @@ export const unknown = (owner: Owner, description: string, cause: unknown): AiEr
     cause: cleanUnknown(owner, cause)
   })
 
-/** The value of an error part, without secrets. */
 export const cleanUnknown = (owner: Owner, error: unknown): unknown =>
   error instanceof Error ? cleanCause(owner, error) : (parse(redact(owner, JSON.stringify(error ?? null))) ?? null)
 
@@ -132,13 +119,9 @@ export const errorIn = (event: Json, name = ""): unknown => {
 
 /** What stands in a body that is neither an event stream nor JSON. */
 export const notAnAnswer = (body: string): { readonly code: string; readonly message: string } => {
-  const title = /<title[^>]*>([^<]{1,200})/i.exec(body.slice(0, 10_000))?.[1]?.trim()
-  const what = /^\s*</.test(body)
-    ? `an HTML page${title === undefined ? "" : ` (${title})`}`
-    : body.trim() === ""
-      ? "an empty body"
-      : Predicate.isRecord(parse(body))
-        ? "JSON that is no answer"
-        : "text that is not JSON"
+  const [, title] = /<title[^>]*>\s*([^<]{1,200})/i.exec(body.slice(0, 10_000)) ?? []
+  const page = `an HTML page${title === undefined ? "" : ` (${title.trim()})`}`
+  const other = Predicate.isRecord(parse(body)) ? "JSON that is no answer" : "text that is not JSON"
+  const what = /^\s*</.test(body) ? page : body.trim() === "" ? "an empty body" : other
   return { code: "not_an_answer", message: `the server sent ${what} instead of an answer: check its address` }
 }

@@ -3,6 +3,7 @@
  * proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` name. Spec: MD-97 in specs/models.md.
  */
 import { Agent, EnvHttpProxyAgent, fetch } from "@effect/platform-node/Undici"
+import { defined } from "./Json.ts"
 
 const limits = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 30_000 } } as const
 
@@ -16,11 +17,7 @@ const dispatcherOf = () => {
   const httpProxy = variable("HTTP_PROXY") ?? all
   const httpsProxy = variable("HTTPS_PROXY") ?? all
   if (httpProxy === undefined && httpsProxy === undefined) return new Agent(limits)
-  return new EnvHttpProxyAgent({
-    ...limits,
-    ...(httpProxy === undefined ? {} : { httpProxy }),
-    ...(httpsProxy === undefined ? {} : { httpsProxy })
-  })
+  return new EnvHttpProxyAgent({ ...limits, ...defined({ httpProxy, httpsProxy }) })
 }
 
 let shared: typeof globalThis.fetch | undefined
@@ -28,7 +25,6 @@ let shared: typeof globalThis.fetch | undefined
 /** One `fetch` for requests without a client of their own. */
 export const sharedFetch = (): typeof globalThis.fetch => (shared ??= patientFetch())
 
-/** Creates the `fetch`; it keeps its own connections. */
 export const patientFetch = (): typeof globalThis.fetch => {
   const dispatcher = dispatcherOf()
   const patient = (input: string, init: object) => fetch(input, { ...init, dispatcher })

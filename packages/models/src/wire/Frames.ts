@@ -13,7 +13,6 @@ export type Frame =
   | { readonly _tag: "Done" }
   /** Data that is not JSON: its text looks like JSON that was cut, or not. */
   | { readonly _tag: "Unreadable"; readonly isJson: boolean }
-  /** A body that is not an event stream. */
   | { readonly _tag: "Whole"; readonly body: string }
 
 const tooLarge = (message: string) => new HttpRefused("answer_too_large", message)
@@ -22,7 +21,6 @@ const tooLarge = (message: string) => new HttpRefused("answer_too_large", messag
 const field = /^(?:data|event|error|id|retry)\s*:|^:|^\s*$/i
 const named = /^(data|event|error)\s*:\s?/i
 
-/** The end mark of chat completions. */
 export const isMark = (text: string): boolean => /^"?\[DONE\]"?$/i.test(text)
 
 export class Framer {
@@ -47,7 +45,6 @@ export class Framer {
     return this.#lines(this.#decoder.decode(bytes, { stream: true }))
   }
 
-  /** The frames that the end of the body completes. */
   end(): ReadonlyArray<Frame> {
     const frames = [...this.#lines(this.#decoder.decode())]
     const last = this.#pieces.join("")

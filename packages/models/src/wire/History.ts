@@ -8,7 +8,8 @@ import { createHash } from "node:crypto"
 import * as Prompt from "@effect/ai/Prompt"
 import { Predicate } from "effect"
 import { mediaMime } from "@daybook/core/prompt/FilePart"
-import type { Profile } from "../Profile.ts"
+import type { Profile } from "../Profiles.ts"
+import { type Json, record } from "./Json.ts"
 import { freeName, type WireNames } from "./Names.ts"
 
 type Message = Prompt.Message
@@ -16,39 +17,48 @@ type Content = Prompt.AssistantMessage["content"]
 
 /** What a protocol itself decides about an answer's parts. */
 export interface Answers {
-  /** Whether the server takes back this call of a hosted tool, with its result. */
-  readonly takesHosted: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
+  /** Whether the server takes back this call of a hosted tool, with its result. By default it does not. */
+  readonly takesHosted?: (call: Prompt.ToolCallPart, result: Prompt.ToolResultPart) => boolean
   /** The answer's parts as the protocol takes them back: reasoning that it does not accept is left out. Called in order. */
-  readonly makeLower: (profile: Profile) => (content: Content) => Content
+  readonly makeLower?: () => (content: Content) => Content
 }
 
-/** The conversation for a server. */
+/** The metadata that a reader noted on a part. */
+export const notedOn = (part: { readonly options: unknown } | undefined, name: string): Json =>
+  record(record(part?.options)[name])
+
 export const conversation = (
   prompt: Prompt.Prompt,
   profile: Profile,
   names: WireNames,
-  { makeLower, takesHosted }: Answers
+  { makeLower, takesHosted = () => false }: Answers
 ): ReadonlyArray<Message> => {
-  const lower = makeLower(profile)
-  const calls = withWireCalls(
-    prompt.content.map((message) => withPlainFiles(message, profile)),
-    profile.callIds,
-    names
-  )
-  const answers = calls.flatMap((message): ReadonlyArray<Message> => {
-    if (message.role !== "assistant") return [message]
-    const content = lower(hostedAsText(message.content, takesHosted))
-    return content.length === 0 ? [] : [{ ...message, content }]
+  const lower = makeLower?.() ?? ((content) => content)
+  const idOf = makeIds(profile.callIds)
+  const renamed = <P extends CallPart>(part: P): P => ({
+    ...part,
+    id: idOf(part),
+    name: part.providerExecuted ? part.name : names.toWire(part.name)
   })
-  return arranged(answers, profile)
+  const messages = prompt.content.flatMap((message): ReadonlyArray<Message> => {
+    switch (message.role) {
+      case "system":
+        return [message]
+      case "user":
+        return [{ ...message, content: message.content.map((part) => plainPart(part, profile)) }]
+      case "tool":
+        return [{ ...message, content: message.content.map(renamed) }]
+      case "assistant": {
+        const called = message.content.map((part) => (isCallPart(part) ? renamed(part) : part))
+        const content = lower(hostedAsText(called, takesHosted))
+        return content.length === 0 ? [] : [{ ...message, content }]
+      }
+    }
+  })
+  return arranged(messages, profile)
 }
 
 // --- attachments
-
-const withPlainFiles = (message: Message, profile: Profile): Message =>
-  message.role === "user"
-    ? Prompt.userMessage({ content: message.content.map((part) => plainPart(part, profile)), options: message.options })
-    : message
 
 const plainPart = (part: Prompt.UserMessagePart, { media }: Profile): Prompt.UserMessagePart => {
   if (part.type !== "file") return part
@@ -59,12 +69,7 @@ const plainPart = (part: Prompt.UserMessagePart, { media }: Profile): Prompt.Use
   }
   const mediaType = shownMedia(part.mediaType, data)
   if (mediaType !== undefined && media.includes(mediaType === "application/pdf" ? "pdf" : "image")) {
-    return Prompt.filePart({
-      mediaType,
-      data,
-      options: part.options,
-      ...(part.fileName === undefined ? {} : { fileName: part.fileName })
-    })
+    return { ...part, mediaType, data }
   }
   return Prompt.textPart({ text: `[The file "${name}" of type ${part.mediaType} cannot be shown to this model.]` })
 }
@@ -78,35 +83,30 @@ const isText = (mediaType: string): boolean =>
 
 const bytesOf = (data: string | Uint8Array | URL): Uint8Array | URL => {
   if (data instanceof Uint8Array) return data
-  const text = data instanceof URL ? data.href : data
-  const inline = /^data:[^,]*?(;base64)?,/i.exec(text)
-  if (inline !== null) {
-    const payload = text.slice(inline[0].length)
-    return inline[1] === undefined
-      ? new TextEncoder().encode(decodeURIComponent(payload))
-      : new Uint8Array(Buffer.from(payload, "base64"))
-  }
-  if (data instanceof URL) return data
-  return /^https?:\/\//.test(data) && URL.canParse(data) ? new URL(data) : new Uint8Array(Buffer.from(data, "base64"))
+  const text = String(data)
+  const [head, isBase64] = /^data:[^,]*?(;base64)?,/i.exec(text) ?? []
+  const isAddress = data instanceof URL || (/^https?:\/\//.test(text) && URL.canParse(text))
+  if (head === undefined && isAddress) return new URL(text)
+  const payload = text.slice(head?.length ?? 0)
+  return head === undefined || isBase64 !== undefined
+    ? new Uint8Array(Buffer.from(payload, "base64"))
+    : new TextEncoder().encode(decodeURIComponent(payload))
 }
-
-/** A file's bytes as a data URL; an address as it is. */
-export const urlOf = ({ data, mediaType }: Prompt.FilePart): string =>
-  data instanceof URL
-    ? data.href
-    : Predicate.isString(data)
-      ? data
-      : `data:${mediaType};base64,${Buffer.from(data).toString("base64")}`
 
 /** A file's bytes in base64; undefined for an address. */
 export const base64Of = ({ data }: Prompt.FilePart): string | undefined =>
   data instanceof Uint8Array ? Buffer.from(data).toString("base64") : undefined
 
+/** A file's bytes as a data URL; an address as it is. */
+export const urlOf = (part: Prompt.FilePart): string => {
+  const data = base64Of(part)
+  return data === undefined ? String(part.data) : `data:${part.mediaType};base64,${data}`
+}
+
 // --- calls
 
 type CallIds = Profile["callIds"]
 
-/** A call or a result, in either role. */
 type CallPart = Prompt.ToolCallPart | Prompt.ToolResultPart
 
 const isCallPart = (part: Prompt.AssistantMessagePart): part is CallPart =>
@@ -145,38 +145,20 @@ const makeIds = ({ exact, length, set }: CallIds) => {
   }
 }
 
-/** Rewrites calls and results with wire ids and names. */
-const withWireCalls = (messages: ReadonlyArray<Message>, ids: CallIds, names: WireNames): ReadonlyArray<Message> => {
-  const idOf = makeIds(ids)
-  const renamed = <P extends CallPart>(part: P): P => ({
-    ...part,
-    id: idOf(part),
-    name: part.providerExecuted ? part.name : names.toWire(part.name)
-  })
-  return messages.map((message) => {
-    if (message.role === "tool") return { ...message, content: message.content.map(renamed) }
-    if (message.role !== "assistant") return message
-    return { ...message, content: message.content.map((part) => (isCallPart(part) ? renamed(part) : part)) }
-  })
-}
-
 const resultChars = 2_000
 
-/** A hosted result as text. */
 export const resultInWords = ({ name, result }: Prompt.ToolResultPart): Prompt.TextPart => {
   const json = Predicate.isNullable(result) ? "no result" : (JSON.stringify(result) ?? "no result")
   return Prompt.textPart({ text: `[${name}: ${json.slice(0, resultChars)}]` })
 }
 
 /** Converts results of hosted tools to text if the server does not accept them back. */
-const hostedAsText = (content: Content, takes: Answers["takesHosted"]): Content => {
-  if (!content.some((part) => isCallPart(part) && part.providerExecuted)) return content
-  const results = content.filter((part): part is Prompt.ToolResultPart => part.type === "tool-result")
+const hostedAsText = (content: Content, takes: NonNullable<Answers["takesHosted"]>): Content => {
+  const results = new Map(content.flatMap((part) => (part.type === "tool-result" ? [[part.id, part] as const] : [])))
   const kept = new Set<unknown>()
   for (const part of content) {
-    if (part.type !== "tool-call" || !part.providerExecuted) continue
-    const result = results.find(({ id }) => id === part.id)
-    if (result !== undefined && takes(part, result)) kept.add(part).add(result)
+    const result = part.type === "tool-call" && part.providerExecuted ? results.get(part.id) : undefined
+    if (result !== undefined && part.type === "tool-call" && takes(part, result)) kept.add(part).add(result)
   }
   return content.flatMap((part) => {
     if (kept.has(part)) return [part]
@@ -185,7 +167,6 @@ const hostedAsText = (content: Content, takes: Answers["takesHosted"]): Content 
   })
 }
 
-/** The text of a tool's result for the model. */
 export const resultText = ({ result }: Prompt.ToolResultPart): string =>
   Predicate.isString(result) ? result : JSON.stringify(result ?? null)
 
@@ -197,7 +178,6 @@ const updated = (text: string): Message =>
 /** The answer between a tool's result and a user message, for templates that want one. */
 const gap = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "I have read the result." })] })
 
-/** Arranges roles as the server's chat template wants them. */
 const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyArray<Message> => {
   const head = messages.findIndex(({ role }) => role !== "system")
   const all: Array<Message> = []
@@ -216,9 +196,7 @@ const arranged = (messages: ReadonlyArray<Message>, profile: Profile): ReadonlyA
 /** Two neighbours of one role as one message, where the server wants it. */
 const join = (a: Message, b: Message, { alternates, system }: Profile): Message | undefined => {
   if (a.role === "system" && b.role === "system") {
-    return system === "one"
-      ? Prompt.systemMessage({ content: `${a.content}\n\n${b.content}`, options: a.options })
-      : undefined
+    return system === "one" ? { ...a, content: `${a.content}\n\n${b.content}` } : undefined
   }
   if (!alternates) return undefined
   if (a.role === "user" && b.role === "user") return { ...a, content: [...a.content, ...b.content] }

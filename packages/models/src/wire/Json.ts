@@ -23,7 +23,6 @@ export const wordsOf = (value: unknown): string | undefined => {
   return Predicate.isRecord(value) ? wordsOf(value["text"] ?? value["content"]) : text(value)
 }
 
-/** An id: a text, or a number. */
 export const idOf = (value: unknown): string | undefined => (Predicate.isNumber(value) ? String(value) : text(value))
 
 /** A count, also one written as a string; negative and infinite ones are absent. */
@@ -32,9 +31,19 @@ export const count = (value: unknown): number | undefined => {
   return Predicate.isNumber(number) && Number.isFinite(number) && number >= 0 ? Math.floor(number) : undefined
 }
 
-/** Drops undefined fields. */
-export const defined = (fields: Json): Json =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+type Defined<A> = { [K in keyof A as undefined extends A[K] ? never : K]: A[K] } & {
+  [K in keyof A as undefined extends A[K] ? K : never]?: Exclude<A[K], undefined>
+}
+
+export const defined = <A extends object>(fields: A): Defined<A> =>
+  // The remaining fields keep their types, which `fromEntries` loses.
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<A>
+
+/** The defined fields; undefined if there are none. */
+export const filled = (fields: Json): Json | undefined => {
+  const all = defined(fields)
+  return Object.keys(all).length === 0 ? undefined : all
+}
 
 /** A JSON value; undefined for text that is none. Line breaks in texts and `NaN`, which JSON does not have, are read. */
 export const parse = (source: string): unknown =>

@@ -4,13 +4,12 @@
  * specs/models.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
-import type * as Response from "@effect/ai/Response"
-import { Predicate } from "effect"
+import { Predicate, Record } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
-import type { Answer } from "./Answer.ts"
-import { base64Of, resultText, urlOf } from "./History.ts"
-import { defined, type Json, list, record, text } from "./Json.ts"
-import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
+import type { Answer, UsageFacts } from "./Answer.ts"
+import { base64Of, notedOn, resultText, urlOf } from "./History.ts"
+import { defined, filled, type Json, list, record, text } from "./Json.ts"
+import { limitOf, type Protocol, type Reader, type WireRequest, type WireTool } from "./Protocol.ts"
 
 // --- writing
 
@@ -18,40 +17,45 @@ import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
 const leastMaxTokens = 8192
 
 const write = (request: WireRequest): Json => {
-  const { format, messages, model, outputTokens, profile, settings, tools } = request
-  const system = messages.flatMap((message) =>
-    message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
-  )
-  const { effort, maxOutputTokens, stop, temperature, topK, topP } = settings
-  const traits = traitsOf(model)
-  const thinking = isThinking(record(settings.body), traits.thinks)
-  const sampled = traits.sampled && !thinking
-  const output = defined({
-    effort,
-    format: format === undefined ? undefined : { type: "json_schema", schema: format.schema }
-  })
-  const body = defined({
+  const { format, model, profile, settings, tools } = request
+  const { effort, stop, temperature, topK, topP } = settings
+  const thinking = isThinking(request)
+  const sampled = !thinking && before47.test(model)
+  const messages = joined(request.messages.flatMap(messageOf))
+  const shared = {
+    system: request.messages.flatMap((message) =>
+      message.role === "system" ? [withMark({ type: "text", text: message.content }, message)] : []
+    ),
+    tools: tools.length > 0 ? tools.map(toolOf) : toolsIn(messages),
+    messages
+  }
+  return defined({
     model,
-    max_tokens: maxOutputTokens ?? (outputTokens === 0 ? leastMaxTokens : outputTokens),
-    system: system.length === 0 ? undefined : system,
-    messages: joined(messages.flatMap(messageOf)),
+    max_tokens: limitOf(request) ?? leastMaxTokens,
     stream: true,
     stop_sequences: stop,
-    output_config: Object.keys(output).length === 0 ? undefined : output,
+    output_config: filled({ effort, format: format && { type: "json_schema", schema: format.schema } }),
     temperature: sampled ? temperature : undefined,
     // Since Opus 4.1 a request may have a temperature or a `top_p`, not both.
     top_p: sampled && temperature === undefined ? topP : undefined,
     top_k: sampled ? topK : undefined,
-    thinking: traits.binds ? bound : undefined,
-    ...(tools.length === 0 ? {} : { tools: tools.map(toolOf), tool_choice: choiceOf(request, thinking) })
+    thinking: binding.test(model) ? bound : undefined,
+    tool_choice: shared.tools.length === 0 ? undefined : choiceOf(request, thinking),
+    ...Record.filter(profile.cacheMarks ? marked(shared) : shared, (blocks) => blocks.length > 0)
   })
-  return profile.cacheMarks ? marked(withTools(body)) : withTools(body)
 }
 
 /** What depends on the settings' own JSON fields. */
 const finish = (body: Json, settings: RequestSettings): Json => {
-  const sent = { ...body, ...roomForWords(body, settings) }
-  return begunWithoutThought(sent) ? defined({ ...sent, thinking: undefined }) : sent
+  const { budget_tokens: budget, type } = record(body["thinking"])
+  const { max_tokens: limit } = body
+  const isShort = Predicate.isNumber(limit) && Predicate.isNumber(budget) && budget >= limit
+  return {
+    ...body,
+    // Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top.
+    ...(isShort && settings.body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}),
+    ...(type === "enabled" && begunWithoutThought(body) ? { thinking: undefined } : {})
+  }
 }
 
 const toolOf = (tool: WireTool): Json =>
@@ -60,10 +64,15 @@ const toolOf = (tool: WireTool): Json =>
     : defined({ name: tool.name, description: tool.description, input_schema: tool.schema })
 
 /** A thinking model rejects a forced tool choice; it is offered the tools instead (MD-55). */
-const choiceOf = ({ toolChoice }: WireRequest, thinking: boolean): Json => {
-  if (toolChoice === "none") return { type: "none" }
+const choiceOf = ({ toolChoice, tools }: WireRequest, thinking: boolean): Json => {
+  if (toolChoice === "none" || tools.length === 0) return { type: "none" }
   if (toolChoice === "auto" || thinking) return { type: "auto" }
   return toolChoice === "required" ? { type: "any" } : { type: "tool", name: toolChoice.tool }
+}
+
+interface Message {
+  readonly role: "user" | "assistant"
+  readonly content: ReadonlyArray<Json>
 }
 
 const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
@@ -71,33 +80,12 @@ const messageOf = (message: Prompt.Message): ReadonlyArray<Message> => {
     case "system":
       return []
     case "user":
-      return [
-        {
-          role: "user",
-          content: withLastMark(
-            message.content.map((part) => withMark(userBlock(part), part)),
-            message
-          )
-        }
-      ]
+      return [{ role: "user", content: withLastMark(message.content.map(userBlock), message) }]
     case "tool":
-      return [
-        {
-          role: "user",
-          content: withLastMark(
-            message.content.map((part) => withMark(resultBlock(part), part)),
-            message
-          )
-        }
-      ]
+      return [{ role: "user", content: withLastMark(message.content.map(resultBlock), message) }]
     case "assistant":
       return [{ role: "assistant", content: withLastMark(message.content.flatMap(answerBlocks), message) }]
   }
-}
-
-interface Message {
-  readonly role: "user" | "assistant"
-  readonly content: ReadonlyArray<Json>
 }
 
 /** Neighbours of one role as one message; results stand before the rest. */
@@ -111,41 +99,34 @@ const joined = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
   return all
 }
 
-const own = (part: { readonly options: unknown }): Json => record(record(part.options)["anthropic"])
-
 /** A cache mark that the caller set. */
 const withMark = (block: Json, part: { readonly options: unknown }): Json => {
-  const mark = own(part)["cacheControl"] ?? own(part)["cache_control"]
+  const { cacheControl, cache_control: mark = cacheControl } = notedOn(part, "anthropic")
   return mark === undefined ? block : { ...block, cache_control: mark }
 }
 
-/** A mark on a message is one on its last block. */
 const withLastMark = (blocks: ReadonlyArray<Json>, message: { readonly options: unknown }): ReadonlyArray<Json> =>
   blocks.map((block, index) => (index === blocks.length - 1 ? withMark(block, message) : block))
 
 const userBlock = (part: Prompt.UserMessagePart): Json => {
-  if (part.type === "text") return { type: "text", text: part.text }
+  if (part.type === "text") return withMark({ type: "text", text: part.text }, part)
   const data = base64Of(part)
   const source =
     data === undefined ? { type: "url", url: urlOf(part) } : { type: "base64", media_type: part.mediaType, data }
   return part.mediaType === "application/pdf"
-    ? defined({ type: "document", source, title: part.fileName })
-    : { type: "image", source }
+    ? withMark(defined({ type: "document", source, title: part.fileName }), part)
+    : withMark({ type: "image", source }, part)
 }
 
-const resultBlock = (part: Prompt.ToolResultPart): Json => ({
-  type: "tool_result",
-  tool_use_id: part.id,
-  content: resultText(part),
-  is_error: part.isFailure
-})
+const resultBlock = (part: Prompt.ToolResultPart): Json =>
+  withMark({ type: "tool_result", tool_use_id: part.id, content: resultText(part), is_error: part.isFailure }, part)
 
 const answerBlocks = (part: Prompt.AssistantMessagePart): ReadonlyArray<Json> => {
   switch (part.type) {
     case "text":
       return [withMark({ type: "text", text: part.text }, part)]
     case "reasoning": {
-      const { redactedData, signature } = own(part)
+      const { redactedData, signature } = notedOn(part, "anthropic")
       return [
         Predicate.isString(redactedData)
           ? { type: "redacted_thinking", data: redactedData }
@@ -170,66 +151,51 @@ const hostedNames: Readonly<Record<string, string>> = {
 }
 const hostedName = (name: string): string => hostedNames[name] ?? name
 
+const typeOf = (result: unknown): string => text(record(result)["type"]) ?? ""
+
+/** The results of code execution: `bash_code_execution_result`. */
+const executed = /^(?:bash_|text_editor_)?code_execution_/
+
 const resultType = ({ name, result }: Prompt.ToolResultPart): string => {
-  const type = text(record(result)["type"]) ?? ""
-  return hostedName(name) === "web_search"
-    ? "web_search_tool_result"
-    : type.startsWith("bash_")
-      ? "bash_code_execution_tool_result"
-      : type.startsWith("text_editor_")
-        ? "text_editor_code_execution_tool_result"
-        : "code_execution_tool_result"
+  const [kind = "code_execution_"] = executed.exec(typeOf(result)) ?? []
+  return hostedName(name) === "web_search" ? "web_search_tool_result" : `${kind}tool_result`
 }
 
 /** Whether the provider accepts this result of a hosted tool. */
 const takesHosted = ({ id, name, params }: Prompt.ToolCallPart, { result }: Prompt.ToolResultPart): boolean => {
   if (!id.startsWith("srvtoolu_") || !Predicate.isRecord(params)) return false
-  const type = text(record(result)["type"]) ?? ""
+  const type = typeOf(result)
   if (hostedName(name) === "web_search") return Array.isArray(result) || type === "web_search_tool_result_error"
-  return hostedName(name) === "code_execution" && /^(?:bash_|text_editor_)?code_execution_/.test(type)
+  return hostedName(name) === "code_execution" && executed.test(type)
 }
 
-/** Reasoning is sent back only with its signature. */
 const isSigned = (part: Prompt.ReasoningPart): boolean => {
-  const { redactedData, signature, type } = own(part)
+  const { redactedData, signature, type } = notedOn(part, "anthropic")
   return text(type === "redacted_thinking" ? redactedData : signature) !== undefined
 }
 
-/** A history with calls requires tool definitions: if none is offered, defines those in the history as not callable. */
-const withTools = (body: Json): Json => {
-  if (list(body["tools"]).length > 0) return body
-  const names = new Set(blocksOf(body).flatMap((block) => (block["type"] === "tool_use" ? [block["name"]] : [])))
-  if (names.size === 0) return body
-  const tools = [...names].map((name) => ({
-    name,
-    description: "This tool cannot be called now.",
-    input_schema: { type: "object" }
-  }))
-  return { ...body, tools, tool_choice: { type: "none" } }
+/** A history with calls requires tool definitions: if none is offered, those in the history are, as not callable. */
+const toolsIn = (messages: ReadonlyArray<Message>): ReadonlyArray<Json> => {
+  const blocks = messages.flatMap(({ content }) => content)
+  const names = new Set(blocks.flatMap((block) => (block["type"] === "tool_use" ? [block["name"]] : [])))
+  const description = "This tool cannot be called now."
+  return [...names].map((name) => ({ name, description, input_schema: { type: "object" } }))
 }
 
-const contentOf = (message: unknown): ReadonlyArray<Json> => list(record(message)["content"]).map(record)
-const blocksOf = (body: Json): ReadonlyArray<Json> => list(body["messages"]).flatMap(contentOf)
-const isUser = (message: unknown): boolean => record(message)["role"] === "user"
+const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 /**
  * Whether the answer before the latest tool results began without thinking, because another model wrote it or it was
  * cut off: then a request with a thinking budget would be rejected.
  */
 const begunWithoutThought = (body: Json): boolean => {
-  if (record(body["thinking"])["type"] !== "enabled") return false
-  const messages = list(body["messages"])
-  const isAsked = (message: unknown) =>
-    isUser(message) && !contentOf(message).some((block) => block["type"] === "tool_result")
-  const answer = messages.slice(messages.findLastIndex(isAsked) + 1).find((message) => !isUser(message))
-  return answer !== undefined && !unmarkable.has(String(contentOf(answer)[0]?.["type"]))
-}
-
-/** Thinking counts towards the limit, so the limit must exceed its budget: a summary's small limit is added on top. */
-const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSettings): Json => {
-  const budget = record(thinking)["budget_tokens"]
-  if (!Predicate.isNumber(limit) || !Predicate.isNumber(budget) || budget < limit) return {}
-  return body?.["max_tokens"] === undefined ? { max_tokens: budget + limit } : {}
+  const types = list(body["messages"]).map((message) => {
+    const { content, role } = record(message)
+    return { role, types: list(content).map((block) => record(block)["type"]) }
+  })
+  const asked = types.findLastIndex(({ role, types }) => role === "user" && !types.includes("tool_result"))
+  const answer = types.slice(asked + 1).find(({ role }) => role === "assistant")
+  return answer !== undefined && !thoughts.has(answer.types[0])
 }
 
 /**
@@ -239,95 +205,68 @@ const roomForWords = ({ max_tokens: limit, thinking }: Json, { body }: RequestSe
 const bound = { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } }
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
-/** A family, then its version; models before 4 reverse the order. */
-const version = /^claude-(?:([123])(?:-\d)?-|[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?![\d]))/
+/**
+ * Rules by version. A Claude without a version is a preview, newer than any rule here; other names belong to a proxy, whose models
+ * are unknown.
+ */
+const before5 = /^(?!claude-)|^claude-(?:[123]-|[a-z]+-[1-4](?!\d))/
+const before47 = /^(?!claude-)|^claude-(?:[123]-|[a-z]+-(?:[1-3](?!\d)|4(?!\d)(?!-(?:[7-9]|\d\d)(?!\d))))/
+/** Since 5.5, and Fable since 5.1: checks that the content before its reasoning is unchanged. */
+const binding = /^claude-(?:[a-z]+-(?:5-[5-9]|5-\d\d|[6-9]|\d\d)|fable-5-[1-4])(?!\d)/
 
-interface Traits {
-  /** Accepts `temperature`, `top_p` and `top_k`. */
-  readonly sampled: boolean
-  /** Thinks by default. */
-  readonly thinks: boolean
-  /** Checks that the content before its reasoning is unchanged. */
-  readonly binds: boolean
+/** Whether the model will think: as the request says, else by default since version 5. */
+const isThinking = ({ model, settings }: WireRequest): boolean => {
+  const { thinking } = record(settings.body)
+  return Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : !before5.test(model)
 }
 
-/** Derives traits from a model's name. Other names belong to a proxy, whose models are unknown. */
-const traitsOf = (model: string): Traits => {
-  if (!model.startsWith("claude-")) return { sampled: true, thinks: false, binds: false }
-  const [, early, major, minor] = version.exec(model) ?? []
-  const numbered = early ?? (major === undefined ? undefined : `${major}.${minor ?? 0}`)
-  // Names without a version are previews, newer than any rule here.
-  const number = numbered === undefined ? Infinity : Number(numbered)
-  const binds = numbered !== undefined && (number >= 5.5 || (number >= 5.1 && model.startsWith("claude-fable-")))
-  return { sampled: number < 4.7, thinks: number >= 5, binds }
+interface Shared {
+  readonly system: ReadonlyArray<Json>
+  readonly tools: ReadonlyArray<Json>
+  readonly messages: ReadonlyArray<Message>
 }
-
-/** Whether the model will think: as the request says, else by default. */
-const isThinking = ({ thinking }: Json, byItself: boolean): boolean =>
-  Predicate.isRecord(thinking) ? thinking["type"] !== "disabled" : byItself
 
 /**
  * Marks the prefixes that the next request will share: tools and system prompt, the conversation so far, and the end of
  * the previous request. The last one is needed because the provider looks back only 20 blocks from a mark, and one
- * answer may have more calls than that. If the body already has marks, none is added.
+ * answer may have more calls than that. If the caller set marks, none is added.
  */
-const marked = (body: Json): Json => {
-  const messages = list(body["messages"])
-  const blocks = [...list(body["system"]), ...list(body["tools"]), ...blocksOf(body)]
-  if (blocks.some((block) => "cache_control" in record(block))) return body
-  const lastAnswer = messages.findLastIndex((message) => record(message)["role"] === "assistant")
-  const ends = new Set([messages.length - 1, messages.slice(0, Math.max(lastAnswer, 0)).findLastIndex(isUser)])
-  const head = list(body["system"]).length > 0 ? "system" : "tools"
+const marked = (shared: Shared): Shared => {
+  const { messages, system, tools } = shared
+  const blocks = [...system, ...tools, ...messages.flatMap(({ content }) => content)]
+  if (blocks.some((block) => "cache_control" in block)) return shared
+  const answer = Math.max(
+    messages.findLastIndex(({ role }) => role === "assistant"),
+    0
+  )
+  const ends = [messages.length - 1, messages.slice(0, answer).findLastIndex(({ role }) => role === "user")]
   return {
-    ...body,
-    ...(list(body[head]).length === 0 ? {} : { [head]: markedList(list(body[head])) }),
-    messages: messages.map((message, index) =>
-      ends.has(index) ? { ...record(message), content: markedList(contentOf(message)) } : message
-    )
+    system: markedList(system),
+    tools: system.length > 0 ? tools : markedList(tools),
+    messages: messages.map(({ content, role }, index) => ({
+      role,
+      content: ends.includes(index) ? markedList(content) : content
+    }))
   }
 }
 
-const unmarkable: ReadonlySet<string> = new Set(["thinking", "redacted_thinking"])
-
 /** Marks the last block that can be marked: thinking and empty text cannot. */
-const markedList = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const last = blocks
-    .map(record)
-    .findLastIndex(({ text: words, type }) => !unmarkable.has(String(type)) && words !== "")
-  return blocks.map((block, index) =>
-    index === last ? { ...record(block), cache_control: { type: "ephemeral" } } : block
-  )
+const markedList = (blocks: ReadonlyArray<Json>): ReadonlyArray<Json> => {
+  const last = blocks.findLastIndex(({ text: words, type }) => !thoughts.has(type) && words !== "")
+  return blocks.map((block, index) => (index === last ? { ...block, cache_control: { type: "ephemeral" } } : block))
 }
 
 // --- reading
-
-const reasons: Readonly<Record<string, Response.FinishReason>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  tool_use: "tool-calls",
-  pause_turn: "pause",
-  refusal: "content-filter",
-  // Gateways of chat completions.
-  stop: "stop",
-  length: "length",
-  tool_calls: "tool-calls",
-  content_filter: "content-filter"
-}
 
 interface Block {
   readonly key: string
   readonly type: string
 }
 
-/** The types of deltas, by their fields. */
-const deltas = [
-  ["text", "text_delta"],
-  ["thinking", "thinking_delta"],
-  ["signature", "signature_delta"],
-  ["partial_json", "input_json_delta"]
-] as const
+const isCall = ({ type }: Block): boolean => type === "tool_use" || type === "server_tool_use"
+
+/** A delta of this release; some gateways leave the type out. */
+const knownDelta = /^(?:text|thinking|signature|input_json)_delta$/
 
 const read = (answer: Answer): Reader => {
   /** The open blocks, by index. Gateways use an index again. */
@@ -337,21 +276,23 @@ const read = (answer: Answer): Reader => {
 
   const begin = (index: unknown, block: Json): Block => {
     end(index)
-    const type = String(block["type"])
-    const one = { key: `${nth++}`, type }
+    const one = { key: `${nth++}`, type: String(block["type"]) }
     open.set(index, one)
     give(one, block)
     return one
   }
+
+  const thinks = (key: string, words: unknown, signature: unknown): void =>
+    answer.extend("reasoning", key, text(words) ?? "", {
+      anthropic: defined({ type: "thinking", signature: text(signature) })
+    })
 
   const give = ({ key, type }: Block, block: Json): void => {
     switch (type) {
       case "text":
         return answer.extend("text", key, text(block["text"]) ?? "")
       case "thinking":
-        return answer.extend("reasoning", key, text(block["thinking"]) ?? "", {
-          anthropic: defined({ type, signature: text(block["signature"]) })
-        })
+        return thinks(key, block["thinking"], block["signature"])
       case "redacted_thinking":
         return answer.extend("reasoning", key, "", { anthropic: { type, redactedData: block["data"] } })
       case "tool_use":
@@ -362,134 +303,102 @@ const read = (answer: Answer): Reader => {
           id: text(block["id"]),
           name: text(block["name"]),
           hosted: type === "server_tool_use",
-          ...(isGiven ? { input } : {})
+          input: isGiven ? input : undefined
         })
       }
-      default:
+      default: {
         if (!type.endsWith("_tool_result")) return
-        return answer.result({
-          id: text(block["tool_use_id"]) ?? "",
-          name: type === "web_search_tool_result" ? "web_search" : "code_execution",
-          result: block["content"] ?? null,
-          isFailure: (text(record(block["content"])["type"]) ?? "").endsWith("_error")
-        })
+        const { content, tool_use_id } = block
+        const name = type === "web_search_tool_result" ? "web_search" : "code_execution"
+        const isFailure = typeOf(content).endsWith("_error")
+        return answer.result(text(tool_use_id) ?? "", name, content ?? null, isFailure)
+      }
     }
   }
 
   /** A delta without a beginning is one of a text; after the end it is none. */
   const extend = (index: unknown, delta: Json): void => {
     if (!open.has(index) && ended.has(index)) return
-    const { key, type } = open.get(index) ?? begin(index, { type: "text" })
-    const isCall = type === "tool_use" || type === "server_tool_use"
-    switch (delta["type"] ?? deltas.find(([field]) => field in delta)?.[1]) {
-      case "text_delta":
-        return isCall ? undefined : answer.extend("text", key, text(delta["text"]) ?? "")
-      case "thinking_delta":
-        return answer.extend("reasoning", key, text(delta["thinking"]) ?? "", { anthropic: { type: "thinking" } })
-      case "signature_delta":
-        return answer.extend("reasoning", key, "", {
-          anthropic: defined({ type: "thinking", signature: text(delta["signature"]) })
-        })
-      case "input_json_delta":
-        return isCall ? answer.call(key, { input: delta["partial_json"] }) : undefined
-    }
+    const block = open.get(index) ?? begin(index, { type: "text" })
+    const { partial_json: input, signature, text: words, thinking, type = "text_delta" } = delta
+    if (!knownDelta.test(String(type))) return
+    if (isCall(block)) answer.call(block.key, { input })
+    else if (thinking !== undefined || signature !== undefined) thinks(block.key, thinking, signature)
+    else answer.extend("text", block.key, text(words) ?? "")
   }
 
   const end = (index: unknown): void => {
-    const { key, type } = open.get(index) ?? {}
+    const block = open.get(index)
     ended.add(index)
     open.delete(index)
-    if (key === undefined) return
-    // The output limit may have cut a call: the reason of the end decides about it.
-    if (type === "tool_use" || type === "server_tool_use") {
-      if (!answer.isCut(key)) answer.complete(key)
-    } else {
-      answer.close("text", key)
-      answer.close("reasoning", key)
-    }
+    if (block === undefined) return
+    if (!isCall(block)) {
+      answer.close("text", block.key)
+      answer.close("reasoning", block.key)
+      // The output limit may have cut a call: the reason of the end decides about it.
+    } else if (!answer.isCut(block.key)) answer.complete(block.key)
   }
 
-  const finished = (delta: Json): void => {
-    const reason = text(delta["stop_reason"])
-    if (reason === undefined) return
-    answer.finish(reasons[reason] ?? "unknown", reason === "refusal" ? { daybook: { refusal: true } } : undefined)
+  const finished = ({ stop_reason }: Json): void => {
+    const reason = text(stop_reason)
+    if (reason === "refusal") answer.refuse()
+    if (reason !== undefined) answer.finish(reason)
   }
 
   const message = (value: Json): void => {
-    answer.identity({ id: text(value["id"]), modelId: text(value["model"]) })
+    answer.identity(value["id"], value["model"])
     answer.usage(usageOf(record(value["usage"])))
   }
 
-  const whole = (body: Json): boolean => {
+  const whole = (body: Json): void => {
     const { content } = body
-    if (!("content" in body)) return false
     message(body)
-    for (const [index, block] of (Predicate.isString(content)
-      ? [{ type: "text", text: content }]
-      : list(content)
-    ).entries()) {
-      begin(index, record(block))
+    const blocks = Predicate.isString(content) ? [{ type: "text", text: content }] : list(content).map(record)
+    for (const [index, block] of blocks.entries()) {
+      begin(index, block)
       end(index)
     }
     finished(body)
     answer.end(answer.begun)
-    return true
   }
 
-  return {
-    event: (event, name) => {
-      switch (event["type"] ?? name) {
-        case "message":
-          return void whole(event)
-        case "message_start":
-          return message(record(event["message"]))
-        case "content_block_start":
-          return begin(event["index"], record(event["content_block"]))
-        case "content_block_delta":
-          return extend(event["index"], record(event["delta"]))
-        case "content_block_stop":
-          return end(event["index"])
-        case "message_delta":
-          answer.usage(usageOf(record(event["usage"])))
-          return finished(record(event["delta"]))
-        case "message_stop":
-          return answer.end(true)
-      }
-    },
-    whole
+  return (event, name) => {
+    switch ("content" in event ? "message" : (event["type"] ?? name)) {
+      case "message":
+        return whole(event)
+      case "message_start":
+        return message(record(event["message"]))
+      case "content_block_start":
+        return void begin(event["index"], record(event["content_block"]))
+      case "content_block_delta":
+        return extend(event["index"], record(event["delta"]))
+      case "content_block_stop":
+        return end(event["index"])
+      case "message_delta":
+        answer.usage(usageOf(record(event["usage"])))
+        return finished(record(event["delta"]))
+      case "message_stop":
+        return answer.end(true)
+    }
   }
 }
 
 /** Anthropic counts what the cache served beside the input. */
-const usageOf = (usage: Json) => {
-  const {
-    cache_creation_input_tokens: written,
-    cache_read_input_tokens: cached,
-    input_tokens: input,
-    output_tokens: output
-  } = usage
-  return {
-    freshInput: input,
-    input: usage["prompt_tokens"],
-    output: output ?? usage["completion_tokens"],
-    cacheRead: cached,
-    cacheWrite: written
-  }
-}
+const usageOf = (usage: Json): UsageFacts => ({
+  freshInput: usage["input_tokens"],
+  input: usage["prompt_tokens"],
+  output: usage["output_tokens"] ?? usage["completion_tokens"],
+  cacheRead: usage["cache_read_input_tokens"],
+  cacheWrite: usage["cache_creation_input_tokens"]
+})
 
 export const messages: Protocol = {
   path: () => "messages",
-  headers: (key, body, { profile }) => ({
-    "anthropic-version": "2023-06-01",
-    ...(key === undefined
-      ? {}
-      : profile.keyHeader === "bearer"
-        ? { authorization: `Bearer ${key}` }
-        : { "x-api-key": key }),
-    ...("block_binding" in record(body["thinking"]) ? { "anthropic-beta": bindingBeta } : {})
-  }),
+  headers: (body): Readonly<Record<string, string>> =>
+    "block_binding" in record(body["thinking"]) ? { "anthropic-beta": bindingBeta } : {},
   write,
   finish,
+  whole: ["content"],
   read,
   takesHosted,
   makeLower: () => (content) => content.filter((part) => part.type !== "reasoning" || isSigned(part))

@@ -5,7 +5,6 @@
 import * as Tool from "@effect/ai/Tool"
 
 export interface WireNames {
-  /** The name sent to the provider. */
   readonly toWire: (name: string) => string
   /** The name of the offered tool that the model called, or that the provider ran. */
   readonly fromWire: (name: string, hosted: boolean) => string
@@ -29,14 +28,6 @@ export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
   const taken = new Set(tools.map(({ name }) => name))
   const aliases = new Map<string, string>()
   const originals = new Map<string, string>()
-  /** The name without what templates add to it: a namespace, a channel, blanks. */
-  const offered = (name: string): string => {
-    const bare = name
-      .trim()
-      .replace(/<\|.*$/s, "")
-      .replace(/^(?:functions|default_api|tools)[.:]/, "")
-    return taken.has(name) || !taken.has(bare) ? name : bare
-  }
   const hosted = new Map<string, string>()
   for (const tool of tools) {
     if (Tool.isProviderDefined(tool)) hosted.set(tool.providerName, tool.name)
@@ -49,8 +40,14 @@ export const wireNames = (tools: ReadonlyArray<Tool.Any>): WireNames => {
   return {
     toWire: (name) => aliases.get(name) ?? plain(name),
     fromWire: (given, byProvider) => {
-      const name = byProvider ? given : offered(given)
-      return (byProvider ? hosted : originals).get(name) ?? name
+      if (byProvider) return hosted.get(given) ?? given
+      // Templates add a namespace, a channel, or blanks.
+      const bare = given
+        .trim()
+        .replace(/<\|.*$/s, "")
+        .replace(/^(?:functions|default_api|tools)[.:]/, "")
+      const name = taken.has(given) || !taken.has(bare) ? given : bare
+      return originals.get(name) ?? name
     }
   }
 }

@@ -3,23 +3,25 @@
  * gpt-oss. Only what opens the text counts: later a tag is something that is said. Spec: MD-140, MD-141 in specs/models.md.
  */
 
+export type Kind = "text" | "reasoning"
+
 export interface Piece {
-  readonly isThought: boolean
+  readonly kind: Kind
   readonly words: string
 }
 
-/** What opens thinking or, in channels, text; and what closes it. */
 interface Section {
-  readonly isThought: boolean
-  readonly closings: ReadonlyArray<string>
+  readonly kind: Kind
+  readonly closing: RegExp
 }
 
-const names = ["think", "thinking", "thought", "reasoning", "seed:think"]
-const openings = new Map(names.map((name) => [`<${name}>`, `</${name}>`]))
+const tag = /^<(\/?)(think|thinking|thought|reasoning|seed:think)>/
 const channel = /^(?:<\|start\|>\w*)?<\|channel\|>(\w*)[^|]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>/
-const channelEnds = ["<|end|>", "<|return|>", "<|call|>"]
-/** More than the head of a channel, up to its message. */
-const longestHead = 200
+const channelEnd = /<\|(?:end|return|call)\|>/
+/** The beginning of a tag, or of the head of a channel. */
+const begun = /^(?:<\/?[a-z:]*|<\|[^]{0,200})?$/
+/** The end of a text that may begin a closing. */
+const closes = /<[^<>]{0,15}$/
 
 export class Tags {
   /** Text that may be a part of a tag. */
@@ -31,7 +33,7 @@ export class Tags {
 
   /** The pieces that these words complete. */
   feed(words: string): ReadonlyArray<Piece> {
-    if (this.#isPlain) return [{ isThought: false, words }]
+    if (this.#isPlain) return [{ kind: "text", words }]
     this.#held += words
     const pieces: Array<Piece> = []
     for (let goes = true; goes;) goes = this.#section === undefined ? this.#opens(pieces) : this.#continues(pieces)
@@ -41,69 +43,43 @@ export class Tags {
   /** What is held, as nothing follows it. What opens after it is a text. */
   end(): ReadonlyArray<Piece> {
     const words = this.#held
-    const isThought = this.#section?.isThought === true
+    const kind = this.#section?.kind ?? "text"
     this.#held = ""
     this.#section = undefined
     this.#isPlain = this.#isPlain || this.#tagged || words !== ""
-    return words === "" ? [] : [{ isThought, words }]
+    return words === "" ? [] : [{ kind, words }]
   }
 
   /** Reads an opening; false if more is needed, or the text is plain. */
   #opens(pieces: Array<Piece>): boolean {
     const text = this.#held.trimStart()
-    const [tag, closing] = [...openings].find(([opening]) => text.startsWith(opening)) ?? []
-    if (tag !== undefined && closing !== undefined) return this.#begin(text.slice(tag.length), true, [closing])
-    const head = channel.exec(text)
-    if (head !== null) return this.#begin(text.slice(head[0].length), head[1] === "analysis", channelEnds)
-    // A template may have opened the tag in the prompt.
-    const lone = [...openings.values()].find((one) => text.startsWith(one))
-    if (lone !== undefined) {
-      this.#held = text.slice(lone.length)
-      this.#tagged = true
-      return true
+    const [opening, slash, name] = tag.exec(text) ?? []
+    const [head, channelName] = channel.exec(text) ?? []
+    if (opening !== undefined) {
+      // A closing alone: a template opened the tag in the prompt.
+      this.#section = slash === "" ? { kind: "reasoning", closing: new RegExp(`</${name}>`) } : undefined
+    } else if (head !== undefined) {
+      this.#section = { kind: channelName === "analysis" ? "reasoning" : "text", closing: channelEnd }
+    } else {
+      if (begun.test(text)) return false
+      pieces.push({ kind: "text", words: this.#tagged ? text : this.#held })
+      this.#held = ""
+      this.#isPlain = true
+      return false
     }
-    if (this.#held.length < longestHead && mayOpen(text)) return false
-    pieces.push({ isThought: false, words: this.#tagged ? text : this.#held })
-    this.#held = ""
-    this.#isPlain = true
-    return false
-  }
-
-  #begin(rest: string, isThought: boolean, closings: ReadonlyArray<string>): boolean {
-    this.#held = rest.trimStart()
-    this.#section = { isThought, closings }
+    this.#held = text.slice((opening ?? head ?? "").length).trimStart()
     this.#tagged = true
     return true
   }
 
   /** Reads a section up to its closing; false if more is needed. */
   #continues(pieces: Array<Piece>): boolean {
-    const { closings, isThought } = this.#section ?? { closings: [], isThought: false }
-    const ends = closings.flatMap((closing) => {
-      const at = this.#held.indexOf(closing)
-      return at < 0 ? [] : [{ at, closing }]
-    })
-    const [first] = ends.toSorted((a, b) => a.at - b.at)
-    const until = first?.at ?? this.#held.length - partOf(this.#held, closings)
-    if (until > 0) pieces.push({ isThought, words: this.#held.slice(0, until) })
-    this.#held = this.#held.slice(until + (first?.closing.length ?? 0))
-    if (first === undefined) return false
-    this.#section = undefined
-    return true
+    const { closing = channelEnd, kind = "text" } = this.#section ?? {}
+    const end = closing.exec(this.#held)
+    const until = (end ?? closes.exec(this.#held))?.index ?? this.#held.length
+    if (until > 0) pieces.push({ kind, words: this.#held.slice(0, until) })
+    this.#held = this.#held.slice(until + (end?.[0].length ?? 0))
+    if (end !== null) this.#section = undefined
+    return end !== null
   }
-}
-
-const mayOpen = (text: string): boolean =>
-  text === "" ||
-  text.startsWith("<|") ||
-  [...openings].flat().some((tag) => tag.startsWith(text)) ||
-  "<|".startsWith(text)
-
-/** The length of the end of a text that may begin a closing. */
-const partOf = (text: string, closings: ReadonlyArray<string>): number => {
-  for (let length = Math.min(text.length, 16); length > 0; length--) {
-    const end = text.slice(-length)
-    if (closings.some((closing) => closing.length > length && closing.startsWith(end))) return length
-  }
-  return 0
 }

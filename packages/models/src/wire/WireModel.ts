@@ -8,35 +8,35 @@ import type * as AiError from "@effect/ai/AiError"
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import * as Response from "@effect/ai/Response"
 import * as Tool from "@effect/ai/Tool"
-import { Chunk, Effect, Option, Predicate, Redacted, type Scope, Stream } from "effect"
+import { Chunk, Effect, Option, Predicate, Redacted, type SchemaAST, type Scope, Stream } from "effect"
 import type { RequestSettings } from "@daybook/core/domain/Agent"
 import * as ProviderModel from "@daybook/core/model/ProviderModel"
 import * as Limits from "@daybook/core/support/Limits"
-import type { Profile } from "../Profile.ts"
-import { endpoint } from "./Address.ts"
 import { Answer, type Part } from "./Answer.ts"
 import * as Failures from "./Failures.ts"
 import { type Frame, Framer, isMark } from "./Frames.ts"
 import { conversation } from "./History.ts"
-import { objectsIn, record } from "./Json.ts"
+import { type Json, objectsIn, record } from "./Json.ts"
 import { type WireNames, wireNames } from "./Names.ts"
-import type { Protocol, Reader, WireRequest, WireTool } from "./Protocol.ts"
-import { headersOf, lay, secretsOf } from "./Settings.ts"
+import {
+  type Asked,
+  endpoint,
+  type Protocol,
+  type Reader,
+  signIn,
+  type WireRequest,
+  type WireTool
+} from "./Protocol.ts"
 
-export interface Options {
+export interface Options extends Asked {
   readonly protocol: Protocol
-  readonly profile: Profile
   /** Used in errors: the provider's name in the configuration. */
   readonly provider: string
-  readonly model: string
   readonly baseUrl: string
   readonly apiKey: Redacted.Redacted | undefined
   /** The host's own headers for this provider. */
   readonly headers: Readonly<Record<string, string>>
-  readonly outputTokens: number
-  readonly thinks: boolean
   readonly fetch: typeof globalThis.fetch
-  readonly settings: RequestSettings
 }
 
 type Tools = Record<string, Tool.Any>
@@ -54,13 +54,6 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
     )
   return ProviderModel.make({
     streamText: parts,
-    generateText: (request) =>
-      Effect.flatMap(Stream.runCollect(parts(request)), (all) => {
-        const error = Chunk.findFirst(all, (part) => part.type === "error")
-        return Option.isSome(error) && error.value.type === "error"
-          ? Effect.fail(Failures.unknown(ownerOf(options), "the server reported an error", error.value.error))
-          : Effect.succeed(content(all))
-      }),
     openText: (request) =>
       Effect.map(
         open(options, request),
@@ -69,74 +62,49 @@ export const make = (options: Options): Effect.Effect<LanguageModel.Service> => 
   })
 }
 
-/** A secret as it may stand in an error: as it is, without blanks, and encoded for an address. */
-const formsOf = (value: string): ReadonlyArray<Redacted.Redacted> =>
-  [value, value.trim(), encodeURIComponent(value.trim())].map((form) => Redacted.make(form))
+/** Whose errors these are. A secret may stand in one as it is, without blanks, and encoded for an address; any header may be one. */
+const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => {
+  const key = apiKey === undefined ? [] : [Redacted.value(apiKey)]
+  const values = [...key, ...Object.values(headers), ...Object.values(settings.headers ?? {})]
+  const forms = values.flatMap((value) => [value, value.trim(), encodeURIComponent(value.trim())])
+  return { provider, secrets: forms.map((form) => Redacted.make(form)) }
+}
 
-const ownerOf = ({ apiKey, headers, provider, settings }: Options): Failures.Owner => ({
-  provider,
-  secrets: [
-    ...(apiKey === undefined ? [] : formsOf(Redacted.value(apiKey))),
-    ...Object.values(headers).flatMap(formsOf),
-    ...secretsOf(settings)
-  ]
-})
-
-/** The request of the port in the wire's form, and the names of its tools. */
 const requestOf = (
-  { model, outputTokens, profile, protocol, settings, thinks }: Options,
+  options: Options,
+  names: WireNames,
   { prompt, responseFormat, toolChoice, tools }: LanguageModel.ProviderOptions
-): readonly [WireRequest, WireNames] => {
-  const names = wireNames(tools)
-  const choice = toolChoice
-  const offered =
-    Predicate.isString(choice) || "tool" in choice ? tools : tools.filter(({ name }) => choice.oneOf.includes(name))
-  const request: WireRequest = {
-    model,
-    profile,
-    outputTokens,
-    thinks,
-    settings,
-    messages: conversation(prompt, profile, names, protocol),
+): WireRequest => {
+  const some = Predicate.isString(toolChoice) || "tool" in toolChoice ? undefined : toolChoice
+  const offered = tools.filter(({ name }) => some === undefined || some.oneOf.includes(name))
+  const chosen = Predicate.isString(toolChoice) || "tool" in toolChoice ? toolChoice : (toolChoice.mode ?? "auto")
+  return {
+    ...options,
+    messages: conversation(prompt, options.profile, names, options.protocol),
     tools: offered.map((tool) => wireToolOf(tool, names)),
-    toolChoice: Predicate.isString(choice)
-      ? choice
-      : "tool" in choice
-        ? { tool: names.toWire(choice.tool) }
-        : choice.mode === "required"
-          ? "required"
-          : "auto",
+    toolChoice: Predicate.isString(chosen) ? chosen : { tool: names.toWire(chosen.tool) },
     format:
       responseFormat.type === "json"
-        ? {
-            name: responseFormat.objectName,
-            schema: record(Tool.getJsonSchemaFromSchemaAst(responseFormat.schema.ast))
-          }
+        ? { name: responseFormat.objectName, schema: schemaOf(responseFormat.schema) }
         : undefined
   }
-  return [request, names]
 }
+
+const schemaOf = ({ ast }: { readonly ast: SchemaAST.AST }): Json => record(Tool.getJsonSchemaFromSchemaAst(ast))
 
 const schemas = new WeakMap<Tool.Any, WireTool>()
 
-/** The schema of a tool is built once. */
 const wireToolOf = (tool: Tool.Any, names: WireNames): WireTool => {
   const name = names.toWire(tool.name)
   const known = schemas.get(tool)
   if (known !== undefined && (known._tag === "Hosted" || known.name === name)) return known
   const made: WireTool = Tool.isProviderDefined(tool)
     ? { _tag: "Hosted", id: tool.id, name: tool.providerName, args: record(tool.args) }
-    : {
-        _tag: "Local",
-        name,
-        description: tool.description,
-        schema: record(Tool.getJsonSchemaFromSchemaAst(tool.parametersSchema.ast))
-      }
+    : { _tag: "Local", name, description: tool.description, schema: schemaOf(tool.parametersSchema) }
   schemas.set(tool, made)
   return made
 }
 
-/** Sends the request; its answer ends with the scope. */
 const open = (
   options: Options,
   asked: LanguageModel.ProviderOptions
@@ -144,8 +112,9 @@ const open = (
   Effect.gen(function* () {
     const owner = ownerOf(options)
     const { protocol } = options
-    const [request, names] = yield* Effect.try({
-      try: () => requestOf(options, asked),
+    const names = wireNames(asked.tools)
+    const request = yield* Effect.try({
+      try: () => requestOf(options, names, asked),
       catch: (cause) => Failures.unknown(owner, "the request could not be written", cause)
     })
     const url = endpoint(options.baseUrl, protocol.path(request))
@@ -159,24 +128,60 @@ const open = (
       const body = yield* Effect.mapError(startOf(response), (cause) => Failures.unsent(owner, url, cause))
       return yield* Failures.rejected(owner, url, response, body)
     }
-    const answer = new Answer(names.fromWire)
-    return pulling({ owner, url, answer, reader: protocol.read(answer, request), response })
+    const answer = new Answer(names.fromWire, options.profile.tags)
+    return pulling(owner, url, response, answer, framesInto(answer, protocol.read(answer, request), protocol.whole))
   })
 
-/** The headers and the body as they are sent. */
-const written = ({ apiKey, headers, protocol, settings }: Options, request: WireRequest) => {
+const written = ({ apiKey, headers, profile, protocol, settings }: Options, request: WireRequest) => {
   const laid = lay(protocol.write(request), settings)
   const body = protocol.finish?.(laid, settings) ?? laid
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
-  const own = { ...protocol.headers(key, body, request), ...headers }
+  const own = { "content-type": "application/json", accept: "text/event-stream", ...signIn(profile, key) }
   return {
-    headers: {
-      "content-type": "application/json",
-      accept: "text/event-stream",
-      ...headersOf(settings, own, Object.keys(headers))
-    },
+    headers: headersOf(settings, { ...own, ...protocol.headers?.(body) }, headers),
     body: wellFormed(JSON.stringify(body))
   }
+}
+
+// --- settings: they never replace the conversation, the tools or the model of a request, nor its credentials (MD-47..MD-51)
+
+/** Fields that only the runtime sets. */
+const decided =
+  /^(?:contents|input|instructions|messages|model|stream|system|systemInstruction|toolConfig|tool_choice|tools)$/
+
+/** Merges the settings' JSON fields into a body; whole fields are replaced (MD-48). */
+const lay = (body: Json, settings: RequestSettings): Json => ({
+  ...body,
+  ...Object.fromEntries(Object.entries(settings.body ?? {}).filter(([name]) => !decided.test(name)))
+})
+
+/** Headers that carry credentials or define how the body is read. */
+const fixed =
+  /^(?:(?:proxy-)?authorization|(?:x-|x-goog-)?api-key|cookie|host|connection|transfer-encoding|content-(?:encoding|length|type))$/
+
+/** A list header: values are appended, not replaced. */
+const listed = "anthropic-beta"
+
+/** The headers of a request: the protocol's and the host's, and over them those that the settings may set (MD-66). */
+const headersOf = (
+  settings: RequestSettings,
+  own: Readonly<Record<string, string>>,
+  hosts: Readonly<Record<string, string>>
+): Record<string, string> => {
+  const headers = new Headers({ ...own, ...hosts })
+  const kept = new Set(Object.keys(hosts).map((name) => name.toLowerCase()))
+  for (const [given, value] of Object.entries(settings.headers ?? {})) {
+    const name = given.toLowerCase()
+    if (fixed.test(name) || kept.has(name)) continue
+    const under = name === listed ? headers.get(name) : null
+    try {
+      headers.set(name, under === null ? value : `${under},${value}`)
+    } catch {
+      // The platform's message would quote the value, which may be a key.
+      throw new Error(`the header "${name}" of the request settings has characters that HTTP does not allow`)
+    }
+  }
+  return Object.fromEntries(headers)
 }
 
 /**
@@ -188,7 +193,6 @@ const wellFormed = (json: string): string =>
     ? json.replaceAll(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (at) => (at === "\\\\" ? at : "\ufffd"))
     : json
 
-/** How long the body of a rejected request may take. */
 const rejectionTime = "10 seconds"
 
 /** The start of a rejected request's body, or what of it came in time (LM-11, MD-160). */
@@ -208,42 +212,24 @@ const startOf = (response: globalThis.Response): Effect.Effect<string, unknown> 
     return Effect.map(Effect.timeoutOption(reading, rejectionTime), () => text + decoder.decode())
   })
 
-interface Receiving {
-  readonly owner: Failures.Owner
-  readonly url: string
-  readonly answer: Answer
-  readonly reader: Reader
-  readonly response: globalThis.Response
-}
-
-/** The parts of the answer, as they arrive. */
-const pulling = (receiving: Receiving): Pull => {
-  const { answer, owner, response, url } = receiving
+const pulling = (
+  owner: Failures.Owner,
+  url: string,
+  response: globalThis.Response,
+  answer: Answer,
+  take: (frame: Frame) => void
+): Pull => {
   const framer = new Framer()
   const body = response.body?.getReader()
-  let unreadable = false
-  const take = (frames: ReadonlyArray<Frame>) => {
-    for (const frame of frames) unreadable = takeFrame(receiving, frame) || unreadable
-  }
-  const read = Effect.tryPromise({
-    try: async () => body?.read() ?? { done: true as const, value: undefined },
+  /** Reads once more; true at the end of the body. */
+  const readOnce = Effect.tryPromise({
+    try: async () => {
+      const { done, value } = (await body?.read()) ?? { done: true as const, value: undefined }
+      for (const frame of done ? framer.end() : framer.feed(value)) take(frame)
+      return done
+    },
     catch: (cause) => cause
   })
-  /** Reads once more; true at the end of the body. */
-  const readOnce = Effect.flatMap(read, ({ done, value }) =>
-    Effect.try({
-      try: () => {
-        take(done ? framer.end() : framer.feed(value))
-        return done
-      },
-      catch: (cause) => cause
-    })
-  )
-  const ended = (marked: boolean) => {
-    receiving.reader.end?.()
-    if (unreadable && !answer.begun) answer.breakOff(unreadableAnswer)
-    answer.end(marked)
-  }
   const next: Pull = Effect.suspend(() => {
     const parts = answer.take()
     if (parts.length > 0) return Effect.succeed(clean(owner, parts))
@@ -256,13 +242,13 @@ const pulling = (receiving: Receiving): Pull => {
       : readOnce
     return Effect.matchEffect(once, {
       onSuccess: (done) => {
-        if (done) ended(false)
+        if (done) answer.end(false)
         return next
       },
       onFailure: (cause) => {
         // What breaks after the reason of the end breaks nothing of the answer.
         if (!answer.finishing) return Effect.fail(Option.some(Failures.unsent(owner, url, cause)))
-        ended(true)
+        answer.end(true)
         return next
       }
     })
@@ -270,52 +256,43 @@ const pulling = (receiving: Receiving): Pull => {
   return next
 }
 
-const unreadableAnswer = {
-  code: "incomplete_response",
-  message: "the server sent a part of its answer that is not JSON"
-}
+const unreadable = { code: "incomplete_response", message: "the server sent a part of its answer that is not JSON" }
 
-/** Takes one frame. Returns whether it was unreadable. */
-const takeFrame = ({ answer, reader }: Receiving, frame: Frame): boolean => {
-  if (answer.over) return false
-  switch (frame._tag) {
-    case "Done":
-      reader.end?.()
-      answer.end(true)
-      return false
-    case "Unreadable":
-      // A text that may have been part of the answer is lost; a stray line is not.
-      if (frame.isJson && !answer.finishing) answer.breakOff(unreadableAnswer)
-      return true
-    case "Whole":
-      takeWhole(answer, reader, frame.body)
-      return false
-    case "Event": {
-      const error = answer.finishing ? undefined : Failures.errorIn(frame.event, frame.name)
-      if (error === undefined) reader.event(frame.event, frame.name)
-      else answer.fail(error)
-      return false
+/** Returns a function that gives frames to the reader; `fields` tell an answer that came whole. */
+const framesInto = (answer: Answer, reader: Reader, fields: Protocol["whole"]) => {
+  const takeEvent = (event: Json, name = ""): void => {
+    if (answer.over) return
+    const error = answer.finishing ? undefined : Failures.errorIn(event, name)
+    if (error === undefined) reader(event, name)
+    else answer.fail(error)
+  }
+  /** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
+  const takeWhole = (source: string): void => {
+    const { objects, rest } = objectsIn(source)
+    const [first] = objects
+    // JSON that was cut may be whole the next time.
+    if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadable)
+    const isAnswer =
+      first !== undefined &&
+      (rest === "" || isMark(rest)) &&
+      (objects.length > 1 || Failures.errorIn(first) !== undefined || fields.some((field) => field in first))
+    if (!isAnswer) return answer.breakOff(Failures.notAnAnswer(source))
+    for (const event of objects) takeEvent(event)
+    answer.end(objects.length > 1 || answer.begun)
+  }
+  return (frame: Frame): void => {
+    switch (frame._tag) {
+      case "Event":
+        return takeEvent(frame.event, frame.name)
+      case "Done":
+        return answer.end(true)
+      case "Whole":
+        return takeWhole(frame.body)
+      case "Unreadable":
+        // A text that may have been part of the answer is lost; a stray line is not.
+        return frame.isJson && !answer.finishing ? answer.breakOff(unreadable) : answer.stray(unreadable)
     }
   }
-}
-
-/** Takes a whole body: an answer in one object, or the events of one in a list or on lines of their own. */
-const takeWhole = (answer: Answer, reader: Reader, source: string): void => {
-  const { objects, rest } = objectsIn(source)
-  // JSON that was cut may be whole the next time.
-  if (/^[[{]/.test(rest) && !isMark(rest)) return answer.breakOff(unreadableAnswer)
-  if (objects.length === 0 || (rest !== "" && !isMark(rest))) return answer.breakOff(Failures.notAnAnswer(source))
-  const error = objects.map((event) => Failures.errorIn(event)).find(Predicate.isNotUndefined)
-  const [first = {}] = objects
-  if (objects.length > 1) {
-    for (const event of objects) if (Failures.errorIn(event) === undefined) reader.event(event, "")
-  } else if (error === undefined) {
-    if (!reader.whole(first)) answer.breakOff(Failures.notAnAnswer(source))
-    return
-  }
-  reader.end?.()
-  if (error === undefined) answer.end(true)
-  else answer.fail(error)
 }
 
 const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray<Part> =>
@@ -324,52 +301,17 @@ const clean = (owner: Failures.Owner, parts: ReadonlyArray<Part>): ReadonlyArray
 /** A part as the library's schema would decode it. */
 const decoded = (part: Part): Response.StreamPart<Tools> => {
   switch (part.type) {
-    case "response-metadata":
-      return Response.responseMetadataPart({
-        id: Option.fromNullable(part.id),
-        modelId: Option.fromNullable(part.modelId),
-        timestamp: Option.none()
-      })
+    case "response-metadata": {
+      const [id, modelId] = [Option.fromNullable(part.id), Option.fromNullable(part.modelId)]
+      return Response.responseMetadataPart({ id, modelId, timestamp: Option.none() })
+    }
     case "finish":
       return Response.finishPart({ ...part, usage: new Response.Usage(part.usage) })
-    case "tool-result":
-      return Response.makePart(part.type, {
-        ...part,
-        encodedResult: part.result
-      } as never) as Response.StreamPart<Tools>
-    default:
+    default: {
       // The other parts are the same in both forms, but for the mark and the metadata that `makePart` adds. The types of calls and
       // results know only the tools of one toolkit.
-      return Response.makePart(part.type, part as never) as Response.StreamPart<Tools>
-  }
-}
-
-/** The content of a complete answer, from its parts. */
-const content = (parts: Chunk.Chunk<Part>): Array<Response.PartEncoded> => {
-  const all: Array<Response.PartEncoded> = []
-  const texts = new Map<string, string>()
-  for (const part of parts) {
-    switch (part.type) {
-      case "text-delta":
-      case "reasoning-delta":
-        texts.set(part.id, (texts.get(part.id) ?? "") + part.delta)
-        break
-      case "text-end":
-      case "reasoning-end": {
-        const type = part.type === "text-end" ? "text" : "reasoning"
-        all.push({
-          type,
-          text: texts.get(part.id) ?? "",
-          ...(part.metadata === undefined ? {} : { metadata: part.metadata })
-        })
-        break
-      }
-      case "tool-call":
-      case "tool-result":
-      case "response-metadata":
-      case "finish":
-        all.push(part)
+      const made = part.type === "tool-result" ? { ...part, encodedResult: part.result } : part
+      return Response.makePart(part.type, made as never) as Response.StreamPart<Tools>
     }
   }
-  return all
 }

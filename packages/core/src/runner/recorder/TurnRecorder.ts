@@ -371,14 +371,11 @@ const goOn = (state: State, id: string, now: string, rest: string, metadata: Pro
 
 const endedFragment = (state: State, fragment: Fragment): Draft => {
   const assistantMessageID = state.messageID
-  return fragment.kind === "text"
-    ? draft("session.next.text.ended", { assistantMessageID, textID: fragment.id, text: fragment.text })
-    : draft("session.next.reasoning.ended", {
-        assistantMessageID,
-        reasoningID: fragment.id,
-        text: fragment.text,
-        ...optionalMetadata(fragment.metadata)
-      })
+  const { id, kind, metadata, text } = fragment
+  const ended = { assistantMessageID, text, ...optionalMetadata(metadata) }
+  return kind === "text"
+    ? draft("session.next.text.ended", { ...ended, textID: id })
+    : draft("session.next.reasoning.ended", { ...ended, reasoningID: id })
 }
 
 const endFragment = (state: State, kind: Fragment["kind"], id: string, metadata: ProviderMetadata): Result => {
