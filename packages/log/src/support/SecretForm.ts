@@ -2,7 +2,15 @@
 
 /** What a secret was recognised by. */
 export type SecretKind =
-  "token" | "private key" | "URL credential" | "header" | "environment value" | "assignment" | "random text" | "file"
+  | "token"
+  | "private key"
+  | "vault"
+  | "URL credential"
+  | "header"
+  | "environment value"
+  | "assignment"
+  | "random text"
+  | "file"
 
 /** A pattern from the place on. The secret is the last group, or the whole match, and ends where the match ends. */
 export interface SecretRule {
@@ -10,6 +18,10 @@ export interface SecretRule {
   readonly pattern: RegExp
   /** Further conditions on the secret. */
   readonly accepts?: (secret: string) => boolean
+  /** What must stand before the value, if the hint ends there; "none" is anything else. A test that is cheaper than the rule. */
+  readonly separator?: ":" | "=" | "none"
+  /** Whether the value begins with a quote. */
+  readonly value?: "quoted" | "bare"
 }
 
 /** Rules with a common beginning. */
@@ -25,12 +37,8 @@ export interface SecretForm {
 export const rule = (
   kind: SecretKind,
   source: string,
-  { accepts, flags = "" }: { readonly accepts?: SecretRule["accepts"]; readonly flags?: string } = {}
-): SecretRule => ({
-  kind,
-  pattern: new RegExp(source, `my${flags}`),
-  ...(accepts === undefined ? {} : { accepts })
-})
+  { flags = "", ...conditions }: Omit<SecretRule, "kind" | "pattern"> & { readonly flags?: string } = {}
+): SecretRule => ({ kind, pattern: new RegExp(source, `my${flags}`), ...conditions })
 
 export const form = (starts: string, hint: string, flags: string, ...rules: ReadonlyArray<SecretRule>): SecretForm => ({
   starts,

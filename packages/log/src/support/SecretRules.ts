@@ -3,9 +3,9 @@
  * patterns only there. Every pattern stays in its line, except that of private keys, and takes linear time.
  * Spec: FM-190..FM-199, FM-600, FM-601.
  */
-import { assignmentForms, commandForms } from "./AssignmentForms.ts"
+import { assignmentForms, commandForms, pairForms } from "./AssignmentForms.ts"
 import { blank, form, rule, type SecretForm, type SecretRule } from "./SecretForm.ts"
-import { keyForm, tokenForms } from "./TokenForms.ts"
+import { keyForms, tokenForms } from "./TokenForms.ts"
 
 const scheme = "(?:Bearer|Basic|Token|Digest|ApiKey)"
 const credential = String.raw`([^\s"'\`<>\\,;]{6,})`
@@ -57,8 +57,8 @@ const queryNames =
 
 const urlForms: ReadonlyArray<SecretForm> = [
   form(
-    "://",
-    `://(?:[^\\s/?#"'<>]{0,770}@|[^\\s/?#@:"'<>]{0,256}:[^\\s"'<>]{1,512}@)`,
+    ":// :\\/ :\\\\",
+    `:\\\\{1,8}/|://(?:[^\\s/?#"'<>]{0,770}@|[^\\s/?#@:"'<>]{0,256}:[^\\s"'<>]{1,512}@)`,
     "",
     rule("URL credential", `(?<=\\b(?:${services})(?:\\+\\w{1,16})?)://[^\\s/@:"'<>]{0,256}:([^\\s"'<>]{1,512})(?=@)`, {
       accepts: (secret) => !/^\d{1,5}[/?#]/.test(secret)
@@ -114,7 +114,10 @@ export const publicBlock =
   /-----BEGIN (?![A-Z0-9 ]{0,40}PRIVATE KEY)[A-Z0-9 ]{1,60}-----(?:[A-Za-z0-9+/=\s:,.()]|\\[nr]|-(?!----))*/g
 
 /** Rules that can mistake no ordinary text: their matches in a finished output are a fault. */
-export const certainForms: ReadonlyArray<SecretForm> = [...tokenForms, keyForm]
+export const certainForms: ReadonlyArray<SecretForm> = [...tokenForms, ...keyForms]
+
+/** Secrets whose lines are searched together. */
+export const blockForms: ReadonlyArray<SecretForm> = [...keyForms, ...pairForms]
 
 /** All rules but random text. */
 export const shapeForms: ReadonlyArray<SecretForm> = [
@@ -123,6 +126,7 @@ export const shapeForms: ReadonlyArray<SecretForm> = [
   ...headerForms,
   ...urlForms,
   ...assignmentForms,
+  ...pairForms,
   ...commandForms
 ]
 

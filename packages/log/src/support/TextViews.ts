@@ -6,8 +6,20 @@ export interface TextView {
   readonly at: (index: number) => number
 }
 
-const escape = /(?<!\\)\\+(?:u([0-9a-fA-F]{4})|["'/nrt])/g
-const meaning: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
+const backslash = 0x5c
+const escaped: Readonly<Record<string, string>> = { '"': '"', "'": "'", "/": "/", n: "\n", r: "\r", t: "\t" }
+const hexadecimal = /[0-9a-fA-F]{4}/y
+
+/** The character that an escape's end at the index stands for, and its length; undefined if it is no escape. */
+const meaning = (text: string, at: number): { readonly char: string; readonly length: number } | undefined => {
+  const letter = text[at] ?? ""
+  const char = escaped[letter]
+  if (char !== undefined) return { char, length: 1 }
+  if (letter !== "u") return undefined
+  hexadecimal.lastIndex = at + 1
+  if (!hexadecimal.test(text)) return undefined
+  return { char: String.fromCharCode(Number.parseInt(text.slice(at + 1, at + 5), 16)), length: 5 }
+}
 
 const viewOf = (text: string, starts: ReadonlyArray<number>, places: ReadonlyArray<number>): TextView => ({
   text,
@@ -24,21 +36,23 @@ const viewOf = (text: string, starts: ReadonlyArray<number>, places: ReadonlyArr
 
 /** The text with escapes of JSON and of shells replaced, at any depth of escaping; undefined if it has none. */
 export const withoutEscapes = (text: string): TextView | undefined => {
-  if (!text.includes("\\")) return undefined
+  let slash = text.indexOf("\\")
+  if (slash < 0) return undefined
   const [starts, places] = [[0], [0]]
   let view = ""
   let last = 0
-  for (const found of text.matchAll(escape)) {
-    const [whole, hex] = found
-    const char = whole.at(-1) ?? ""
-    view += text.slice(last, found.index)
-    starts.push(view.length)
-    // A match that starts or ends at the replaced character covers the whole escape.
-    places.push(found.index)
-    view += hex === undefined ? (meaning[char] ?? char) : String.fromCharCode(Number.parseInt(hex, 16))
-    last = found.index + whole.length
-    starts.push(view.length)
-    places.push(last)
+  while (slash >= 0) {
+    let at = slash + 1
+    while (text.charCodeAt(at) === backslash) at++
+    const found = meaning(text, at)
+    if (found !== undefined) {
+      view += text.slice(last, slash) + found.char
+      last = at + found.length
+      // Before this place, the view continues the text up to the escape.
+      starts.push(view.length)
+      places.push(last)
+    }
+    slash = text.indexOf("\\", found === undefined ? at : last)
   }
   return last === 0 ? undefined : viewOf(view + text.slice(last), starts, places)
 }

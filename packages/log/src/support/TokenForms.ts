@@ -99,7 +99,7 @@ export const tokenForms: ReadonlyArray<SecretForm> = [
 ]
 
 /** A block from its first line to its last; a block without an end ends where its text can no longer be base64. */
-export const keyForm = form(
+const keyForm = form(
   "beg",
   "(?<=-----)BEGIN ",
   "",
@@ -108,3 +108,28 @@ export const keyForm = form(
     String.raw`(?<=(?<lead>-----))BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.()]|-(?!----))*(?:-----END [A-Z0-9 ]{0,60}-----)?`
   )
 )
+
+/** The private lines of a key file of PuTTY. */
+const puttyForm = form(
+  "pri",
+  "Private-Lines:[ \\t]\\d",
+  "",
+  rule(
+    "private key",
+    String.raw`Private-Lines:[ \t]\d{1,4}[ \t]*\r?\n([A-Za-z0-9+/=]+(?:\r?\n[A-Za-z0-9+/=]+(?![^\r\n]))*)`
+  )
+)
+
+/** Lines of a vault of Ansible, also within YAML or a difference. */
+const vaultForm = form(
+  "$an",
+  "\\$ANSIBLE_VAULT;",
+  "",
+  rule(
+    "vault",
+    String.raw`\$ANSIBLE_VAULT;[^\r\n]{1,200}\r?\n[-+>|]?[ \t]*([0-9a-f]{4,}(?![^\s])(?:[ \t]*\r?\n[-+>|]?[ \t]*[0-9a-f]{4,}(?![^\s]))*)`
+  )
+)
+
+/** Private keys and vaults, of several lines. */
+export const keyForms: ReadonlyArray<SecretForm> = [keyForm, puttyForm, vaultForm]

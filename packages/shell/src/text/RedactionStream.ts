@@ -63,7 +63,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
 
   /** Drops what continues a secret; false if more of it may come. */
   const drop = (secret: NonNullable<typeof dropping>, final: boolean): boolean => {
-    const end = secret.kind === "private key" ? bodyEnd(pending, 0) : continuation(secret.kind, pending)
+    const end = bodyEnd(secret.kind, pending, 0) ?? continuation(secret.kind, pending)
     pending = pending.slice(end.at)
     secret.left -= end.at
     if (end.open && !final && secret.left > 0) return false
@@ -79,7 +79,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
     for (let next = crossing(at); next !== undefined; next = crossing(at)) at = wordStart(text, next.from)
     const last = found.at(-1)
     if (at === 0 && last?.end === text.length) {
-      dropping = { kind: last.kind, left: last.kind === "private key" ? longestUnended : Infinity }
+      dropping = { kind: last.kind, left: bodyEnd(last.kind, "", 0) === undefined ? Infinity : longestUnended }
       return { redacted: Redaction.replaced(text, found), at: text.length }
     }
     if (at === 0) {
