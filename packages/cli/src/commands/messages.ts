@@ -2,6 +2,7 @@
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
+import * as CutOff from "@daybook/log/coordination/CutOff"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Message } from "@daybook/log/domain/Message"
 import { Inbox } from "@daybook/log/store/Inbox"
@@ -10,7 +11,6 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { messageJson, messageLine, messageText } from "../render/MessageText.ts"
 import { sessionHead } from "../render/SessionLine.ts"
@@ -99,7 +99,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) {
     const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
-    const [found = session] = yield* CutOff.marked([session])
+    const [found = session] = yield* CutOff.findHere([session])
     yield* output.write(`${sessionHead(found, metrics)}\n`)
   }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>

@@ -2,13 +2,13 @@
 import * as Command from "@effect/cli/Command"
 import { Effect, Option } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
+import * as CutOff from "@daybook/log/coordination/CutOff"
 import type { Session } from "@daybook/log/domain/Message"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import type { Verb } from "../arguments/Verb.ts"
-import * as CutOff from "../host/CutOff.ts"
 import { withReader } from "../host/Runtime.ts"
 import { sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { Output } from "../terminal/Output.ts"
@@ -37,7 +37,7 @@ const run = Effect.fn("Command.sessions")(function* (options: {
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(yield* CutOff.marked(page.items)))
+    yield* output.write(table(yield* CutOff.findHere(page.items)))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)
