@@ -23,6 +23,8 @@ export interface Options {
   readonly settings: Settings
   readonly inbox: Inbox
   readonly secrets: ReadonlyArray<string>
+  /** A decision and the look at what is decided do not overlap. */
+  readonly decisions: Effect.Semaphore
 }
 
 /** Tells Discord the commands. */
@@ -33,6 +35,7 @@ export const register = (application: string) =>
 
 /** Handles interactions until the scope closes. */
 export const make = Effect.fn("Interactions.make")(function* ({
+  decisions,
   inbox,
   secrets,
   settings
@@ -64,7 +67,7 @@ export const make = Effect.fn("Interactions.make")(function* ({
         if (!may(place.settings, person, Presses.rightOf(press.target))) {
           return yield* Answering.refuse(discord, interaction, notAllowed)
         }
-        return yield* Presses.press(interaction, press, person.id, secrets)
+        return yield* Presses.press(interaction, press, person.id, { secrets, decisions })
       }
       const command = commands.find(({ name }) => name === data?.name)
       if (command === undefined) return yield* Answering.refuse(discord, interaction, "There is no such command.")

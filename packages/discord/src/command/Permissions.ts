@@ -49,10 +49,12 @@ const look = (secrets: ReadonlyArray<string>) =>
     }
   })
 
-/** Looks every second. */
-export const follow = (secrets: ReadonlyArray<string>) =>
-  look(secrets).pipe(
-    Effect.repeat(Schedule.spaced("1 second")),
-    Effect.retry({ schedule: patiently, while: isAway }),
-    Effect.zipRight(Effect.never)
-  )
+/** Looks every second, while no person decides: a press is not taken for a decision elsewhere. */
+export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semaphore) =>
+  decisions
+    .withPermits(1)(look(secrets))
+    .pipe(
+      Effect.repeat(Schedule.spaced("1 second")),
+      Effect.retry({ schedule: patiently, while: isAway }),
+      Effect.zipRight(Effect.never)
+    )

@@ -95,7 +95,7 @@ export const press = (
   interaction: Interaction,
   { action, nonce, target }: Press,
   by: string,
-  secrets: ReadonlyArray<string>
+  { decisions, secrets }: { readonly secrets: ReadonlyArray<string>; readonly decisions: Effect.Semaphore }
 ) =>
   Effect.gen(function* () {
     const discord: Context.Tag.Service<Discord> = yield* Discord
@@ -107,7 +107,7 @@ export const press = (
     const work = () => {
       switch (target.type) {
         case "permission":
-          return Effect.map(decide(interaction.channel_id ?? "", target, action, by), said)
+          return Effect.map(decisions.withPermits(1)(decide(interaction.channel_id ?? "", target, action, by)), said)
         case "call":
           return output(target, secrets)
         case "question":
