@@ -8,8 +8,11 @@ import * as ValidationError from "@effect/cli/ValidationError"
 import { Console, type Context, Effect } from "effect"
 import * as Actions from "./arguments/Actions.ts"
 import * as Arguments from "./arguments/Arguments.ts"
+import * as Folder from "./arguments/Folder.ts"
 import type { Verb } from "./arguments/Verb.ts"
+import { recent } from "./host/RecentSession.ts"
 import * as Remote from "./host/Remote.ts"
+import { withReader } from "./host/Runtime.ts"
 import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
@@ -32,16 +35,28 @@ const throughOutput = (console: Console.Console, { print }: Context.Tag.Service<
   log: (...parts) => print(`${parts.map(String).join(" ")}\n`)
 })
 
+/** Asks for the session that the words do not name, with the one that is most likely meant (CL-760). */
+const whichSession = (name: string) =>
+  Effect.flatMap(Folder.current, (folder) => withReader(recent(folder))).pipe(
+    Effect.map(({ id, title }) => {
+      const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
+      return `the last one here is ${shown}: daybook ${name} SESSION`
+    }),
+    Effect.catchAll(() => Effect.succeed("daybook sessions lists them")),
+    Effect.flatMap((way) => new UsageError({ message: `${name} which session? ${way}` }))
+  )
+
 /** The parser's error for a verb's words, with the verb and advice. */
-const inWords = <E>(name: string, error: E): E | UsageError => {
-  if (!ValidationError.isValidationError(error)) return error
+const inWords = <E>(name: string, error: E): Effect.Effect<never, E | UsageError, Output> => {
+  if (!ValidationError.isValidationError(error)) return Effect.fail(error)
   const { sentence = "" } = failureOf(error)
   const [, missing] = /^Missing argument <(.+)>$/.exec(sentence) ?? []
   const [, extra] = /^Received unknown argument: '(.*)'$/.exec(sentence) ?? []
+  if (missing === "SESSION") return whichSession(name)
   if (missing !== undefined) {
     return new UsageError({ message: `${name}: ${missing} is missing; daybook help ${name} tells more` })
   }
-  return extra === undefined ? error : tooMany(name, extra)
+  return extra === undefined ? Effect.fail(error) : tooMany(name, extra)
 }
 
 const tooMany = (before: string, word: string) =>
@@ -89,6 +104,6 @@ const runWords = <E>({ parser, verbs }: Verbs<E>, version: string, words: Readon
     if ((yield* Remote.Remote) !== undefined && !Remote.offered.has(words)) return yield* needsDatabase()
     const { flags } = chosen?.action ?? verb
     const line = yield* Arguments.arrange(`daybook ${words}`, chosen?.rest ?? rest, flags)
-    yield* Effect.mapError(parse([...path, ...line]), (error) => inWords(words, error))
+    yield* Effect.catchAll(parse([...path, ...line]), (error) => inWords(words, error))
   })
 }
