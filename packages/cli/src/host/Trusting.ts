@@ -7,8 +7,7 @@ import { join } from "node:path"
 import { Context, Effect } from "effect"
 import * as TrustStore from "@daybook/core/trust/TrustStore"
 import * as Configuration from "../config/Configuration.ts"
-import { oneLine } from "../render/Plain.ts"
-import { changesText, questionText } from "../render/TrustText.ts"
+import { changesText, ignoredText, questionText } from "../render/TrustText.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
@@ -55,7 +54,5 @@ export const settle = Effect.fn("Trusting.settle")(function* (directory: string)
   }
   // A clone without texts needs no note: the refusal of a command says why.
   if (report.brings.every(({ kind }) => kind === "clone")) return
-  yield* output.note(
-    `the configuration that the project in ${oneLine(root, 400)} brings is ignored: ${standing.why}; daybook trust shows it, daybook trust grant uses it\n`
-  )
+  yield* output.note(ignoredText(report))
 })
