@@ -5,7 +5,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
-import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import { runtime, say } from "../../support/Harness.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
@@ -13,22 +12,48 @@ import { uuid } from "../support/ClaudeLogs.ts"
 import { claudeLogs, codexLogs, type GrowingLog, read } from "../support/GrowingLogs.ts"
 import { allKinds } from "../support/PiLogs.ts"
 import { orphansOf, requestOf } from "../support/PiRequests.ts"
-import { exported } from "../support/RoundTrips.ts"
+import { exported, piecesOf } from "../support/RoundTrips.ts"
 
 let sessions = 5_000
 
+/** A log by its name, the lines that it is cut behind, and the import of so many of them as a session of its own. */
+interface CutLog {
+  readonly name: string
+  readonly cuts: ReadonlyArray<number>
+  readonly imported: (session: string, count: number) => ReturnType<typeof importLog<never, never>>
+}
+
+const options = { directory: "/tmp" }
+
+const growing = (log: GrowingLog): CutLog => ({
+  name: log.name,
+  cuts: log.cuts ?? log.lines.map((_, index) => index + 1),
+  imported: (session, count) => importLog(read(log, session, count), options)
+})
+
+const piLines = allKinds("/tmp").map((record) => JSON.stringify(record))
+const piID = String(allKinds("/tmp")[0]?.["id"])
+const pi: CutLog = {
+  name: "pi",
+  cuts: piLines.map((_, index) => index + 1),
+  imported: (session, count) => {
+    const text = piLines.slice(0, count).map((line) => `${line}\n`)
+    return importLog(() => piecesOf(text.join("").replaceAll(piID, session)), options)
+  }
+}
+
 /** Imports so many lines, goes on, and returns the request that pi makes of the exported log. */
-const goesOn = (log: GrowingLog, count: number) =>
+const goesOn = (log: CutLog, count: number) =>
   Effect.gen(function* () {
-    const { sessionID } = yield* importLog(read(log, uuid(++sessions), count), { directory: "/tmp" })
+    const { sessionID } = yield* log.imported(uuid(++sessions), count)
     yield* (yield* ScriptedModel).answer(says("welcome"))
     yield* say(sessionID, "hello")
     yield* (yield* Sessions).wait(sessionID)
     return requestOf((yield* exported(sessionID, "pi")).text)
   })
 
-const assertWhole = (log: GrowingLog) =>
-  Effect.forEach(log.cuts ?? log.lines.map((_, index) => index + 1), (count) =>
+const assertWhole = (log: CutLog) =>
+  Effect.forEach(log.cuts, (count) =>
     Effect.map(goesOn(log, count), (request) => {
       const about = `${log.name}, cut at line ${count}`
       assert.deepStrictEqual(orphansOf(request), [], about)
@@ -38,32 +63,20 @@ const assertWhole = (log: GrowingLog) =>
   )
 
 describe("cut logs", () => {
-  for (const log of [...claudeLogs, ...codexLogs]) {
+  for (const log of [...[...claudeLogs, ...codexLogs].map(growing), pi]) {
     it.effect(`IM-760: ${log.name}: after any cut no result is apart from its call in the export`, () =>
       Effect.provide(assertWhole(log), runtime())
     )
   }
 
-  it.effect("IM-760: a log of pi imports at any cut, whole after it, and no result is apart from its call", () =>
+  it.effect("IM-760: a log of pi imports at any cut, and whole after it", () =>
     Effect.gen(function* () {
-      const lines = allKinds("/tmp").map((record) => JSON.stringify(record))
-      const id = String(allKinds("/tmp")[0]?.["id"])
-      const pi: GrowingLog = {
-        name: "pi",
-        lines,
-        reader: ({ ends }) => EntryReader.fromBytes({ ends }),
-        id,
-        file: "pi"
-      }
-      yield* assertWhole(pi)
-      for (const count of lines.keys()) {
+      const whole = yield* pi.imported(uuid(++sessions), piLines.length)
+      for (const count of pi.cuts) {
         const session = uuid(++sessions)
-        yield* importLog(read(pi, session, count + 1), { directory: "/tmp" })
-        const { records } = yield* importLog(read(pi, session, lines.length), { directory: "/tmp" })
-        assert.strictEqual(
-          records,
-          (yield* importLog(read(pi, uuid(++sessions), lines.length), { directory: "/tmp" })).records
-        )
+        yield* pi.imported(session, count)
+        const { records } = yield* pi.imported(session, piLines.length)
+        assert.strictEqual(records, whole.records)
       }
     }).pipe(Effect.provide(runtime()))
   )
