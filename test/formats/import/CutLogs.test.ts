@@ -5,6 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
+import type { ReadingError } from "../../../packages/formats/src/entry/EntryReader.ts"
 import { importLog } from "../../../packages/formats/src/import/Import.ts"
 import { runtime, say } from "../../support/Harness.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
@@ -20,7 +21,7 @@ let sessions = 5_000
 interface CutLog {
   readonly name: string
   readonly cuts: ReadonlyArray<number>
-  readonly imported: (session: string, count: number) => ReturnType<typeof importLog<never, never>>
+  readonly imported: (session: string, count: number) => ReturnType<typeof importLog<ReadingError, never>>
 }
 
 const options = { directory: "/tmp" }

@@ -6,7 +6,6 @@ import type { Session } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
-import { ReadSql } from "@daybook/log/storage/Database"
 import { Inbox } from "@daybook/log/store/Inbox"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { clamp } from "@daybook/log/support/Clamp"
@@ -36,11 +35,8 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
   const execution = yield* SessionExecution
   const epochs = yield* ContextEpoch
   const questions = yield* Questions
-  const sql = yield* ReadSql
-
   /** As `sessions` of the command shows them: without a living process, an activity does not run. */
-  const standing = (sessions: ReadonlyArray<Session>) =>
-    CutOff.find(sessions).pipe(Effect.provideService(ReadSql, sql), Effect.provideService(SessionStore, store))
+  const standing = yield* CutOff.make
 
   const get: Service["get"] = (sessionID) =>
     Effect.flatMap(store.get(sessionID), (session) =>

@@ -54,6 +54,12 @@ export const find = (
     })
   })
 
+/** `find` with this process's database, for readers that have no connection of their own. */
+export const make = Effect.map(
+  Effect.context<ReadSql | SessionStore>(),
+  (context) => (sessions: ReadonlyArray<Session>) => Effect.provide(find(sessions), context)
+)
+
 /** `find` where this process has the database. Sessions of a server are what it says. */
 export const findHere = (sessions: ReadonlyArray<Session>) =>
   Effect.flatMap(

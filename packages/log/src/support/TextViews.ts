@@ -10,7 +10,7 @@ const backslash = 0x5c
 const escaped: Readonly<Record<string, string>> = { '"': '"', "'": "'", "/": "/", n: "\n", r: "\r", t: "\t" }
 const hexadecimal = /[0-9a-fA-F]{4}/y
 
-/** The character that an escape's end at the index stands for, and its length; undefined if it is no escape. */
+/** The character of the escape whose last part begins at the index, and the length of that; undefined if it is none. */
 const meaning = (text: string, at: number): { readonly char: string; readonly length: number } | undefined => {
   const letter = text[at] ?? ""
   const char = escaped[letter]
