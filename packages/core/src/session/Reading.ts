@@ -2,7 +2,6 @@
 import { Clock, Effect, Schema, Stream } from "effect"
 import * as CutOff from "@daybook/log/coordination/CutOff"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/Validate"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReplayComplete } from "@daybook/log/log/EventLog"
