@@ -2,6 +2,7 @@
 import * as BashCalls from "./BashCalls.ts"
 import type { Figure } from "./Figures.ts"
 import { atMost, type Options } from "./Options.ts"
+import * as Redaction from "./Redaction.ts"
 import * as RemoteShells from "./RemoteShells.ts"
 import * as Shell from "./Shell.ts"
 
@@ -33,5 +34,18 @@ export const shell = async ({ quick, rounds }: Options): Promise<ReadonlyArray<F
     { name: `${large}, memory`, value: found.memory, unit: "MB", note: "above the start" },
     ...echo(" over SSH", 1.5, await RemoteShells.overSsh(rounds)),
     ...echo(" in a container", 1.5, await RemoteShells.inContainer(rounds))
+  ]
+}
+
+/** What lines with secrets cost against plain text, within the process; the pipe and the record come on top of both. */
+export const redaction = async ({ quick, rounds }: Options): Promise<ReadonlyArray<Figure>> => {
+  const { plain, ...others } = Redaction.measure(rounds, quick ? 1 : 5)
+  return [
+    { name: "output of plain text", value: plain, unit: "ms", note: "processor time of a megabyte" },
+    ...Object.entries(others).map(([kind, value]): Figure => ({
+      name: `output of lines: ${kind}`,
+      value: value / plain,
+      unit: "x"
+    }))
   ]
 }

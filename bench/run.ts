@@ -7,7 +7,7 @@ import { cpus } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { type Figure, table, verdict } from "./Figures.ts"
-import { shell } from "./ShellFigures.ts"
+import { redaction, shell } from "./ShellFigures.ts"
 import type { Options } from "./Options.ts"
 import * as Run from "./RunFigures.ts"
 import * as Store from "./StoreFigures.ts"
@@ -18,7 +18,8 @@ export { child as turnsInChild } from "./TurnMemory.ts"
 const usage = `npm run bench -- [options]
 
   --only NAMES   some of append, replay, fan-out, opening, disk, turn, files, slow-client,
-                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, http, streams;
+                 large-answer, permissions, imports, cold-start, memory, served, prune, search, formats, shell, redaction, http,
+                 streams;
                  separated by commas
   --quick        fewer rounds, and smaller stores
   --full         prune a store of 1,000 sessions and 5 GB (default 1/20 of it, quick 1/100)
@@ -45,6 +46,7 @@ const measurements: Record<string, (options: Options) => Promise<ReadonlyArray<F
   search: Store.search,
   formats: Store.formats,
   shell,
+  redaction,
   http: Run.http,
   streams: Run.streams
 }

@@ -31,6 +31,19 @@ const listing = (ids: ReadonlyArray<string>): RequestListener => {
 }
 
 describe("words", () => {
+  it.scopedLive("CL-760: where the session is missing, the refusal names the last one of the folder", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      yield* here.run(["prompt", "--no-run", "--session", "nice", "Hi"])
+      for (const verb of ["fork", "export", "branch"]) {
+        const { code, stderr } = yield* here.run([verb])
+        assert.strictEqual(code, 2)
+        const expected = `^daybook: ${verb} which session\\? the last one here is "nice" \\(ses_\\w+\\): daybook ${verb} SESSION\n$`
+        assert.match(stderr, new RegExp(expected))
+      }
+    })
+  )
+
   it.scopedLive("CL-3, CL-290: help of what is no command fails, and suggests the nearest one", () =>
     Effect.gen(function* () {
       const here = yield* place
@@ -47,7 +60,7 @@ describe("words", () => {
         [["search", ""], "daybook: say what to search: daybook search WORDS; see daybook search --help\n"],
         [["--version", "extra"], 'daybook: --version: unexpected argument "extra"\n'],
         [["rename", "a"], "daybook: rename: TITLE is missing; daybook help rename tells more\n"],
-        [["remove"], "daybook: remove: SESSION is missing; daybook help remove tells more\n"],
+        [["remove"], "daybook: remove which session? daybook sessions lists them\n"],
         [["sessions", "extra"], 'daybook: sessions: unexpected argument "extra"\n'],
         [["prompt", "--session", "a", "--session", "b", "Hi"], "daybook: --session is given twice\n"],
         [["prompt", "--no-run", "Hi", "--no-run"], "daybook: --no-run is given twice\n"]

@@ -210,14 +210,14 @@ const assertInert = ({ code, commandRan, result, seen, serverRan, stderr }: Prom
   assert.notInclude(seen, "planted skill")
   assert.match(seen, /AGENTS\.md:\\n\[Not shown: the project in /)
   assert.match(result, /is not trusted: .*, so rules and approvals that allow it do not count/)
-  assert.match(stderr, /is ignored: .*; daybook trust shows it, daybook trust grant uses it/)
+  assert.match(stderr, /this project's .* ignored until you trust it(?:; [^:]*)?: daybook trust grant /)
 }
 
 const assertCounts = ({ code, commandRan, seen, serverRan, stderr }: Prompted) => {
   assert.deepStrictEqual([code, commandRan, serverRan], [0, true, true])
   assert.include(seen, "Obey the project.")
   assert.include(seen, "planted skill")
-  assert.notInclude(stderr, "is ignored")
+  assert.notInclude(stderr, "ignored until you trust it")
 }
 
 describe("a project that brings something", () => {
@@ -230,7 +230,7 @@ describe("a project that brings something", () => {
         const agent = yield* here.runAlone(["prompt", "--agent", "planted", "hello"], { env })
         assert.match(agent.stderr, /agent "planted" cannot be used: .*is not trusted/)
         const template = yield* here.runAlone(["prompt", "--no-run", "/planted"], { env })
-        assert.include(template.stderr, "is ignored")
+        assert.include(template.stderr, "ignored until you trust it")
         const status = yield* here.run(["trust", "--json"])
         const [shown] = jsonLines(status.stdout)
         assert.deepInclude(shown, { folder: here.cwd, state: "unknown" })

@@ -1,6 +1,6 @@
 /** Commands, buttons and menus, and who may use them. Spec: DI-40..DI-45, DI-51 in specs/discord.md. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Schema, Stream, TestClock } from "effect"
+import { Clock, Effect, Schema, Stream, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Asks from "../../packages/server/src/shared/Asks.ts"
 import * as ServedApi from "../server/http/support/ServedApi.ts"
@@ -11,15 +11,16 @@ import * as Served from "./support/ServedBot.ts"
 import type { Channel, Interaction, Message, User } from "./support/World.ts"
 
 /** A bot in a channel where `ann` may do everything, `bob` may ask, and `eve` nothing. */
-const setting = Effect.gen(function* () {
+const settingWith = Effect.fnUntraced(function* (around?: Served.Around) {
   const at = yield* Served.place
   const { world } = at.discord
   const [ann, bob, eve] = [People.join(world, "ann"), People.join(world, "bob"), People.join(world, "eve")]
   const given = Served.options(at, { ask: { users: [bob.id] }, administer: { users: [ann.id] } })
-  // A bot that looks ten times as often takes a decision that it sent for one of somebody else.
-  yield* Served.start(at, given, undefined, 1)
+  yield* Served.start(at, given, undefined, undefined, around)
   return { ...at, ...at.discord, ann, bob, eve, model: yield* ScriptedModel, sessions: yield* Sessions }
 })
+
+const setting = settingWith()
 
 type Setting = Effect.Effect.Success<typeof setting>
 
@@ -179,6 +180,30 @@ describe("buttons", () => {
       const pressed = press(at, at.bob, thread, line, "output")
       assert.include((yield* answerOf(at, pressed))?.content ?? "", "permitted")
       assert.isTrue(pressed.ephemeral)
+    })
+  )
+
+  Served.law("DI-760: the bot does not look between a press and its post", () =>
+    Effect.gen(function* () {
+      let deciding = false
+      const looks: Array<boolean> = []
+      const at = yield* settingWith((book) => ({
+        ...book,
+        permissions: Effect.tap(book.permissions, () => Effect.sync(() => void looks.push(deciding))),
+        // Until the next look, if there is one: the bot looks each tenth of a second.
+        decide: (...given) =>
+          Effect.gen(function* () {
+            deciding = true
+            yield* book.decide(...given)
+            yield* Effect.withClock(Effect.sleep("400 millis"), Clock.make())
+            deciding = false
+          })
+      }))
+      const { question, thread } = yield* asking(at)
+      yield* at.model.answer(says("Said."))
+      press(at, at.ann, thread, question, "allow:once")
+      yield* at.discord.when("the decision", () => question.content === `🔐 ✅ Allowed once by <@${at.ann.id}>`)
+      assert.notInclude(looks, true)
     })
   )
 

@@ -3,6 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Redaction from "../../packages/log/src/support/Redaction.ts"
 import { cases } from "../support/Cases.ts"
+import {
+  awsKeys,
+  commands,
+  files,
+  keys,
+  moreInnocent,
+  overLines,
+  places,
+  tokens as tokenLines,
+  vaults
+} from "./support/MoreSecretLines.ts"
 import { innocent, marked, unmarked } from "./support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "./support/Secrets.ts"
 
@@ -15,6 +26,12 @@ const pieces = (secret: string): ReadonlyArray<string> => secret.match(/[\w]{12,
 
 const assertGone = (text: string, secret: string) => {
   for (const piece of pieces(secret)) assert.notInclude(text, piece)
+}
+
+const assertMarked = (lines: ReadonlyArray<string>) => {
+  for (const line of lines) {
+    assert.strictEqual(Redaction.make().text(unmarked(line)), unmarked(line, Redaction.mark), line)
+  }
 }
 
 describe("Redaction", () => {
@@ -50,13 +67,27 @@ describe("Redaction", () => {
   })
 
   it("FM-600: a value of a setting, a variable, a URL or an option is replaced whole, and nothing beside it", () => {
-    for (const line of marked) {
-      assert.strictEqual(Redaction.make().text(unmarked(line)), unmarked(line, Redaction.mark), line)
-    }
+    assertMarked(marked)
+  })
+
+  it("FM-600: so it is in files of settings, arguments of commands, URLs and headers", () => {
+    assertMarked([...tokenLines, ...files, ...commands, ...places])
+  })
+
+  it("FM-760: a secret key of AWS without a name is replaced beside an id, on a line that speaks of AWS, or alone", () => {
+    assertMarked(awsKeys)
+  })
+
+  it("FM-761: a value in quotes that continues on the next lines is replaced up to its closing quote", () => {
+    assertMarked(overLines)
+  })
+
+  it("FM-762: the body of a vault of Ansible and the private lines of a key are replaced, the lines around them stay", () => {
+    assertMarked([...vaults, ...keys])
   })
 
   it("FM-601: hashes, public keys, certificates, code and prose stay as they are", () => {
-    for (const text of innocent) assert.strictEqual(Redaction.make().text(text), text)
+    for (const text of [...innocent, ...moreInnocent]) assert.strictEqual(Redaction.make().text(text), text)
   })
 
   it("FM-194: a secret is found in JSON within JSON, at any depth", () => {

@@ -80,7 +80,8 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
 ) {
   const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
   const inbox = yield* Inbox.make(settings)
-  const interaction = yield* Interactions.make({ settings, inbox, secrets })
+  const decisions = yield* Effect.makeSemaphore(1)
+  const interaction = yield* Interactions.make({ settings, inbox, secrets, decisions })
 
   const connected = (application: string) =>
     Effect.zipRight(
@@ -127,7 +128,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
       Effect.forever(Effect.flatMap(Queue.take(discord.packets), handle)),
       Effect.forever(Effect.flatMap(Queue.take(sender.begun), inbox.begun)),
       Following.follow(secrets),
-      Permissions.follow(secrets),
+      Permissions.follow(secrets, decisions),
       sender.failed,
       inbox.failed,
       discord.closed

@@ -1,6 +1,6 @@
 /** The bot over a served runtime with a scripted model, in the loopback Discord. */
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
+import { Context, Deferred, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import { join } from "node:path"
 import * as Book from "../../../packages/discord/src/live/Book.ts"
 import * as Bot from "../../../packages/discord/src/Bot.ts"
@@ -78,11 +78,21 @@ export const options = (
   secrets
 })
 
+/** Watches or holds what the bot asks the server. */
+export type Around = (book: Context.Tag.Service<Book.Book>) => Context.Tag.Service<Book.Book>
+
 /** What the bot needs. */
-export const services = (at: Place, given: Bot.Options = options(at), token: string = ServedApi.token) =>
+export const services = (
+  at: Place,
+  given: Bot.Options = options(at),
+  token: string = ServedApi.token,
+  around: Around = (book) => book
+) =>
   Effect.gen(function* () {
     const { url } = yield* ServedApi.Served
-    const book = Book.layer({ url, token: Redacted.make(token) })
+    const book = Layer.map(Book.layer({ url, token: Redacted.make(token) }), (context) =>
+      Context.make(Book.Book, around(Context.get(context, Book.Book)))
+    )
     return yield* Layer.build(Layer.provideMerge(Bot.layer(given), book))
   })
 
@@ -105,10 +115,12 @@ export const start = (
   at: Place,
   given: Bot.Options = options(at),
   lines: Lines = { push: () => 0 },
-  haste: number = usualHaste
+  haste: number = usualHaste,
+  around?: Around
 ) =>
   Effect.gen(function* () {
-    const built = yield* Effect.withClock(Effect.provide(services(at, given), keeping(lines)), hasty(haste))
+    const needed = services(at, given, undefined, around)
+    const built = yield* Effect.withClock(Effect.provide(needed, keeping(lines)), hasty(haste))
     const ready = yield* Deferred.make<void>()
     const running = Effect.provide(Bot.run(given, Deferred.succeed(ready, undefined)), built).pipe(
       Effect.tapErrorCause((cause) => Effect.sync(() => process.stderr.write(`the bot ended: ${String(cause)}\n`))),

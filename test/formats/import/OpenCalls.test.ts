@@ -20,6 +20,7 @@ import { runtime, say } from "../../support/Harness.ts"
 import { created, message as newMessage, session as newSession } from "../../support/Logs.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import { linesOf } from "../support/EntryTexts.ts"
+import { orphansOf, requestOf } from "../support/PiRequests.ts"
 import { exported, exportedThread, importText } from "../support/RoundTrips.ts"
 
 const time = (n: number) => 1_760_000_000_000 + n * 1_000
@@ -60,34 +61,6 @@ const logOf = (number: number, made: ReadonlyArray<Made>): ReadonlyArray<JsonRec
           }
   }))
 ]
-
-/** What pi would send after opening the log: the words of each message, or the call of a result. */
-const requestOf = (log: string): ReadonlyArray<string> => {
-  const records = log
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as JsonRecord)
-  return SessionContext.build(records.slice(1).map(entryOf)).messages.map((message: JsonRecord) => {
-    if (message["role"] === "toolResult") return `result ${String(message["toolCallId"])}`
-    const { content } = message
-    const calls = Array.isArray(content)
-      ? content.flatMap((part: JsonRecord) => (part["type"] === "toolCall" ? [` calls ${String(part["id"])}`] : []))
-      : []
-    const text = Array.isArray(content)
-      ? content.flatMap((part: JsonRecord) => (part["type"] === "text" ? [String(part["text"])] : [])).join("")
-      : String(content)
-    return `${text}${calls.join("")}`
-  })
-}
-
-/** The results that do not follow the answer with their call. */
-const orphansOf = (request: ReadonlyArray<string>): ReadonlyArray<string> => {
-  let called = ""
-  return request.filter((shown) => {
-    if (!shown.startsWith("result ")) called = shown
-    return shown.startsWith("result ") && !called.includes(`calls ${shown.slice("result ".length)}`)
-  })
-}
 
 /** The roles of a thread's messages. */
 const rolesOf = (thread: string) =>

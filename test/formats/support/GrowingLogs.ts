@@ -145,7 +145,7 @@ export const codexLogs: ReadonlyArray<GrowingLog> = [
 ]
 
 /** Reads so many lines of the log, as those of a session of its own. */
-const read =
+export const read =
   ({ file, id, lines, reader }: GrowingLog, session: string, count: number): Read<never, never> =>
   (ends) => {
     const text = lines.slice(0, count).map((line) => `${line}\n`)

@@ -109,6 +109,28 @@ export const recovery = ({ open, runtime }: Runtimes) => {
   )
 
   it.scopedLive(
+    "EX-760: `get` and `list` show an activity without a living owner as interrupted, and write nothing",
+    () =>
+      Effect.gen(function* () {
+        const { copy, id } = yield* leftBehind
+        for (const [owner, state] of [
+          [stranger, "running"],
+          [goneOwner, "interrupted"]
+        ] as const) {
+          yield* giveFileTo(copy, owner)
+          yield* Effect.gen(function* () {
+            const sessions = yield* Sessions
+            const before = yield* eventTypes(id)
+            const { items } = yield* sessions.list()
+            const states = [yield* sessions.get(id), ...items].map(({ activity }) => activity?.state)
+            assert.deepStrictEqual(states, [state, state])
+            assert.deepStrictEqual(yield* eventTypes(id), before)
+          }).pipe(Effect.provide(runtime({ filename: copy })))
+        }
+      })
+  )
+
+  it.scopedLive(
     "EX-E11: with `recovery: resume` a host goes on with what was cut off, and asks nothing of other sessions",
     () =>
       Effect.gen(function* () {

@@ -4,6 +4,8 @@ import { FastCheck as fc } from "effect"
 import { readFileSync } from "node:fs"
 import * as Redaction from "../../../packages/log/src/support/Redaction.ts"
 import * as RedactionStream from "../../../packages/shell/src/output/RedactionStream.ts"
+import * as RedactionStream from "../../../packages/shell/src/text/RedactionStream.ts"
+import { moreInnocent, moreMarked } from "../../formats/support/MoreSecretLines.ts"
 import { innocent, marked, unmarked } from "../../formats/support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "../../formats/support/Secrets.ts"
 import { cases } from "../../support/Cases.ts"
@@ -71,7 +73,7 @@ describe("RedactionStream", () => {
 
   it("SL-34: settings, variables, URLs and options lose their secrets and nothing else, in any chunks", () => {
     // Without the empty line, a line could continue a token of the line before.
-    const lines = [...marked, ...innocent].map((line) => `${line}\n\n`)
+    const lines = [...marked, ...moreMarked, ...innocent, ...moreInnocent].map((line) => `${line}\n\n`)
     const text = lines.map((line) => unmarked(line)).join("")
     const redacted = lines.map((line) => unmarked(line, "<redacted>")).join("")
     for (const length of [1, 3, 7, 64, 1_000, text.length]) {

@@ -20,6 +20,8 @@ export interface Words<A> {
   readonly placeholder: string
   /** How many it takes. */
   readonly most: number
+  /** The error for a missing word; by default it names the placeholder. */
+  readonly missing?: (path: string) => Effect.Effect<never, UsageError>
   /** Undefined: a word is missing. */
   readonly take: (words: ReadonlyArray<string>) => { readonly taken: A } | undefined
 }

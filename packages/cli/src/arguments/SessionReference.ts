@@ -2,9 +2,11 @@
 import { Effect, Either, Option, Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
+import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 
 /** The message of the reference; several are an error that lists them. */
 export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (
@@ -104,4 +106,40 @@ export const resolve = Effect.fn("SessionReference.resolve")(function* (text: st
   const here = yield* sessions.list({ directory, limit: 1 })
   const last = here.items[0] ?? (yield* sessions.list({ limit: 1 })).items[0]
   return last ?? (yield* new NotFound({ message: "there are no sessions yet; daybook prompt starts one" }))
+})
+
+/** The session of this terminal, if it was prompted in this folder and still exists. */
+const ofTerminal = Effect.fnUntraced(function* (directory: string) {
+  const crumb = yield* Breadcrumb.last
+  if (crumb === undefined || crumb.directory !== directory) return undefined
+  const sessions = yield* SessionStore
+  return yield* Effect.catchTag(sessions.get(crumb.sessionID), "SessionNotFound", () => Effect.succeed(undefined))
+})
+
+/** The last used session of the folder that no agent created. */
+const ofFolder = Effect.fnUntraced(function* (directory: string) {
+  const sessions = yield* SessionStore
+  let cursor: string | undefined
+  do {
+    const page = yield* sessions.list({ directory, limit: 100, cursor })
+    const found = page.items.find(({ parentID }) => parentID === undefined)
+    if (found !== undefined) return found
+    cursor = page.cursor
+  } while (cursor !== undefined)
+  return undefined
+})
+
+/** The most recent session of this terminal, else of this folder. Spec: CL-260. */
+export const recent = Effect.fn("RecentSession.recent")(function* (
+  directory: string
+): Effect.fn.Return<
+  Session,
+  NotFound | Effect.Effect.Error<ReturnType<typeof ofTerminal>> | Effect.Effect.Error<ReturnType<typeof ofFolder>>,
+  SessionStore
+> {
+  const found = (yield* ofTerminal(directory)) ?? (yield* ofFolder(directory))
+  if (found !== undefined) return found
+  return yield* new NotFound({
+    message: `no session was used in ${oneLine(directory, 400)}; daybook prompt starts one, daybook sessions lists others`
+  })
 })

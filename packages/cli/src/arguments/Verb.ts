@@ -87,9 +87,10 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
     if (isFlag(field)) continue
     const found = field.take(rest)
     if (found === undefined) {
-      return yield* new UsageError({
-        message: `${path}: ${field.placeholder} is missing; daybook help ${path} tells more`
-      })
+      return yield* (
+        field.missing?.(path) ??
+        new UsageError({ message: `${path}: ${field.placeholder} is missing; daybook help ${path} tells more` })
+      )
     }
     values[name] = found.taken
     rest = rest.slice(field.most)

@@ -6,7 +6,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import { withSessions } from "../host/Runtime.ts"
+import { withSessions, sessionWord } from "../host/Runtime.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { answerOf, pendingText } from "../terminal/QuestionPrompt.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
@@ -62,7 +62,7 @@ export const answer = verb({
       "option, numbers with commas select several. A model asks only while its session runs and someone can answer: on a " +
       "terminal, over HTTP, in Discord, or with DAYBOOK_QUESTIONS=1."
   ],
-  given: { session: Flags.one("SESSION"), words: Flags.many("TEXT"), dismiss, json: Flags.json },
+  given: { session: sessionWord, words: Flags.many("TEXT"), dismiss, json: Flags.json },
   examples: [
     ["daybook answer fix", "lists the questions of the session called fix"],
     ["daybook answer fix 2", "chooses the second option"],

@@ -6,7 +6,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import { agentNamed, readModel, withConfigured, withSessions } from "../host/Runtime.ts"
+import { agentNamed, readModel, withConfigured, withSessions, sessionWord } from "../host/Runtime.ts"
 import { UsageError } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -80,7 +80,7 @@ export const rename = verb({
   summary: "give a session a title",
   words: "SESSION TITLE",
   details: [],
-  given: { session: Flags.one("SESSION"), title: Flags.one("TITLE") },
+  given: { session: sessionWord, title: Flags.one("TITLE") },
   examples: [['daybook rename ses_01JD "login page"', 'commands find the session as "login page" from now on']],
   overServer: true,
   run: ({ session, title }) => withSessions(runRename(session, title))

@@ -15,7 +15,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import { withReader } from "../host/Runtime.ts"
+import { withReader, sessionWord } from "../host/Runtime.ts"
 import * as WholeFile from "../host/WholeFile.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
@@ -196,7 +196,7 @@ export const exportVerb = verb({
     "A session that was imported from the same format is written as its log was, record by record, followed by what was " +
       "done since. What a format cannot hold is listed on stderr, or with --json as a line of JSON there."
   ],
-  given: { session: Flags.one("SESSION"), format, out, redact, force, json: Flags.json },
+  given: { session: sessionWord, format, out, redact, force, json: Flags.json },
   examples: [
     ["daybook export fix --format markdown", "prints the session called fix"],
     ["daybook export ses_01 --format pi --out fix.jsonl", "writes a log that pi opens"],

@@ -14,7 +14,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { rootOf, shared } from "../host/FilesHost.ts"
-import { withSessions } from "../host/Runtime.ts"
+import { withSessions, sessionWord } from "../host/Runtime.ts"
 import * as ShellsHost from "../host/ShellsHost.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
@@ -107,7 +107,7 @@ export const remove = verb({
       "by this command. Files at other roots go with the next daybook files export --root DIR. Changed files stay there " +
       "under a name that contains .aside. Outputs of its live shells are removed. Backups and archives keep the session: delete them yourself."
   ],
-  given: { session: Flags.one("SESSION"), yes },
+  given: { session: sessionWord, yes },
   examples: [["daybook remove ses_01JD --yes", "deletes it without asking"]],
   overServer: true,
   run: (given) =>

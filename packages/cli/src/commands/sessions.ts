@@ -24,18 +24,6 @@ import { bytes, dateTime, indent, jsonLine, oneLine, visible } from "../render/P
 import { sessionHead, sessionJson, sessionTable } from "../render/SessionLine.ts"
 import { Output } from "../terminal/Output.ts"
 
-/** The sessions, as interrupted if their activity runs without a living process. */
-const marked = (sessions: ReadonlyArray<Session>) =>
-  Effect.gen(function* () {
-    if (!sessions.some(CutOff.isRunning)) return sessions
-    const found = yield* CutOff.findHere(sessions)
-    if (Option.isSome(found)) return found.value
-    const server = yield* Effect.serviceOption(Sessions)
-    if (Option.isNone(server)) return sessions
-    const left = new Set((yield* server.value.interrupted).map(({ id }) => id))
-    return sessions.map((session) => (left.has(session.id) ? CutOff.asInterrupted(session) : session))
-  })
-
 /** One message as JSON, as the facade returns it. */
 const messageJson = (message: Message, terminal = false): string => jsonLine(message, terminal)
 
@@ -248,7 +236,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) {
     const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
-    const [found = session] = yield* marked([session])
+    const [found = session] = yield* CutOff.findHere([session])
     yield* output.write(`${sessionHead(found, metrics)}\n`)
   }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
@@ -308,7 +296,7 @@ const runSessions = Effect.fn("Command.sessions")(function* (options: {
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(yield* marked(page.items)))
+    yield* output.write(table(yield* CutOff.findHere(page.items)))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)

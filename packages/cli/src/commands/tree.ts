@@ -9,7 +9,7 @@ import * as Folder from "../arguments/Folder.ts"
 import * as MessageReference from "../arguments/SessionReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
-import { withConfigured, withReader, withSessions } from "../host/Runtime.ts"
+import { withConfigured, withReader, withSessions, sessionWord } from "../host/Runtime.ts"
 import { jsonLine, oneLine, visible } from "../render/Plain.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -46,7 +46,7 @@ export const fork = verb({
       "fork; if it is a prompt, the fork ends before it. Default: where the session's history continues. The fork has " +
       "the labels of its messages, the session's folder and budget, and has spent nothing. SESSION does not change."
   ],
-  given: { session: Flags.one("SESSION"), message: Flags.optional("MESSAGE"), title, json: Flags.json },
+  given: { session: sessionWord, message: Flags.optional("MESSAGE"), title, json: Flags.json },
   examples: [
     ["daybook fork fix", "a copy of the history of the session called fix"],
     ['daybook fork fix "before the rewrite" --title other', "the same up to a label, with another title"]
@@ -88,7 +88,7 @@ export const branch = verb({
       "The next prompt follows that message, and the model sees nothing of what came after it. All messages stay in the " +
       "tree. If MESSAGE is a prompt, history continues before it, and its text is printed. The session must not run."
   ],
-  given: { session: Flags.one("SESSION"), message: Flags.one("MESSAGE"), summary, json: Flags.json },
+  given: { session: sessionWord, message: Flags.one("MESSAGE"), summary, json: Flags.json },
   examples: [
     ["daybook branch fix 01JD", "continues after the message whose id ends in 01JD"],
     [
@@ -231,7 +231,7 @@ export const label = verb({
     "SESSION is an id or a title. MESSAGE is an id, the beginning or end of one, or a label. TEXT replaces an earlier " +
       "label; without TEXT the label is removed. daybook tree shows ids and labels."
   ],
-  given: { session: Flags.one("SESSION"), message: Flags.one("MESSAGE"), text: Flags.many("TEXT") },
+  given: { session: sessionWord, message: Flags.one("MESSAGE"), text: Flags.many("TEXT") },
   examples: [
     ["daybook label fix 01JD before the rewrite", "names the message whose id ends in 01JD"],
     ['daybook label fix "before the rewrite"', "removes that name"]

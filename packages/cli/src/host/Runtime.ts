@@ -8,6 +8,9 @@ import { ModelNotSelected, ModelResolver } from "@daybook/core/model/ModelResolv
 import type { ModelRef } from "@daybook/log/domain/Values"
 import * as Store from "@daybook/log/Store"
 import type { Configured } from "../config/Configuration.ts"
+import { one, type Words } from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
 import { oneLine } from "../render/Plain.ts"
@@ -183,3 +186,17 @@ export const agentNamed = (name: string, directory: string) =>
   Effect.flatMap(Remote, (server) =>
     server === undefined ? Effect.map(findAgent(name, directory), (agent) => agent.name) : Effect.succeed(name)
   )
+
+/** Asks for the session that the words do not name, with the one that is most likely meant (CL-760). */
+const whichSession = (path: string) =>
+  Effect.flatMap(Folder.current, (folder) => withReader(SessionReference.recent(folder))).pipe(
+    Effect.map(({ id, title }) => {
+      const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
+      return `the last one here is ${shown}: daybook ${path} SESSION`
+    }),
+    Effect.catchAll(() => Effect.succeed("daybook sessions lists them")),
+    Effect.flatMap((way) => new UsageError({ message: `${path} which session? ${way}` }))
+  )
+
+/** The word of a verb that needs a session. */
+export const sessionWord: Words<string> = { ...one("SESSION"), missing: whichSession }

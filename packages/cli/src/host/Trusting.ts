@@ -38,6 +38,37 @@ const listed = (things: ReadonlyArray<Thing>, sign = " "): string => {
   return more > 0 ? `${rows}${sign} and ${more} more\n` : rows
 }
 
+const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
+
+/** What a project brings, in a few words: the names of its instructions, and how many of each other kind. */
+const inShort = (brings: ReadonlyArray<Thing>): string => {
+  const of = (wanted: Thing["kind"]) => brings.filter(({ kind }) => kind === wanted)
+  const instructions = of("instructions").map(({ path }) => oneLine(path, 60))
+  const counts = (
+    [
+      ["agent", "agent"],
+      ["template", "template"],
+      ["skill", "file of skill"],
+      ["other", "other file"],
+      ["link", "link"]
+    ] as const
+  )
+    .map(([kind, one]) => [of(kind).length, one] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, one]) => counted(count, one).replace("file of skills", "files of skills"))
+  const more = instructions.length > 3 ? [`${instructions.length - 3} more instructions`] : []
+  const parts = [...instructions.slice(0, 3), ...more, ...counts]
+  return [parts.slice(0, -1).join(", "), parts.at(-1) ?? "nothing"].filter((part) => part !== "").join(" and ")
+}
+
+/** Says that what the project brings has no effect, and the way on (CL-161). */
+const ignoredText = ({ brings, changes, standing }: TrustStore.Report): string => {
+  const named = `this project's ${inShort(brings.filter(({ kind }) => kind !== "clone"))}`
+  const are = brings.filter(({ kind }) => kind !== "clone").length === 1 ? "is" : "are"
+  const why = standing.state === "unknown" && changes === undefined ? "" : `; ${standing.why}`
+  return `${named} ${are} ignored until you trust it${why}: daybook trust grant (daybook trust shows it)\n`
+}
+
 /** The trust question: the name of the project and the list of its files that would take effect. */
 export const questionText = ({ brings, changes, root }: TrustStore.Report): string => {
   const whose = oneLine(root, 400)
@@ -133,7 +164,5 @@ export const settle = Effect.fn("Trusting.settle")(function* (directory: string)
   }
   // A clone without texts needs no note: the refusal of a command says why.
   if (report.brings.every(({ kind }) => kind === "clone")) return
-  yield* output.note(
-    `the configuration that the project in ${oneLine(root, 400)} brings is ignored: ${standing.why}; daybook trust shows it, daybook trust grant uses it\n`
-  )
+  yield* output.note(ignoredText(report))
 })

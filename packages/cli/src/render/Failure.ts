@@ -159,7 +159,7 @@ const conflicts: ReadonlySet<unknown> = new Set(["busy", "in-use", "exists"])
 const advices = new Map([
   ["busy", "another process holds it: try again"],
   ["read-only", "make it writable, or set DAYBOOK_DB to another one"],
-  ["disk-full", "free disk space and try again"],
+  ["disk-full", "the disk is full: free some space and try again; what is stored stays readable"],
   ["corrupt", "daybook doctor says what is wrong"],
   ["io", "check the disk, then try again"]
 ])

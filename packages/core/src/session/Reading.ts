@@ -1,5 +1,6 @@
 /** Reads sessions, their messages and their events. Spec: TL-1..TL-9, PR-7, IB-9, RQ-34, RQ-37. */
 import { Clock, Effect, Schema, Stream } from "effect"
+import * as CutOff from "@daybook/log/coordination/CutOff"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -33,11 +34,24 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
   const execution = yield* SessionExecution
   const epochs = yield* ContextEpoch
   const questions = yield* Questions
+  /** As `sessions` of the command shows them: without a living process, an activity does not run. */
+  const standing = yield* CutOff.make
+
+  const get: Service["get"] = (sessionID) =>
+    Effect.flatMap(store.get(sessionID), (session) =>
+      CutOff.isRunning(session) ? Effect.map(standing([session]), ([now = session]) => now) : Effect.succeed(session)
+    )
 
   const list: Service["list"] = Effect.fn("Sessions.list")(function* (options = {}) {
-    if (options.directory === undefined) return yield* store.list(options)
-    const directory = yield* validate("directory", Schema.NonEmptyString, options.directory)
-    return yield* store.list({ ...options, directory: yield* folder(directory) })
+    const page = yield* store.list(
+      options.directory === undefined
+        ? options
+        : {
+            ...options,
+            directory: yield* folder(yield* validate("directory", Schema.NonEmptyString, options.directory))
+          }
+    )
+    return { ...page, items: yield* standing(page.items) }
   })
 
   const context = (sessionID: SessionID) =>
@@ -71,7 +85,7 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
   )
 
   return {
-    get: store.get,
+    get,
     list,
     messages: (options: Parameters<Service["messages"]>[0]) => reads(() => store.messages(options))(options.sessionID),
     message: reads(store.message),

@@ -190,7 +190,12 @@ const standingOf = async (parts: Parts, root: string): Promise<Standing> => {
   }
   if (decision?.state === "trusted") {
     return unchanged
-      ? { state: "trusted", why: "you trusted it", decided: true, approved: approvedOf(decision.brought) }
+      ? {
+          state: "trusted",
+          why: `you trusted it on ${new Date(decision.time).toISOString().slice(0, 10)}`,
+          decided: true,
+          approved: approvedOf(decision.brought)
+        }
       : { state: "unknown", why: hasChanged, decided: false }
   }
   if (held === "foreign") return foreign

@@ -95,6 +95,8 @@ export interface Options {
   readonly settings: Settings
   readonly inbox: Inbox
   readonly secrets: ReadonlyArray<string>
+  /** A decision and the look at what is decided do not overlap. */
+  readonly decisions: Effect.Semaphore
 }
 
 /** Tells Discord the commands. */
@@ -105,6 +107,7 @@ export const register = (application: string) =>
 
 /** Handles interactions until the scope closes. */
 export const make = Effect.fn("Interactions.make")(function* ({
+  decisions,
   inbox,
   secrets,
   settings
@@ -138,7 +141,7 @@ export const make = Effect.fn("Interactions.make")(function* ({
         if (!may(place.settings, person, Permissions.rightOf(press.target))) {
           return yield* Permissions.refuseAnswer(discord, interaction, notAllowed)
         }
-        return yield* Permissions.press(interaction, press, person.id, secrets)
+        return yield* Permissions.press(interaction, press, person.id, { secrets, decisions })
       }
       const command = commands.find(({ name }) => name === data?.name)
       if (command === undefined)

@@ -192,13 +192,15 @@ const look = (secrets: ReadonlyArray<string>) =>
     }
   })
 
-/** Looks every second. */
-export const follow = (secrets: ReadonlyArray<string>) =>
-  look(secrets).pipe(
-    Effect.repeat(Schedule.spaced("1 second")),
-    Effect.retry({ schedule: patiently, while: isAway }),
-    Effect.zipRight(Effect.never)
-  )
+/** Looks every second, while no person decides: a press is not taken for a decision elsewhere. */
+export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semaphore) =>
+  decisions
+    .withPermits(1)(look(secrets))
+    .pipe(
+      Effect.repeat(Schedule.spaced("1 second")),
+      Effect.retry({ schedule: patiently, while: isAway }),
+      Effect.zipRight(Effect.never)
+    )
 
 // Does what buttons, menus and forms of posts say. Spec: DI-43..DI-45 in specs/discord.md.
 
@@ -285,7 +287,7 @@ export const press = (
   interaction: Interaction,
   { action, nonce, target }: Press,
   by: string,
-  secrets: ReadonlyArray<string>
+  { decisions: deciding, secrets }: { readonly secrets: ReadonlyArray<string>; readonly decisions: Effect.Semaphore }
 ) =>
   Effect.gen(function* () {
     const discord: Context.Tag.Service<Discord> = yield* Discord
@@ -297,7 +299,7 @@ export const press = (
     const work = () => {
       switch (target.type) {
         case "permission":
-          return Effect.map(decide(interaction.channel_id ?? "", target, action, by), said)
+          return Effect.map(deciding.withPermits(1)(decide(interaction.channel_id ?? "", target, action, by)), said)
         case "call":
           return output(target, secrets)
         case "question":

@@ -54,12 +54,18 @@ export const find = (
     })
   })
 
-/** `find` where this process has the database; none elsewhere. */
+/** `find` with this process's database, for readers that have no connection of their own. */
+export const make = Effect.map(
+  Effect.context<ReadSql | SessionStore>(),
+  (context) => (sessions: ReadonlyArray<Session>) => Effect.provide(find(sessions), context)
+)
+
+/** `find` where this process has the database. Sessions of a server are what it says. */
 export const findHere = (sessions: ReadonlyArray<Session>) =>
   Effect.flatMap(
     Effect.serviceOption(ReadSql),
     Option.match({
-      onNone: () => Effect.succeedNone,
-      onSome: (sql) => Effect.asSome(Effect.provideService(find(sessions), ReadSql, sql))
+      onNone: () => Effect.succeed(sessions),
+      onSome: (sql) => Effect.provideService(find(sessions), ReadSql, sql)
     })
   )

@@ -6,7 +6,8 @@ import { createHash, randomBytes } from "node:crypto"
 import { access, link, open, readdir, rename, rm } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { Effect, Predicate, Schema, type Scope } from "effect"
-import { applicationID, schemaVersion } from "../storage/Database.ts"
+import { anotherBuild, applicationID, schemaVersion } from "../storage/Database.ts"
+import { fullDisk } from "../storage/FullDisk.ts"
 import * as Driver from "../storage/Driver.ts"
 import { makePrivate } from "../storage/PrivateFile.ts"
 import { reasonOf } from "../storage/Transaction.ts"
@@ -46,7 +47,7 @@ export const attempt = <A>(path: string, work: (signal: AbortSignal) => Promise<
     catch: (cause) => {
       if (cause instanceof BackupFailed) return cause
       const missing = Predicate.hasProperty(cause, "code") && cause.code === "ENOENT"
-      const details = cause instanceof Error ? cause.message : String(cause)
+      const details = fullDisk(path, cause) ?? (cause instanceof Error ? cause.message : String(cause))
       return new BackupFailed({ path, reason: missing ? "not-found" : "failed", details })
     }
   })
@@ -87,8 +88,7 @@ const check = (db: Driver.Database, path: string): void => {
   if (!isOurs()) throw new BackupFailed({ path, reason: "not-daybook", details: "this is not a Daybook database" })
   const version = numberOf(db, "SELECT max(migration_id) FROM migration")
   if (version > schemaVersion) {
-    const details = `it has schema ${version}, this build knows ${schemaVersion}; use a newer Daybook`
-    throw new BackupFailed({ path, reason: "newer-version", details })
+    throw new BackupFailed({ path, reason: "newer-version", details: anotherBuild(version) })
   }
 }
 

@@ -14,6 +14,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import type { Statement } from "@effect/sql/Statement"
 import { Cause, Context, Effect, Layer, Option, Predicate, Schedule, Schema, type Scope } from "effect"
 import { isTraced } from "../support/Spans.ts"
+import { fullDisk } from "./FullDisk.ts"
 import * as Connection from "./Connection.ts"
 import type { DirectConnection } from "./Connection.ts"
 import { makePrivate } from "./PrivateFile.ts"
@@ -105,7 +106,6 @@ const makeWritable =
 const sentences: Record<string, string> = {
   busy: "another process holds the database; try again when it is done",
   "read-only": `the database cannot be written: its file, its folder or their disk is read-only for this user; ${makeWritable}`,
-  "disk-full": "the disk is full; make room and try again",
   corrupt: "the file is damaged or not an SQLite database; restore it from a copy",
   io: "the disk could not be read or written",
   closed: "the database is closed",
@@ -116,6 +116,8 @@ const refuse = (filename: string, failure: unknown): DatabaseError => {
   // A migration error wraps the statement's error.
   const cause = failure instanceof Migrator.MigrationError ? failure.cause : failure
   const reason = reasonOf(cause)
+  const full = fullDisk(filename, cause)
+  if (full !== undefined) return new DatabaseError({ filename, reason: "disk-full", details: full })
   const said = cause instanceof SqlError.SqlError ? cause.cause : cause
   const detail = said instanceof Error ? said.message : ""
   return reason === "unknown"
@@ -135,6 +137,11 @@ export const open = (
 
 const pragma = (sql: SqlClient.SqlClient, name: string) =>
   Effect.map(sql.unsafe<Record<string, unknown>>(`PRAGMA ${name}`).values, (rows) => rows[0]?.[0])
+
+/** Builds before the first release counted more versions than this one knows. */
+export const anotherBuild = (version: number): string =>
+  `another build of Daybook made this database (schema ${version}, this one knows ${schemaVersion}): use a newer Daybook, ` +
+  "or, if a build before 23 November 2026 made it, export its sessions with that build and import them into another database"
 
 /**
  * Rejects a file that is not Daybook's or has a newer schema; otherwise returns its schema version, 0 for a file
@@ -158,7 +165,7 @@ const checkVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file
     return yield* new DatabaseError({
       filename,
       reason: "newer-version",
-      details: `the database has schema ${latest}, this build knows ${schemaVersion}; use a newer Daybook`
+      details: anotherBuild(latest)
     })
   }
   return latest

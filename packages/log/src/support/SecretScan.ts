@@ -4,8 +4,11 @@
  */
 import { RegExp as Expression } from "effect"
 import { type CodeUnits, makeCodeUnits } from "./Text.ts"
-import { isHarmless, shortestRun } from "./SecretRules.ts"
-import { keyForm, type SecretForm, type SecretKind, tokenForms } from "./TokenForms.ts"
+import type { SecretForm, SecretKind } from "./SecretForm.ts"
+import { isAwsSecret } from "./AwsSecret.ts"
+import { openQuote } from "./OpenQuote.ts"
+import { blockForms, isHarmless, shortestRun } from "./SecretRules.ts"
+import { tokenForms } from "./TokenForms.ts"
 
 /** Takes a secret. `from` is where the text begins that it was recognised by: its name, its header. */
 export type Take = (start: number, end: number, kind: SecretKind, from: number) => void
@@ -63,6 +66,14 @@ const kinds = Uint8Array.from({ length: 128 }, (_, code) => kindOf(String.fromCh
 const allKinds = 7
 
 const backslash = 0x5c
+const slash = 0x2f
+
+/** Whether the escape at the index, of a few backslashes at most, is one of a slash. */
+const endsInSlash = (codes: Uint16Array, at: number, to: number): boolean => {
+  let end = at
+  while (end < to && end - at < 16 && codes[end] === backslash) end++
+  return codes[end] === slash
+}
 
 /** Whether a run changes between kinds as no word does. A part of a run may be less mixed than the whole. */
 const isMixed = (codes: Uint16Array, from: number, to: number, least: number): boolean => {
@@ -84,8 +95,9 @@ const partial = 0.33
 interface Entry {
   readonly hint: RegExp
   readonly rules: SecretForm["rules"]
-  /** Where the last match of each rule ended: a rule does not match within its own match. */
+  /** Where the last match of each rule ended: a rule does not match within its own match. Valid for the reading `at`. */
   readonly until: Array<number>
+  reading: number
   /** The length of a known value. */
   readonly length: number
   readonly known: string | undefined
@@ -96,30 +108,57 @@ interface Entry {
 /** A known value up to the first character that JSON, a shell or a line break may write differently. */
 const plainStart = (value: string): string => /^[^\s"'\\/]*/.exec(value.slice(0, 4))?.[0] ?? ""
 
-const entriesOf = ({ forms, known = [] }: ScanOptions): ReadonlyMap<number, ReadonlyArray<Entry>> => {
+type Entries = ReadonlyArray<Entry>
+
+const entriesOf = ({ forms, known = [] }: ScanOptions): ReadonlyMap<number, Entries> => {
   const entries = new Map<number, Array<Entry>>()
   const put = (starts: ReadonlyArray<string>, entry: Entry) => {
     for (const index of new Set(starts.map(indexOf))) entries.set(index, [...(entries.get(index) ?? []), entry])
   }
   for (const form of forms) {
-    const kind = form === keyForm ? "block" : tokenForms.includes(form) ? "broken" : "line"
+    const kind = blockForms.includes(form) ? "block" : tokenForms.includes(form) ? "broken" : "line"
     const { hint, rules, starts } = form
-    put(starts.split(" "), { hint, rules, until: rules.map(() => 0), length: 0, known: undefined, kind })
+    put(starts.split(" "), { hint, rules, until: rules.map(() => 0), reading: 0, length: 0, known: undefined, kind })
   }
   for (const value of known) {
     const start = plainStart(value)
     const hint = new RegExp(Expression.escape(start), "y")
     const sure = start.length >= 3 ? start : value
-    put([sure.slice(0, 3)], { hint, rules: [], until: [], length: value.length, known: value, kind: "broken" })
+    const { length } = value
+    put([sure.slice(0, 3)], { hint, rules: [], until: [], reading: 0, length, known: value, kind: "broken" })
   }
   return entries
 }
 
+const isSpaceOrSlash = (code: number): boolean => code === 0x20 || (code >= 0x09 && code <= 0x0d) || code === backslash
+
 /** Where the line's text ends, without spaces and a backslash that continues it. */
 const textEnd = (text: string, start: number, end: number): number => {
   let at = end
-  while (at > start && /[\s\\]/.test(text[at - 1] ?? "")) at--
+  while (at > start && isSpaceOrSlash(text.charCodeAt(at - 1))) at--
   return at
+}
+
+/** What separates a name from the value after it, and how the value begins. */
+const valueAfter = (text: string, hinted: number) => {
+  const last = text[hinted - 1]
+  const separator = last === ":" || last === "=" ? last : ("none" as const)
+  let at = hinted
+  if (text[at] === (last === ":" ? "=" : ">")) at++
+  while (text[at] === " " || text[at] === "\t") at++
+  if (text[at] === "$") at++
+  const value = quotes.has(text[at] ?? "") ? ("quoted" as const) : ("bare" as const)
+  return { separator, value }
+}
+const quotes = new Set(['"', "'", "`"])
+
+/** Whether the value after the hint is in quotes that its line does not close. */
+const opens = (text: string, hinted: number, start: number, end: number): boolean =>
+  valueAfter(text, hinted).value === "quoted" && openQuote(text, start, end) !== undefined
+
+const takeAws = (text: string, start: number, end: number, take: Take): void => {
+  const from = isAwsSecret(text, start, end)
+  if (from !== undefined) take(from, end, "token", from)
 }
 
 const isSpace = /\s/
@@ -130,8 +169,10 @@ const [hintUnits, findUnits, lineUnits] = [makeCodeUnits(), makeCodeUnits(), mak
 
 export const make = (options: ScanOptions): SecretScan => {
   const entries = entriesOf(options)
-  const table = new Uint8Array(mask + 1)
-  for (const index of entries.keys()) table[index] = 1
+  const lists: Array<Entries> = [[], ...entries.values()]
+  /** The number of the list for each index; 0 is none. */
+  const table = new Uint16Array(mask + 1)
+  for (const [number, index] of [...entries.keys()].entries()) table[index] = number + 1
   const withRandom = options.random === true
 
   /**
@@ -143,7 +184,7 @@ export const make = (options: ScanOptions): SecretScan => {
     text: string,
     begin: number,
     to: number,
-    place: (at: number, entries: ReadonlyArray<Entry>) => number | undefined,
+    place: (at: number, entries: Entries) => number | undefined,
     run: (codes: Uint16Array, start: number, end: number) => number | undefined
   ): void => {
     const codes = units(text)
@@ -154,11 +195,12 @@ export const make = (options: ScanOptions): SecretScan => {
       const code = codes[at] ?? 0
       index = ((index << 5) | (code & 31)) & mask
       let jump: number | undefined
-      if (table[index] === 1 && at >= from + 2) jump = place(at - 2, entries.get(index) ?? [])
+      const number = table[index] ?? 0
+      if (number !== 0 && at >= from + 2) jump = place(at - 2, lists[number] ?? [])
       if (jump === undefined) {
         if (code < 128 && kinds[code] !== 0) continue
         // An escaped slash continues a run of base64.
-        if (code === backslash && /^\\*\//.test(text.slice(at, at + 16))) continue
+        if (code === backslash && endsInSlash(codes, at, to)) continue
         if (withRandom && at - start >= shortestRun) jump = run(codes, start, at)
         start = at + 1
       }
@@ -172,36 +214,46 @@ export const make = (options: ScanOptions): SecretScan => {
     if (withRandom && to - start >= shortestRun) run(codes, start, to)
   }
 
-  const passes = ({ hint }: Entry, text: string, at: number): boolean => {
+  /** Where the form's hint ends; 0 if it is not there. */
+  const hintEnd = ({ hint }: Entry, text: string, at: number): number => {
     hint.lastIndex = at
-    return hint.test(text)
+    return hint.test(text) ? hint.lastIndex : 0
   }
+  const passes = (entry: Entry, text: string, at: number): boolean => hintEnd(entry, text, at) > 0
 
-  /** Entries whose `until` is set. */
-  const matched: Array<Entry> = []
+  /** The number of the text that is read. */
+  let reading = 1
 
   /** Tries the rules of a form; the first that finds a secret decides. Returns the end of the secret, else the place. */
-  const apply = (entry: Entry, text: string, at: number, take: Take): number => {
+  const apply = (entry: Entry, text: string, at: number, hinted: number, take: Take): number => {
     const { known, rules, until } = entry
     if (known !== undefined) {
       if (!text.startsWith(known, at)) return at
       take(at, at + known.length, "environment value", at)
       return at + known.length
     }
+    // What an escape follows is found in the text without escapes.
+    if (text.charCodeAt(hinted - 1) === backslash) return at
+    if (entry.reading !== reading) {
+      until.fill(0)
+      entry.reading = reading
+    }
+    const { separator, value } = valueAfter(text, hinted)
     let reached = at
     for (let number = 0; number < rules.length; number++) {
       const rule = rules[number]
       reached = Math.max(reached, until[number] ?? 0)
       if (rule === undefined || at < (until[number] ?? 0)) continue
+      if (rule.separator !== undefined && rule.separator !== separator) continue
+      if (rule.value !== undefined && separator !== "none" && rule.value !== value) continue
       const { accepts, kind, pattern } = rule
       pattern.lastIndex = at
       const match = pattern.exec(text)
       if (match === null) continue
       const end = at + match[0].length
       until[number] = end
-      matched.push(entry)
       const lead = match.groups?.["lead"]
-      const secret = lead === undefined ? (match.at(-1) ?? match[0]) : lead + match[0]
+      const secret = lead === undefined ? (match[match.length - 1] ?? match[0]) : lead + match[0]
       if (secret === "" || accepts?.(secret) === false) continue
       take(end - secret.length, end, kind, at - (lead?.length ?? 0))
       return end
@@ -212,10 +264,7 @@ export const make = (options: ScanOptions): SecretScan => {
   const beginsToken = (word: string): boolean =>
     entries.get(indexOf(word))?.some((entry) => entry.kind === "broken" && passes(entry, word, 0)) === true
 
-  const restart = () => {
-    for (const { until } of matched) until.fill(0)
-    matched.length = 0
-  }
+  const restart = () => void reading++
 
   const hint: SecretScan["hint"] = (text, from) => {
     let found: Hint | undefined
@@ -232,7 +281,8 @@ export const make = (options: ScanOptions): SecretScan => {
       },
       (codes, start, end) => {
         // A run that continues after this text may still become random.
-        if (!isMixed(codes, start, end, end === text.length ? 0 : partial) || isHarmless(text, start)) return undefined
+        const mixed = isMixed(codes, start, end, end === text.length ? 0 : partial) && !isHarmless(text, start)
+        if (!mixed && isAwsSecret(text, start, end) === undefined) return undefined
         found = { at: start, length: 0 }
         return -1
       }
@@ -253,9 +303,10 @@ export const make = (options: ScanOptions): SecretScan => {
       (at, list) => {
         for (const entry of list) {
           if (entry.kind === "line" && at < covered) continue
-          if (!passes(entry, text, at)) continue
+          const hinted = hintEnd(entry, text, at)
+          if (hinted === 0) continue
           breaks ||= entry.kind === "broken"
-          const reached = apply(entry, text, at, take)
+          const reached = apply(entry, text, at, hinted, take)
           if (entry.kind === "line" && reached > at) {
             covered = reached
             break
@@ -265,6 +316,7 @@ export const make = (options: ScanOptions): SecretScan => {
       },
       (codes, start, end) => {
         if (isMixed(codes, start, end, whole) && !isHarmless(text, start)) take(start, end, "random text", start)
+        else takeAws(text, start, end, take)
         return undefined
       }
     )
@@ -273,7 +325,7 @@ export const make = (options: ScanOptions): SecretScan => {
 
   const lines: SecretScan["lines"] = (text, to, { region, take }) => {
     restart()
-    let [start, end, slash, covered] = [0, 0, -1, 0]
+    let [start, end, escape, covered] = [0, 0, -1, 0]
     /** Whether the line contains an escape. */
     const locate = (at: number): boolean => {
       if (at >= end) {
@@ -281,11 +333,11 @@ export const make = (options: ScanOptions): SecretScan => {
         const newline = text.indexOf("\n", at)
         end = newline < 0 || newline >= to ? to : newline + 1
       }
-      if (slash < start) {
+      if (escape < start) {
         const found = text.indexOf("\\", start)
-        slash = found < 0 ? text.length : found
+        escape = found < 0 ? text.length : found
       }
-      return slash < end
+      return escape < end
     }
     /** Whether a token or a known value that begins in the line may continue on the next one. */
     const mayBreak = ({ known, length }: Entry, at: number, reached: number): boolean => {
@@ -312,11 +364,14 @@ export const make = (options: ScanOptions): SecretScan => {
       to,
       (at, list) => {
         for (const entry of list) {
-          if ((entry.kind === "line" && at < covered) || !passes(entry, text, at)) continue
+          if (entry.kind === "line" && at < covered) continue
+          const hinted = hintEnd(entry, text, at)
+          if (hinted === 0) continue
           const escapes = locate(at)
           if (escapes || entry.kind === "block") return regionFrom({ at, length: entry.length })
-          const reached = apply(entry, text, at, take)
+          const reached = apply(entry, text, at, hinted, take)
           if (entry.kind === "line") {
+            if (reached === at && opens(text, hinted, start, end)) return regionFrom({ at, length: 0 })
             if (reached === at) continue
             covered = reached
             break
@@ -327,9 +382,11 @@ export const make = (options: ScanOptions): SecretScan => {
       },
       (codes, from, until) => {
         const escapes = locate(from)
-        if (!isMixed(codes, from, until, escapes ? partial : whole) || isHarmless(text, from)) return undefined
-        if (escapes) return regionFrom({ at: from, length: 0 })
-        take(from, until, "random text", from)
+        const mixed = isMixed(codes, from, until, escapes ? partial : whole) && !isHarmless(text, from)
+        if (escapes && (mixed || isAwsSecret(text, from, until) !== undefined))
+          return regionFrom({ at: from, length: 0 })
+        if (mixed) take(from, until, "random text", from)
+        else takeAws(text, from, until, take)
         return undefined
       }
     )

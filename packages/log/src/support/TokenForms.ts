@@ -1,47 +1,5 @@
 /** Tokens by the prefix of their issuer, and private keys. Spec: FM-191, FM-194. */
-
-/** What a form of secrets is: patterns with a common beginning. `SecretRules.ts` has all forms. Spec: FM-191, FM-197. */
-
-/** What a secret was recognised by. */
-export type SecretKind =
-  "token" | "private key" | "URL credential" | "header" | "environment value" | "assignment" | "random text" | "file"
-
-/** A pattern from the place on. The secret is the last group, or the whole match, and ends where the match ends. */
-export interface SecretRule {
-  readonly kind: SecretKind
-  readonly pattern: RegExp
-  /** Further conditions on the secret. */
-  readonly accepts?: (secret: string) => boolean
-}
-
-/** Rules with a common beginning. */
-export interface SecretForm {
-  /** The first three characters of a match, in any case. */
-  readonly starts: string
-  /** A check that is faster than the rules and passes for every beginning of a match, also with escaped quotes. */
-  readonly hint: RegExp
-  readonly rules: ReadonlyArray<SecretRule>
-}
-
-/** A pattern, and what it finds. */
-export const rule = (
-  kind: SecretKind,
-  source: string,
-  { accepts, flags = "" }: { readonly accepts?: SecretRule["accepts"]; readonly flags?: string } = {}
-): SecretRule => ({
-  kind,
-  pattern: new RegExp(source, `my${flags}`),
-  ...(accepts === undefined ? {} : { accepts })
-})
-
-export const form = (starts: string, hint: string, flags: string, ...rules: ReadonlyArray<SecretRule>): SecretForm => ({
-  starts,
-  hint: new RegExp(hint, `my${flags}`),
-  rules
-})
-
-/** White space within a line. */
-export const blank = String.raw`[^\S\r\n]`
+import { form, rule, type SecretForm } from "./SecretForm.ts"
 
 /** A token cannot start within a word. */
 const tokenForm = (starts: string, hint: string, ...sources: ReadonlyArray<string>): SecretForm =>
@@ -141,7 +99,7 @@ export const tokenForms: ReadonlyArray<SecretForm> = [
 ]
 
 /** A block from its first line to its last; a block without an end ends where its text can no longer be base64. */
-export const keyForm = form(
+const keyForm = form(
   "beg",
   "(?<=-----)BEGIN ",
   "",
@@ -150,3 +108,28 @@ export const keyForm = form(
     String.raw`(?<=(?<lead>-----))BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,.()]|-(?!----))*(?:-----END [A-Z0-9 ]{0,60}-----)?`
   )
 )
+
+/** The private lines of a key file of PuTTY. */
+const puttyForm = form(
+  "pri",
+  "Private-Lines:[ \\t]\\d",
+  "",
+  rule(
+    "private key",
+    String.raw`Private-Lines:[ \t]\d{1,4}[ \t]*\r?\n([A-Za-z0-9+/=]+(?:\r?\n[A-Za-z0-9+/=]+(?![^\r\n]))*)`
+  )
+)
+
+/** Lines of a vault of Ansible, also within YAML or a difference. */
+const vaultForm = form(
+  "$an",
+  "\\$ANSIBLE_VAULT;",
+  "",
+  rule(
+    "vault",
+    String.raw`\$ANSIBLE_VAULT;[^\r\n]{1,200}\r?\n[-+>|]?[ \t]*([0-9a-f]{4,}(?![^\s])(?:[ \t]*\r?\n[-+>|]?[ \t]*[0-9a-f]{4,}(?![^\s]))*)`
+  )
+)
+
+/** Private keys and vaults, of several lines. */
+export const keyForms: ReadonlyArray<SecretForm> = [keyForm, puttyForm, vaultForm]

@@ -10,93 +10,7 @@ import * as SecretScan from "@daybook/log/support/SecretScan"
 import type { Hint } from "@daybook/log/support/SecretScan"
 import { cutAt } from "@daybook/log/support/Text"
 import { tokenForms } from "@daybook/log/support/TokenForms"
-
-// Finds the lines that have to be searched together around a hint of a secret: the line, a private key's lines, and
-// lines that may continue a broken token. Depends on the text only, not on how it was cut into chunks. Pure. Spec:
-// SL-36.
-
-/** A private key has at most this many characters before its last line. */
-const longestKey = 65_536
-
-/** The last line of a private key is shorter than this. */
-const longestKeyEnd = 80
-
-/** A private or public key, or a certificate. The text of public ones is not searched for random text. */
-const keyBegin = /-----BEGIN [A-Z0-9 ]{1,60}-----/
-const keyBody = /(?:[A-Za-z0-9+/=\s:,.()]|-(?!----))*(?:(-----END [A-Z0-9 ]{0,60}-----))?/y
-
-/** The end of a key's body that continues at the index. `open`: the key may continue after the text. */
-const bodyEnd = (text: string, index: number): { readonly at: number; readonly open: boolean } => {
-  keyBody.lastIndex = index
-  const match = keyBody.exec(text)
-  const at = index + (match?.[0].length ?? 0)
-  return { at, open: match?.[1] === undefined && text.length - at < longestKeyEnd }
-}
-
-const token = /^[\w+/=.*~-]*/
-const header = /^[^\r\n"'<>\\]*/
-
-/** The end of any other secret that continues at the beginning of the text. */
-const continuation = (kind: SecretKind, text: string): { readonly at: number; readonly open: boolean } => {
-  const at = (kind === "header" ? header : token).exec(text)?.[0].length ?? 0
-  return { at, open: at === text.length }
-}
-
-const isSpace = (code: number): boolean => code === 0x20 || (code >= 0x09 && code <= 0x0d)
-
-/** The index after the last space before the index, or 0. */
-const wordStart = (text: string, index: number): number => {
-  let at = index
-  while (at > 0 && !isSpace(text.charCodeAt(at - 1))) at--
-  return at
-}
-
-/** Where the last word of a line begins. A backslash after it continues the line. */
-const lastWord = (line: string): number => wordStart(line, line.replace(/[^\S\n]*\\?\r?\n$/, "").length)
-
-interface RegionOptions {
-  /** Characters that are searched together, at most, if there is no private key. */
-  readonly longest: number
-  /** Finds what a line break may cut. */
-  readonly broken: (text: string, from: number) => Hint | undefined
-}
-
-/**
- * The end of the lines from `start` that have to be searched together; undefined if more text is needed. An end that is
- * not the end of a line is a limit.
- */
-const endOfLines = (
-  text: string,
-  start: number,
-  hint: Hint,
-  { broken, longest }: RegionOptions
-): number | undefined => {
-  let limit = start + longest
-  let [from, reach] = [start, hint.at + hint.length]
-  let continues = false
-  for (;;) {
-    const end = text.indexOf("\n", reach) + 1
-    if (end === 0 || end > limit) return text.length >= limit ? limit : undefined
-    const line = text.slice(from, end)
-    const key = keyBegin.exec(line)
-    if (key !== null) {
-      const begin = from + key.index
-      const body = bodyEnd(text, begin + key[0].length)
-      limit = begin + longestKey
-      if (body.open && body.at < limit) return text.length >= limit ? limit : undefined
-      limit += longest
-      from = body.at
-      reach = Math.max(reach, body.at)
-      continue
-    }
-    const last = lastWord(line)
-    const isJoined = (continues && line.slice(0, last).trim() === "") || broken(line, last) !== undefined
-    if (!isJoined) return end
-    continues = true
-    from = end
-    reach = end
-  }
-}
+import { bodyEnd, continuation, endOfLines, wordStart } from "./SecretRegion.ts"
 
 export interface RedactionStream {
   /** The redacted text so far. */
@@ -152,7 +66,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
 
   /** Drops what continues a secret; false if more of it may come. */
   const drop = (secret: NonNullable<typeof dropping>, final: boolean): boolean => {
-    const end = secret.kind === "private key" ? bodyEnd(pending, 0) : continuation(secret.kind, pending)
+    const end = bodyEnd(secret.kind, pending, 0) ?? continuation(secret.kind, pending)
     pending = pending.slice(end.at)
     secret.left -= end.at
     if (end.open && !final && secret.left > 0) return false
@@ -168,7 +82,7 @@ export const make = ({ broken, known, lookahead, scan }: Secrets): RedactionStre
     for (let next = crossing(at); next !== undefined; next = crossing(at)) at = wordStart(text, next.from)
     const last = found.at(-1)
     if (at === 0 && last?.end === text.length) {
-      dropping = { kind: last.kind, left: last.kind === "private key" ? longestUnended : Infinity }
+      dropping = { kind: last.kind, left: bodyEnd(last.kind, "", 0) === undefined ? Infinity : longestUnended }
       return { redacted: Redaction.replaced(text, found), at: text.length }
     }
     if (at === 0) {

@@ -1,0 +1,33 @@
+/** Says that a disk is full, also where SQLite says only that it could not be written. Spec: ST-760. */
+import { statfsSync } from "node:fs"
+import { dirname } from "node:path"
+import { Predicate } from "effect"
+import { reasonOf } from "./Transaction.ts"
+
+/** With less room than this, a write that failed did not fit. */
+const littleRoom = 262_144
+
+const bytesFree = (folder: string): number | undefined => {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return undefined
+  }
+}
+
+/** The sentence, if the failure of a file comes from a full disk. */
+export const fullDisk = (filename: string, cause: unknown): string | undefined => {
+  const folder = dirname(filename)
+  const free = bytesFree(folder)
+  const reason = reasonOf(cause)
+  const isFull =
+    reason === "disk-full" ||
+    (Predicate.hasProperty(cause, "code") && cause.code === "ENOSPC") ||
+    (reason === "io" && free !== undefined && free < littleRoom)
+  // SQLite keeps an index of the log beside the database, for readers too.
+  return isFull
+    ? `the disk of ${folder} is full${free === undefined ? "" : ` (${free} B free)`}: free some space and run this again; ` +
+        "to read the database meanwhile, copy it with its -wal file to another disk and set DAYBOOK_DB to the copy"
+    : undefined
+}
