@@ -1,7 +1,7 @@
 /** Measures the output of shells by kind of line: what lines full of secrets, or of escapes, cost against plain text. */
-import * as LineBudget from "../packages/shell/src/text/LineBudget.ts"
-import * as OutputPipeline from "../packages/shell/src/text/OutputPipeline.ts"
-import * as RedactionStream from "../packages/shell/src/text/RedactionStream.ts"
+import * as LineBudget from "../packages/shell/src/output/LineBudget.ts"
+import * as OutputPipeline from "../packages/shell/src/output/OutputPipeline.ts"
+import * as RedactionStream from "../packages/shell/src/output/RedactionStream.ts"
 import { Either } from "effect"
 import { median } from "./Figures.ts"
 

@@ -5,8 +5,6 @@
 import { assert, it } from "@effect/vitest"
 import { Array as Arr, Effect, FastCheck as fc, Layer, Runtime } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
-import { entryOf } from "../../../packages/formats/src/entry/Entry.ts"
-import * as SessionContext from "../../../packages/formats/src/entry/SessionContext.ts"
 import { messageIDOf } from "../../../packages/formats/src/import/Drafts.ts"
 import type { JsonRecord } from "../../../packages/log/src/domain/Json.ts"
 import type { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"

@@ -1,6 +1,5 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
-import { Sessions } from "@daybook/core/session/Sessions"
 import * as CutOff from "@daybook/log/coordination/CutOff"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

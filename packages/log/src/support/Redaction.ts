@@ -5,7 +5,8 @@
  */
 import { certainForms, isSecretName, publicBlock, shapeForms } from "./SecretRules.ts"
 import * as SecretScan from "./SecretScan.ts"
-import { type SecretKind, tokenForms } from "./TokenForms.ts"
+import type { SecretKind } from "./SecretForm.ts"
+import { tokenForms } from "./TokenForms.ts"
 
 /** Other readings of a text in which a secret may stand: without escapes, and without line breaks. Pure. */
 
@@ -105,7 +106,7 @@ const brokenWords = function* (text: string): Generator<BrokenWord> {
   if (word.starts.length > 1) yield complete()
 }
 
-export type { SecretKind } from "./TokenForms.ts"
+export type { SecretKind } from "./SecretForm.ts"
 
 /** Replaces a secret. No rule matches it, so redacting twice changes nothing more. */
 export const mark = "<redacted>"

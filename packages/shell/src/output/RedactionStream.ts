@@ -4,10 +4,8 @@
  * colour code cuts a secret. Spec: SL-34..SL-38.
  */
 import * as Redaction from "@daybook/log/support/Redaction"
-import type { SecretKind } from "@daybook/log/support/Redaction"
 import { shapeForms } from "@daybook/log/support/SecretRules"
 import * as SecretScan from "@daybook/log/support/SecretScan"
-import type { Hint } from "@daybook/log/support/SecretScan"
 import { cutAt } from "@daybook/log/support/Text"
 import { tokenForms } from "@daybook/log/support/TokenForms"
 import { bodyEnd, continuation, endOfLines, wordStart } from "./SecretRegion.ts"
