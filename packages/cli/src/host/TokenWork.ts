@@ -1,7 +1,7 @@
 /** Makes tokens for `daybook token`. Spec: CL-302 in specs/cli.md. */
 import { Clock, Effect } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import { issue } from "@daybook/server/http/Authorization"
+import { issue } from "@daybook/server/http/Tokens"
 import { jsonLine } from "../render/Plain.ts"
 import { Output } from "../terminal/Output.ts"
 import * as HttpToken from "./HttpToken.ts"
