@@ -207,7 +207,7 @@ const meaningOf = (given: string): Meaning => {
 }
 
 // Folds the records of a Claude Code log into items: an API message becomes one answer, a command joins its output, a
-// compact boundary and its summary become a compaction. `ClaudeReader.ts` finds the head and reads files. Spec:
+// compact boundary and its summary become a compaction. Spec:
 // FM-132..FM-149 in specs/formats.md.
 
 interface Base {
