@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { openFolds } from "./Folds.ts"
 import { glossaryFaults } from "./Glossary.ts"
-import { packagesFolder, readModule, readModules } from "./ImportGraph.ts"
+import { packagesFolder, readExports, readModule, readModules } from "./ImportGraph.ts"
 import {
   backArrows,
   barrels,
@@ -11,7 +11,8 @@ import {
   logDependencies,
   strayClients,
   strayDependencies,
-  strayStatements
+  strayStatements,
+  unpromised
 } from "./Laws.ts"
 
 const modules = readModules()
@@ -114,6 +115,21 @@ describe("the architecture", () => {
       "B: log/src/domain/Message.ts does not export Nothing",
       "C: log/src/log/EventLog.ts does not declare Head.nothing",
       "not an entry: | D | e |"
+    ])
+  })
+
+  it("AR-10: other packages import only the modules that a package names in its exports", () => {
+    const exported = readExports()
+    assert.containsAllKeys(exported, ["api", "client", "server", "shell", "tools"])
+    assert.deepStrictEqual(unpromised(modules, exported), [])
+    const deep = 'import { make } from "@daybook/server/http/Gate"\n'
+    assert.deepStrictEqual(unpromised(withModule("cli/src/New.ts", deep), exported), [
+      "packages/cli/src/New.ts:1 imports @daybook/server/http/Gate"
+    ])
+    const pattern = { mcp: { ...exported["mcp"], "./*": "./src/*.ts", "./Gone": "./src/Gone.ts" } }
+    assert.deepStrictEqual(unpromised(modules, { ...exported, ...pattern }), [
+      "mcp/src/*.ts is exported and missing",
+      "mcp/src/Gone.ts is exported and missing"
     ])
   })
 })

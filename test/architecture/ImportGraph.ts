@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
+import { Either, Record, Schema } from "effect"
 import { parseSync } from "oxc-parser"
 
 export const packagesFolder = fileURLToPath(new URL("../../packages/", import.meta.url))
@@ -56,4 +57,21 @@ export const readModules = (): ReadonlyArray<Module> =>
       .filter((path) => /\.tsx?$/.test(path))
       .map((path) => `${name}/src/${path}`)
       .map((path) => readModule(path, readFileSync(join(packagesFolder, path), "utf8")))
+  )
+
+const PackageFile = Schema.parseJson(
+  Schema.Struct({
+    exports: Schema.Record({ key: Schema.String, value: Schema.Struct({ "@daybook/source": Schema.String }) })
+  })
+)
+
+/** The sources that each package exports, by the name of the package and of the module. */
+export const readExports = (): Readonly<Record<string, Readonly<Record<string, string>>>> =>
+  Object.fromEntries(
+    readdirSync(packagesFolder).flatMap((name) => {
+      const text = readFileSync(join(packagesFolder, name, "package.json"), "utf8")
+      const found = Schema.decodeEither(PackageFile)(text)
+      if (Either.isLeft(found)) return []
+      return [[name, Record.map(found.right.exports, (each) => each["@daybook/source"])]]
+    })
   )

@@ -1,12 +1,12 @@
 /**
  * Repairs a tool's input schema so that every provider accepts it: draft 2020-12, an object at the root, plain names, and
  * references that resolve. The server still validates the input by its own schema.
- * `SafeSchema.ts` judges single keywords. Pure and total. Spec: MC-11, MC-680..MC-687 in specs/mcp.md.
+ * Pure and total. Spec: MC-11, MC-680..MC-687 in specs/mcp.md.
  */
 import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
 
-// Judges single keywords of a tool's input schema; `SafeSchema.ts` repairs the whole. Pure. Spec: MC-682, MC-683.
+// Judges single keywords of a tool's input schema. Pure. Spec: MC-682, MC-683.
 
 /** `drop`: nothing is wrong, but not every provider accepts it. */
 type Verdict = "keep" | "drop" | "wrong"

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Metric } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { request, token } from "./support/ServedApi.ts"

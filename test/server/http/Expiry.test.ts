@@ -1,7 +1,7 @@
 /** Streams whose token ends while they are read. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Queue, Stream, TestClock } from "effect"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { until } from "../../../packages/server/src/http/Streams.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { begin, renamed, session } from "../../contracts/Samples.ts"

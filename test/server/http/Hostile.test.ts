@@ -2,7 +2,7 @@
 import { assert, it, layer } from "@effect/vitest"
 import { Cause, Duration, Effect, Layer, Logger, Stream } from "effect"
 import { newSession, runtime } from "../../support/Harness.ts"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import * as Clients from "../../../packages/server/src/http/Clients.ts"
 import { frames } from "./support/Frames.ts"
 import { get, raw } from "./support/Raw.ts"

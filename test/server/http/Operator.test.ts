@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, HashMap, Logger, Option, Queue, TestClock } from "effect"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession, say } from "../../support/Harness.ts"
 import { lacks } from "../../support/Parts.ts"
 import { smallDisk } from "../../support/SmallDisk.ts"

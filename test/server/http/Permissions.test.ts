@@ -8,7 +8,7 @@ import {
   type PermissionRequest
 } from "../../../packages/core/src/permission/PermissionAsker.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import * as Asks from "../../../packages/server/src/shared/Asks.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, token } from "./support/ServedApi.ts"

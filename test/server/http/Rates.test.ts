@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Metric, Stream, TestClock } from "effect"
 import * as Buckets from "../../../packages/server/src/http/Clients.ts"
-import { issue } from "../../../packages/server/src/http/Authorization.ts"
+import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
 import { cases } from "../../support/Cases.ts"
 import { frames } from "./support/Frames.ts"

@@ -10,8 +10,7 @@ import type { Delivery, PromptInput } from "@daybook/log/domain/Values"
 import { editOf, isLater, messageOf, promptOf, sessionOf } from "../domain/Names.ts"
 import type { ChannelSettings } from "../domain/Settings.ts"
 import { Book, isAway, patiently } from "../live/Book.ts"
-import * as Measured from "../live/Sender.ts"
-import { Sender } from "../live/Sender.ts"
+import { promptCount, Sender } from "../live/Sender.ts"
 import { type Beginning, type Edit, Outbox } from "../outbox/Outbox.ts"
 import { emoji } from "../post/Post.ts"
 import { clip, line } from "../post/Text.ts"
@@ -167,7 +166,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
     // A member's text names no file and no template: it is taken literally.
     book.prompt({ id: promptOf(message.id, edit), sessionID: id, prompt, delivery, expand: false })
   ).pipe(
-    Effect.zipRight(Metric.increment(Measured.promptCount)),
+    Effect.zipRight(Metric.increment(promptCount)),
     Effect.catchTags({
       // It was admitted before, and its attachments read differently then.
       PromptConflictError: () => Effect.void,

@@ -4,8 +4,7 @@
  */
 import { Duration, Effect, Option, Predicate, Stream } from "effect"
 import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
-import * as Blobs from "./BlobStore.ts"
-import { allIn, type BlobHash, BlobStore, refLength, type Swept } from "./BlobStore.ts"
+import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf, type Swept } from "./BlobStore.ts"
 
 // Finds the places of an entry that hold pictures: image blocks in `content` arrays, as base64, and `image_url`
 // strings, as data URLs. Moves them out into blobs, and back. Pure. Spec: FM-81..FM-83 (PE-8).
@@ -56,9 +55,9 @@ export const externalize = <A>(value: A) => {
   const moved = mapPictures(value, (text, place) => {
     const bytes = bytesOf(text, place)
     if (bytes === undefined) return text
-    const hash = Blobs.hashOf(bytes)
+    const hash = hashOf(bytes)
     blobs.set(hash, bytes)
-    return Blobs.refOf(hash)
+    return refOf(hash)
   })
   return { value: moved, blobs }
 }
@@ -67,7 +66,7 @@ export const externalize = <A>(value: A) => {
 export const blobsOf = (value: unknown): ReadonlySet<BlobHash> => {
   const found = new Set<BlobHash>()
   mapPictures(value, (text) => {
-    const hash = Blobs.parseRef(text)
+    const hash = parseRef(text)
     if (hash !== undefined) found.add(hash)
     return text
   })
@@ -77,7 +76,7 @@ export const blobsOf = (value: unknown): ReadonlySet<BlobHash> => {
 /** Puts the pictures back. A blob that is not given stays a reference. */
 export const internalize = <A>(value: A, blobs: ReadonlyMap<BlobHash, Uint8Array>): A =>
   mapPictures(value, (text, place) => {
-    const hash = Blobs.parseRef(text)
+    const hash = parseRef(text)
     const bytes = hash === undefined ? undefined : blobs.get(hash)
     if (bytes === undefined) return text
     return Buffer.from(bytes).toString(place === "content" ? "base64" : "utf8")

@@ -10,13 +10,19 @@ import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
 import { isNothing, nothing, phrase, plus, timeOf } from "../reading/Tolerant.ts"
-import * as ClaudeAnswer from "./ClaudeRecord.ts"
 import {
   attachedOf,
   blocksOf,
   type ClaudeRecord,
+  complete,
   contentOf,
   decode,
+  type Draft,
+  draftOf,
+  grow,
+  isEmpty,
+  isSynthetic,
+  makeUsage,
   textOfContent,
   type ToolResult
 } from "./ClaudeRecord.ts"
@@ -201,7 +207,7 @@ const meaningOf = (given: string): Meaning => {
 }
 
 // Folds the records of a Claude Code log into items: an API message becomes one answer, a command joins its output, a
-// compact boundary and its summary become a compaction. `ClaudeReader.ts` finds the head and reads files. Spec:
+// compact boundary and its summary become a compaction. Spec:
 // FM-132..FM-149 in specs/formats.md.
 
 interface Base {
@@ -241,14 +247,14 @@ const commandItem = ({ base, command, hidden, output, slash }: Running): Item =>
 const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
   const outlet = DialectReader.makeOutlet(ends)
   const tree = makeTree()
-  const usage = ClaudeAnswer.makeUsage()
+  const usage = makeUsage()
   const titles = makeTitles()
   /** Tools of calls without result yet, by call. */
   const tools = new Map<string, string>()
   let time = 0
-  let answer: ClaudeAnswer.Draft | undefined
+  let answer: Draft | undefined
   /** The answer that ended with an earlier import; further lines of its message continue it. */
-  let cut: ClaudeAnswer.Draft | undefined
+  let cut: Draft | undefined
   let running: Running | undefined
   let boundary: ClaudeRecord["compactMetadata"]
   /** What side chains spent since the last subagent's result. */
@@ -308,19 +314,19 @@ const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
     }
   }
 
-  const start = (draft: ClaudeAnswer.Draft, { fields, sizeBytes }: Current, continues: boolean) => {
+  const start = (draft: Draft, { fields, sizeBytes }: Current, continues: boolean) => {
     if (continues) tree.extend(draft.base, fields.uuid)
     else tree.add(draft.base, fields.uuid)
     answer = draft
     cut = undefined
     outlet.grow(() => {
       answer = undefined
-      return ClaudeAnswer.complete(draft)
+      return complete(draft)
     }, sizeBytes)
   }
 
   /** A further line of a message follows its answer, also if it names what the answer follows. */
-  const behind = ({ base: { key } }: ClaudeAnswer.Draft, current: Current): Current => ({
+  const behind = ({ base: { key } }: Draft, current: Current): Current => ({
     ...current,
     base: { ...current.base, parent: tree.endOf(key) }
   })
@@ -330,21 +336,17 @@ const makeFold = (subagent: boolean, ends?: DialectReader.Ends): Fold => {
     const { message } = fields
     if (message === undefined) return unreadable(current)
     const { parts, results } = blocksOf(message.content, true)
-    const spent = usage.count(
-      message.id ?? base.key,
-      ClaudeAnswer.isSynthetic(fields) ? undefined : message.usage,
-      fields.costUSD
-    )
+    const spent = usage.count(message.id ?? base.key, isSynthetic(fields) ? undefined : message.usage, fields.costUSD)
     for (const part of parts) if (part.type === "call") tools.set(part.id, part.name)
     if (answer !== undefined && message.id !== undefined && answer.messageID === message.id) {
-      ClaudeAnswer.grow(answer, parts, message.stop_reason, spent)
+      grow(answer, parts, message.stop_reason, spent)
       opaque(behind(answer, current))
     } else {
       outlet.release()
       const before = message.id !== undefined && cut?.messageID === message.id ? cut : undefined
       const own = before === undefined ? current : behind(before, current)
-      const draft = ClaudeAnswer.draftOf(own.base, fields, parts, spent, before)
-      if (before !== undefined && ClaudeAnswer.isEmpty(draft)) opaque(own)
+      const draft = draftOf(own.base, fields, parts, spent, before)
+      if (before !== undefined && isEmpty(draft)) opaque(own)
       else start(draft, own, before !== undefined)
     }
     settle(results, current, 1)

@@ -8,7 +8,7 @@ import { Message, Session } from "@daybook/log/domain/Message"
 import type { Json, Redactor } from "@daybook/log/support/Redaction"
 import { htmlOf, pageEnd, pageStart } from "./Html.ts"
 import { markdownEnd, markdownOf, markdownStart } from "./Markdown.ts"
-import * as Totals from "./Text.ts"
+import { makeTotals, type Totals } from "./Text.ts"
 
 // Redacts what a document shows. Fails closed: a message that is not a message any more after redaction, or a failure
 // of the redactor, ends the document. Spec: FM-175 in specs/formats.md.
@@ -56,12 +56,12 @@ const written =
   (format: {
     readonly start: (session: Session) => string
     readonly message: (message: Message, number: number) => string
-    readonly end: (session: Session, totals: Totals.Totals) => string
+    readonly end: (session: Session, totals: Totals) => string
   }) =>
   <E, R>(session: Session, messages: Stream.Stream<Message, E, R>, { redactor }: DocumentOptions = {}): Text<E, R> =>
     Stream.unwrap(
       Effect.map(redactor === undefined ? Effect.succeed(session) : redactedSession(redactor, session), (head) => {
-        const totals = Totals.makeTotals()
+        const totals = makeTotals()
         const clean = redactor === undefined ? messages : Stream.mapEffect(messages, redactedMessage(redactor))
         const body = Stream.map(clean, (message) => {
           totals.add(message)

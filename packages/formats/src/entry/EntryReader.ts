@@ -1,6 +1,6 @@
 /**
  * Reads entry logs of all versions and dialects as a conversation, in one pass: a record's parent is before it in the file,
- * so that the items form a tree by construction. `EntryReader.ts` upgrades old records, `EntryItem.ts` maps entries to items.
+ * so that the items form a tree by construction. `EntryItem.ts` maps entries to items.
  * Spec: FM-10..FM-19 in specs/formats.md.
  */
 import { createHash } from "node:crypto"

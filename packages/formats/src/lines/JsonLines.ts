@@ -1,7 +1,7 @@
 /**
  * Reads JSON Lines as a stream: bytes in, records and problems out, in file order, each with its line and byte offset.
- * Memory is bounded by the largest accepted line. `JsonLines.ts` recovers records from damaged lines, `LogFile.ts` reads
- * the bytes of a file, `../entry`, `../thread` and others interpret the records. Spec: FM-1..FM-9 in specs/formats.md.
+ * Memory is bounded by the largest accepted line. `LogFile.ts` reads the bytes of a file; `../entry`,
+ * `../thread` and others interpret the records. Spec: FM-1..FM-9 in specs/formats.md.
  */
 import { isUtf8 } from "node:buffer"
 import { Chunk, Either, Predicate, Schema, Stream } from "effect"

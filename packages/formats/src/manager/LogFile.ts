@@ -14,8 +14,8 @@ import * as EntryReader from "../entry/EntryReader.ts"
 import { type EntryError, NotASession, SessionVersionTooNew } from "../entry/EntryReader.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import { recordLine, type RecordRefused, shallow } from "../lines/JsonLines.ts"
-import * as Latch from "../storage/SessionStorage.ts"
 import {
+  loggedLatch,
   type FileMissing,
   type SessionLocked,
   SessionStorage,
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<LogFile, SessionLocked | StorageFailed, SessionStorage | BlobStore | Scope.Scope> {
   const [storage, blobs, scope] = [yield* SessionStorage, yield* BlobStore, yield* Effect.scope]
   const writer = yield* ScopedRef.make<SessionWriter | undefined>(() => undefined)
-  const latch = Latch.logged(initial)
+  const latch = loggedLatch(initial)
   const cuts: Array<Cut> = []
   let [path, locked, written] = [initial, false, exists]
 

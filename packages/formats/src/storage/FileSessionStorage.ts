@@ -9,7 +9,9 @@ import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import * as Latch from "./SessionStorage.ts"
+import { makeFolders } from "@daybook/log/storage/MakeFolders"
 import {
+  makeLatch,
   backupName,
   codeOf,
   failed,
@@ -273,7 +275,7 @@ const openWriter = (calls: Calls, path: string): Effect.Effect<SessionWriter, St
       attempt("open", path, () => fs.openSync(path, "a+", 0o600)),
       (file) => Effect.sync(() => fs.closeSync(file))
     )
-    const latch = Latch.make()
+    const latch = makeLatch()
     let isWhole = yield* attempt("read", path, () => endsWithNewline(file, fs.fstatSync(file).size))
     const append = (line: string) => {
       const before = fs.fstatSync(file).size

@@ -1,8 +1,8 @@
 /** Session files in memory: for tests, and for sessions that are not kept. Spec: FM-70..FM-76. */
 import { basename, dirname, resolve } from "node:path"
 import { Clock, Effect, Layer, type Scope, Stream } from "effect"
-import * as Latch from "./SessionStorage.ts"
 import {
+  makeLatch,
   backupName,
   FileMissing,
   type FileStat,
@@ -131,7 +131,7 @@ export const make = () => {
       const file = yield* Effect.catchTag(fileAt("open", path), "FileMissing", () =>
         Effect.fail(failed("open", path, "ENOENT"))
       )
-      const latch = Latch.make()
+      const latch = makeLatch()
       const append = (line: string) =>
         Effect.map(Clock.currentTimeMillis, (modifiedAt) => {
           file.text = `${file.text}${file.text === "" || file.text.endsWith("\n") ? "" : "\n"}${line}\n`

@@ -72,7 +72,7 @@ export interface Latch {
 }
 
 /** A latch; `onFirst` runs once, for the error that it keeps. */
-export const make = (onFirst: (error: StorageFailed) => Effect.Effect<void> = () => Effect.void): Latch => {
+export const makeLatch = (onFirst: (error: StorageFailed) => Effect.Effect<void> = () => Effect.void): Latch => {
   let first: StorageFailed | undefined
   const keep = (error: unknown) =>
     Effect.suspend(() => {
@@ -90,8 +90,8 @@ export const make = (onFirst: (error: StorageFailed) => Effect.Effect<void> = ()
 }
 
 /** A latch that logs its error with the file. */
-export const logged = (path: string): Latch =>
-  make((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
+export const loggedLatch = (path: string): Latch =>
+  makeLatch((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
 
 /** What a folder says about a file. */
 export const FileStat = Schema.Struct({

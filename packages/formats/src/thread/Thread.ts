@@ -7,8 +7,13 @@ import { type Array as Arr, Clock, Effect, Either, Option, Schema, type Scope, S
 import type { Problem } from "../conversation/Conversation.ts"
 import * as JsonLines from "../lines/JsonLines.ts"
 import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
-import * as Latch from "../storage/SessionStorage.ts"
-import { type FileMissing, type SessionLocked, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
+import {
+  loggedLatch,
+  type FileMissing,
+  type SessionLocked,
+  SessionStorage,
+  type StorageFailed
+} from "../storage/SessionStorage.ts"
 import * as ThreadCompaction from "./ThreadCompaction.ts"
 import { contextOf, shownOf, type Summarize, summaryOf, type SummaryUnusable, totalTokens } from "./ThreadCompaction.ts"
 import {
@@ -204,7 +209,7 @@ export const open = Effect.fn("Thread.open")(function* (
   yield* storage.lock(path)
   const loaded = yield* load(path)
   const writer = yield* storage.openWriter(path)
-  const latch = Latch.logged(path)
+  const latch = loggedLatch(path)
   const writing = yield* Effect.makeSemaphore(1)
   const turns = make(stored.id)
   const { problems } = loaded

@@ -1,6 +1,6 @@
 /**
- * Decides when a thread is compacted, where it is cut, and which files its compacted part touched. Pure. `ThreadCompaction.ts`
- * phrases the summary. Spec: FM-108..FM-111 (seed 003, 7.5; TH-8..TH-10, TH-13).
+ * Decides when a thread is compacted, where it is cut, and which files its compacted part touched; and phrases its summary.
+ * Pure. Spec: FM-108..FM-111 (seed 003, 7.5; TH-8..TH-10, TH-13).
  */
 import { Effect, Predicate, Schema } from "effect"
 import {

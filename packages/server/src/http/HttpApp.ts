@@ -14,9 +14,9 @@ import * as Authorization from "./Authorization.ts"
 import * as Clients from "./Clients.ts"
 import * as EventsHandlers from "./EventsHandlers.ts"
 import * as Hubs from "./Hubs.ts"
-import * as MachineHandlers from "./ServerHandlers.ts"
+import * as ServerHandlers from "./ServerHandlers.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
-import * as Drain from "./Streams.ts"
+import * as Streams from "./Streams.ts"
 
 // Says for people which arguments do not fit; the library prints their whole schemas. Spec: HT-3, HT-10 in
 // specs/http.md.
@@ -51,7 +51,7 @@ export interface Options {
   /** The models that sessions can be given; without it, requests for them are refused. */
   readonly models?: Effect.Effect<OfferedModels> | undefined
   /** Figures of the database, and live shells; without them, requests for them are refused. */
-  readonly machine?: Partial<MachineHandlers.Machine> | undefined
+  readonly machine?: Partial<ServerHandlers.Machine> | undefined
 }
 
 /** The API. It requires the facade and the log of a runtime. */
@@ -65,14 +65,14 @@ export const layer = (options: Options, clients = Clients.make(Clients.defaultLi
       SessionHandlers.workLayer,
       SessionHandlers.questionsLayer,
       SessionHandlers.permissionsLayer(options.asks ?? Asks.make()),
-      MachineHandlers.searchLayer(options.search),
-      MachineHandlers.machineLayer(options.machine),
+      ServerHandlers.searchLayer(options.search),
+      ServerHandlers.machineLayer(options.machine),
       EventsHandlers.layer,
-      MachineHandlers.serverLayer(options.version)
+      ServerHandlers.serverLayer(options.version)
     ]),
     Layer.provide(Authorization.layer(options.token, clients)),
-    Layer.provide([Drain.layer, Hubs.layer]),
-    Layer.provideMerge(Drain.drainLayer),
+    Layer.provide([Streams.layer, Hubs.layer]),
+    Layer.provideMerge(Streams.drainLayer),
     Layer.merge(misfitLayer)
   )
 }

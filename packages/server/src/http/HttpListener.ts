@@ -139,7 +139,7 @@ export interface Timeouts {
   readonly request: Duration.Duration
   /** For the client to take something of a response that has ended. */
   readonly unread: Duration.Duration
-  /** How long the client's machine may leave bytes unacknowledged, where the system reports it (`HttpListener.ts`). */
+  /** How long the client's machine may leave bytes unacknowledged, where the system reports it. */
   readonly unacknowledged: Duration.Duration
 }
 

@@ -22,8 +22,14 @@ import * as DirectPrompts from "./DirectPrompts.ts"
 import * as Documents from "./Documents.ts"
 import * as Gate from "./Gate.ts"
 import * as HttpApp from "./HttpApp.ts"
-import * as Pipelines from "./HttpListener.ts"
-import { type Certificate, type HttpListener, listen, maxHeaderBytes, type Timeouts } from "./HttpListener.ts"
+import {
+  type Certificate,
+  type HttpListener,
+  listen,
+  makePipelines,
+  maxHeaderBytes,
+  type Timeouts
+} from "./HttpListener.ts"
 import { inUrl, isLoopback } from "./Site.ts"
 import { Drain } from "./Streams.ts"
 
@@ -198,7 +204,7 @@ export const serve = Effect.fn("HttpServing.serve")(function* (options: ServeOpt
     if (left === undefined) socket.destroy()
     else socket.once("close", left)
   })
-  const pipelines = Pipelines.makePipelines(limits.pipelined)
+  const pipelines = makePipelines(limits.pipelined)
   const follow = yield* makeAccessLog(clients, options.accessLog === true)
   listener.server.on("request", (request, response) => {
     if (!pipelines.begin(request, response)) return

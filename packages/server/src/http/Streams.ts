@@ -11,7 +11,7 @@ import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type { OpenText } from "@daybook/log/log/EventLog"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import type { Hub, Reader } from "./Hubs.ts"
-import * as EventEncoding from "./OpenStream.ts"
+import * as OpenStream from "./OpenStream.ts"
 
 // Waits for a time of the clock, however far it is: one timer takes at most 24 days.
 
@@ -256,7 +256,7 @@ export class Streams extends Context.Tag("@daybook/server/Streams")<
 /** Turns events into frames, and knows the position behind the last one. */
 const framesOf = <E, F>(
   { cursorAt, positionOf, start, wanted = () => true }: Source<E, F>,
-  encoding: EventEncoding.Encoding,
+  encoding: OpenStream.Encoding,
   deltas: LiveDeltas | undefined
 ) => {
   let [position, follows] = [start, false]
@@ -283,7 +283,7 @@ const framesOf = <E, F>(
       for (const event of events) {
         pass(event)
         if (wanted(event)) text += encoding.stored(event, cursorAt(position))
-        if (text.length < EventEncoding.writeBytes) continue
+        if (text.length < OpenStream.writeBytes) continue
         buffers.push(Buffer.from(text))
         text = ""
       }
@@ -304,7 +304,7 @@ type Frames = ReturnType<typeof framesOf>
 
 /** A stream as the server ends it. */
 interface Open {
-  readonly stream: EventEncoding.OpenStream
+  readonly stream: OpenStream.OpenStream
   /** The last frame when the server ends. */
   readonly last: () => Buffer
   /** Writes the last frame at once: set while the stream waits for events. */
@@ -318,7 +318,7 @@ const drain = ({ cut, finish }: Open): void => (finish === undefined ? Deferred.
 
 /** Gives a reader the events of the hub until it falls behind, or the hub fails. `bell` is told how to send waiting deltas. */
 const attached = <E>(hub: Hub<E>, frames: Frames, open: Open, bell: Bell | undefined) =>
-  Effect.async<"behind", E | EventEncoding.Lost>((resume) => {
+  Effect.async<"behind", E | OpenStream.Lost>((resume) => {
     const { last, stream } = open
     const leave = () => {
       hub.detach(reader)
@@ -422,7 +422,7 @@ const send = <E, F>(
       begun = true
       if (hub === undefined) return
       yield* Effect.mapError(attached(hub, frames, open, bell), (error) =>
-        error instanceof EventEncoding.Lost ? error : lost(error)
+        error instanceof OpenStream.Lost ? error : lost(error)
       )
       yield* stream.ready
       next = yield* page(frames.position())
@@ -444,7 +444,7 @@ const within = <E, R>(work: Effect.Effect<Last, E, R>, expires: number): Effect.
   Effect.raceFirst(work, Effect.as(until(expires), outlived))
 
 const make = Effect.gen(function* () {
-  const encodings = { sse: EventEncoding.sse(), ndjson: EventEncoding.ndjson() }
+  const encodings = { sse: OpenStream.sse(), ndjson: OpenStream.ndjson() }
   const streams = new Set<Open>()
   const joins = makeJoins()
   const { begun, start } = yield* Drain
@@ -469,7 +469,7 @@ const make = Effect.gen(function* () {
       const heard = source.live && source.follow ? yield* hearing(source.live, joins) : undefined
       // Before the response begins: a source that cannot be read is a status, not a stream.
       const first = yield* source.page(source.start)
-      const stream = yield* EventEncoding.open(response, encoding)
+      const stream = yield* OpenStream.open(response, encoding)
       // No frame could follow, and no heartbeat would show that the client has gone.
       if (response.req.method === "HEAD") return yield* stream.end(Buffer.alloc(0))
       const frames = framesOf(source, encoding, heard?.deltas)
@@ -487,7 +487,7 @@ const make = Effect.gen(function* () {
       const outcome = yield* Effect.either(source.expires === undefined ? work : within(work, source.expires))
       const end = (frame: Last) => stream.end(lastFrame(frame))
       if (Either.isRight(outcome)) yield* end(outcome.right)
-      else if (!(outcome.left instanceof EventEncoding.Lost)) yield* end(source.failed(outcome.left))
+      else if (!(outcome.left instanceof OpenStream.Lost)) yield* end(source.failed(outcome.left))
     }).pipe(Effect.scoped)
 
   return Streams.of({ serve })

@@ -65,7 +65,7 @@ export const makeLane = (limit: number): Lane => {
 
 // Turns a client's `send` into a durable input: finds or creates the session at its address, brings it to the prompt's
 // folder, then admits the prompt under an id made of the client's id, so that a repeated request is the same prompt. A
-// refused request has written nothing. `Admission.ts` admits one request per session at a time. Spec: SO-30, SO-31,
+// refused request has written nothing. Spec: SO-30, SO-31,
 // SO-34 in specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
 
 /** The message id of a client's request; the inbox recognises a repetition by it (FR-8). */

@@ -23,8 +23,8 @@ import { clear, type Place, prepare, publish, SocketBusy, SocketUnusable, unpubl
 import { encodeFrame, errorFrame } from "./Wire.ts"
 
 // One client: lines in, text out, at the pace of the slower side. While no line is taken, it reads only what the socket
-// buffers. It writes one text at a time; other writers wait in order. `Wire.ts` decodes lines; `Listener.ts` accepts
-// clients. Spec: SO-60..SO-66 in specs/socket.md (FR-6).
+// buffers. It writes one text at a time; other writers wait in order. `Request.ts` decodes lines.
+// Spec: SO-60..SO-66 in specs/socket.md (FR-6).
 //
 //   open --client ends its side--> half open (still answered) --client gone | finish--> closed
 //

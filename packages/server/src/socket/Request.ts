@@ -125,7 +125,7 @@ export const cwdProblem = (cwd: string): string | undefined => {
   return undefined
 }
 
-// Requests of a client on the socket, as schemas. `Request.ts` decodes them. Spec: SO-5..SO-19 in specs/socket.md
+// Requests of a client on the socket, as schemas. Spec: SO-5..SO-19 in specs/socket.md
 // (NA-1, NA-2, DC-1, DC-2).
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })

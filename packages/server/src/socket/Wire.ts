@@ -227,6 +227,8 @@ export {
   type Answer,
   AskID,
   type Cancel,
+  decode,
+  decodeLine,
   isCursor,
   isRunID,
   type List,
@@ -236,6 +238,6 @@ export {
   type Resume,
   Scope,
   type Send,
-  type Status
+  type Status,
+  WireError
 } from "./Request.ts"
-export { decode, decodeLine, WireError } from "./Request.ts"

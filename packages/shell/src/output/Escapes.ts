@@ -4,7 +4,7 @@
 import { isUtf8 } from "node:buffer"
 
 // Decodes the bytes of one stream as UTF-8, across any chunk border. Bytes that are not UTF-8 become U+FFFD, except the
-// 8-bit forms of terminal sequences, which `Escapes.ts` removes. Spec: SL-30.
+// 8-bit forms of terminal sequences, which are removed later. Spec: SL-30.
 
 interface Utf8Text {
   /** The complete characters so far. Keeps at most three bytes back. */

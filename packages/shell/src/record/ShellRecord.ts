@@ -1,5 +1,5 @@
 /**
- * Records what happens to live shells as events of a session. It redacts nothing: `ShellRecord.ts` says what callers pass.
+ * Records what happens to live shells as events of a session. It redacts nothing: callers pass redacted texts.
  * Without a database, `none` takes the facts. Spec: SL-100, SL-103, SL-104, SL-107.
  */
 import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
@@ -15,7 +15,7 @@ import type { Target } from "../domain/Target.ts"
 import * as ShellList from "./ShellList.ts"
 
 // What happened to a live shell, as an event to append. The constructors truncate texts and redact nothing: callers
-// pass redacted texts, as results and errors of shells hold them. Pure. `ShellRecord.ts` appends. Spec: SL-101, SL-102.
+// pass redacted texts, as results and errors of shells hold them. Pure. Spec: SL-101, SL-102.
 
 /** A fact about one shell, not yet stored. */
 export type ShellFact = Extract<Draft, { readonly type: ShellType }>

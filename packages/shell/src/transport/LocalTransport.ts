@@ -120,7 +120,7 @@ export const makeUnconfined = (settings: LocalSettings = {}): Transport => {
 
 // Programs on this machine, with the shell in the runtime's sandbox. What the runtime runs beside the shell, its keeper
 // and the writer of its input, is outside, where it can signal and end the sandbox: it takes no program from a folder
-// that the shell can write. Without a sandbox, `LocalTransport.ts` alone. Reasons: decision 0065. Spec: SL-200..SL-210
+// that the shell can write. Reasons: decision 0065. Spec: SL-200..SL-210
 // in specs/shell.md.
 
 export interface LocalOptions extends LocalSettings {

@@ -67,7 +67,7 @@ export const forLoginShell = (script: string): string =>
   `exec sh -c 'exec sh -c "$(printf %b "$1")"' sh '${script.replaceAll(unsafe, octal)}'`
 
 // A connection to an SSH server: the host's key is checked before the user's credentials are sent. ssh2 is loaded here,
-// with the first connection. `SshTransport.ts` runs programs on it. Spec: SL-85..SL-93 in specs/shell.md.
+// with the first connection. Spec: SL-85..SL-93 in specs/shell.md.
 
 type Ssh2 = typeof import("ssh2")
 
