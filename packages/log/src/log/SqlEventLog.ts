@@ -116,18 +116,6 @@ const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   )
 })
 
-/** The projectors with the log's client. */
-const withClient = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector>): ReadonlyArray<Projector<never>> =>
-  projectors.map(({ name, project }) => ({
-    name,
-    project: (events) =>
-      Effect.provideService(
-        Effect.suspend(() => project(events)),
-        SqlClient.SqlClient,
-        sql
-      )
-  }))
-
 /** The greatest time that an event's id can hold: twelve hexadecimal digits of milliseconds. */
 const latestTime = 0xffff_ffff_ffff
 
@@ -258,7 +246,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const identity = yield* selectIdentity(sql)
   const target = {
     sql,
-    projectors: withClient(sql, options.projectors ?? []),
+    projectors: options.projectors ?? [],
     types: EventRow.makeEventTypes(),
     idAt: EventRow.makeEventIds(identity)
   }
