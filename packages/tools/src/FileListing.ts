@@ -7,7 +7,7 @@ import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { compile, isCostly } from "@daybook/core/glob/Glob"
 import { walk } from "@daybook/core/glob/Walk"
 import { maxGlobAlternatives, maxGlobLength, maxGlobStars } from "@daybook/core/support/Limits"
-import { foldersBetween, projectRoot } from "@daybook/core/trust/ProjectRoot"
+import { foldersBetween, projectRoot } from "@daybook/core/trust/ProjectTrust"
 
 /** At most this many files are listed. */
 export const maximumFiles = 20_000

@@ -8,11 +8,12 @@ import { Effect, Either, Redacted, Schema, Struct } from "effect"
 import { userAgent } from "@daybook/core/agent/AgentDefinition"
 import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
-import { namePattern, nameRule } from "@daybook/core/definition/Fields"
 import {
   decodeParsed,
   Issue,
   type KeyPath,
+  namePattern,
+  nameRule,
   type Parsed,
   parseYaml,
   showIssues,

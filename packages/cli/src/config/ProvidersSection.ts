@@ -3,8 +3,19 @@
  * Spec: CF-720..CF-724 in specs/config.md.
  */
 import { ParseResult, Record, Redacted, Schema, Struct } from "effect"
-import { boolean, counting, expects, optional, selected, shaped, someText } from "@daybook/core/definition/Fields"
-import { type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
+import {
+  boolean,
+  counting,
+  expects,
+  type Issue,
+  nearest,
+  optional,
+  type Parsed,
+  selected,
+  shaped,
+  showPath,
+  someText
+} from "@daybook/core/definition/Yaml"
 import type { Profile } from "@daybook/models/Profile"
 import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Providers"
 import { knownAs, knownNames } from "@daybook/models/Servers"

@@ -3,7 +3,7 @@
  * Pure. Spec: CF-52, CF-53 in specs/config.md.
  */
 import { Schema } from "effect"
-import { boolean, counting, optional, shaped, someText, texts } from "@daybook/core/definition/Fields"
+import { boolean, counting, optional, shaped, someText, texts } from "@daybook/core/definition/Yaml"
 import type { OperatorPolicy } from "@daybook/shell/policy/Policy"
 import type { TransportSettings } from "@daybook/shell/transport/TransportSettings"
 import { sizeOf, sizeRule } from "../support/Amounts.ts"

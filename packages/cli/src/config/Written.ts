@@ -1,6 +1,6 @@
 /** Schemas and helpers for sections of the configuration, beside those of `definition/Fields`. Pure. Spec: CF-1..CF-9. */
 import { Predicate, Schema } from "effect"
-import { amount, expects, optional, shaped } from "@daybook/core/definition/Fields"
+import { amount, expects, optional, shaped } from "@daybook/core/definition/Yaml"
 import type { Price } from "@daybook/log/domain/Values"
 import { durationOf, durationRule } from "../support/Amounts.ts"
 

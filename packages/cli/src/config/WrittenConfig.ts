@@ -12,7 +12,7 @@ import {
   someText,
   texts,
   whole
-} from "@daybook/core/definition/Fields"
+} from "@daybook/core/definition/Yaml"
 import { NamingMode } from "@daybook/core/session/SessionOptions"
 import { nameRule as addressRule, isName } from "@daybook/log/domain/Address"
 import { HttpServer, type McpServer, StdioServer } from "@daybook/mcp/McpServer"

@@ -18,12 +18,11 @@ import {
 } from "@daybook/log/log/EventLog"
 import { nothingPruned, prune } from "../request/Prune.ts"
 import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
-import { described } from "../support/Defect.ts"
+import { described } from "../domain/RunFailure.ts"
 import { type CompactionSettings, defaultSettings, exceeds } from "./Limits.ts"
 import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from "./Plan.ts"
 import { serialize } from "./Serialize.ts"
-import { withFiles } from "./Summary.ts"
-import { summarize, SummaryFailed } from "./SummaryRequest.ts"
+import { summarize, SummaryFailed, withFiles } from "./Summary.ts"
 
 // Runs a planned compaction between its two events. A failed or interrupted attempt leaves the shown history unchanged.
 

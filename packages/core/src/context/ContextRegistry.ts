@@ -6,9 +6,8 @@
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
-import { quotedPath } from "../support/QuotedPath.ts"
+import { quotedPath } from "../support/TextFile.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
-import { ContextSettings } from "./ContextSettings.ts"
 import * as Discovery from "./InstructionDiscovery.ts"
 import {
   configuredInstructions,
@@ -21,6 +20,7 @@ import * as Skills from "./Skills.ts"
 import { skillGuidance } from "./Skills.ts"
 import {
   available,
+  ContextSettings,
   type ContextSource,
   type ContextTurn,
   type Look,

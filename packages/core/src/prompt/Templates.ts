@@ -6,8 +6,15 @@ import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
 import { makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
-import { name as Name, optional, shaped, someText } from "../definition/Fields.ts"
-import { decodeParsed, type Frontmatter, type Issue } from "../definition/Yaml.ts"
+import {
+  decodeParsed,
+  type Frontmatter,
+  type Issue,
+  name as Name,
+  optional,
+  shaped,
+  someText
+} from "../definition/Yaml.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 

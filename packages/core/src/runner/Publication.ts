@@ -11,7 +11,7 @@ import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/Ev
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as Provider from "../model/ProviderStream.ts"
-import type { StreamPart } from "../model/StreamPart.ts"
+import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import { repeated } from "../request/Reminders.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"

@@ -22,18 +22,19 @@ import {
   noFiles,
   nothingSaid,
   reserveTokens,
+  summarize,
+  SummaryFailed,
   summaryPrompt,
   summaryTokens,
   withFiles
 } from "../compaction/Summary.ts"
-import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
 import * as Boundary from "../runner/Boundary.ts"
 import { BranchNotSummarized, type BudgetExceeded, type PriceUnknown } from "../domain/RunFailure.ts"
 import { modelOf } from "../runner/Preparation.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
 

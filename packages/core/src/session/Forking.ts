@@ -13,7 +13,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as SessionRunner from "../runner/SessionRunner.ts"
 import { makePlaces, targetOf } from "./Branching.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
 
 // Repeats the events of a session's history in a fork: with new message ids, and without what belongs to the session

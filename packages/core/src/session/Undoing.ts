@@ -12,7 +12,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Redoable, Undoable } from "@daybook/log/store/UndoRows"
 import { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import { type Restored, type RestoreRequest, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
 

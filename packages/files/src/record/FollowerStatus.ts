@@ -2,7 +2,7 @@
  * Writes and reads `follower.json`, the status of a follower for other processes. The file has its full length from the
  * start and is written in place, so that a follower can report a full disk. Spec: FI-91 in specs/files.md.
  */
-import { type FileHandle, open } from "node:fs/promises"
+import { type FileHandle, open as openFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
@@ -45,7 +45,7 @@ export const make = (files: SafeFiles, uid: number) => ({
 })
 
 const readStart = async (path: string): Promise<string> => {
-  const file: FileHandle = await open(path)
+  const file: FileHandle = await openFile(path)
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0)
     return buffer.toString("utf8", 0, bytesRead)

@@ -1,6 +1,6 @@
 /** Compares the index with the log: reports what is missing, left over or damaged, and changes nothing. Spec: SE-60, SE-61. */
 import * as SqlClient from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
+import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Effect, Either, Option } from "effect"
 import type { LogUnavailable } from "../log/EventLog.ts"
 import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
@@ -91,7 +91,7 @@ export const verify: Effect.Effect<
 }).pipe(
   Effect.scoped,
   Effect.catchIf(
-    (error): error is SqlError => error instanceof SqlError,
+    (error): error is SqlError.SqlError => error instanceof SqlError.SqlError,
     (error) =>
       reasonOf(error) === "corrupt"
         ? Effect.succeed(["the search index is damaged: a page of it cannot be read"])

@@ -1,7 +1,6 @@
 /** The folders that sessions of HTTP clients may work in. Spec: HT-27 in specs/http.md. */
 import { Effect } from "effect"
-import { realpath } from "@daybook/core/support/RealPath"
-import { isWithin } from "@daybook/core/support/TextFile"
+import { isWithin, realpath } from "@daybook/core/support/TextFile"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
 
 export interface Roots {
