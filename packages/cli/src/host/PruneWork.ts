@@ -7,7 +7,6 @@ import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import * as Pace from "@daybook/log/retention/Pace"
 import type { Cut, Holders } from "@daybook/log/retention/Plan"
-import * as Restore from "@daybook/log/retention/Restore"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Store from "@daybook/log/Store"
 import * as Folder from "../arguments/Folder.ts"
@@ -169,7 +168,7 @@ export const run = (filename: string, request: Request) =>
 export const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
   const output = yield* Output
   const { events, header } = yield* Effect.provide(
-    Restore.restore(resolve(file), { pace: Pace.brisk }),
+    Retention.restore(resolve(file), { pace: Pace.brisk }),
     Store.layer({ filename })
   )
   const { from, sessionID } = header

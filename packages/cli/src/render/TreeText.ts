@@ -2,7 +2,7 @@
  * Renders the tree of a session's messages. The way to the leaf stays at the left; a branch that was left is indented below
  * the message where it begins. Pure. Spec: CL-211, CL-212 in specs/cli.md.
  */
-import type { TreeNode } from "@daybook/log/domain/Tree"
+import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { jsonLine, oneLine } from "./Plain.ts"
 
 /** One node as JSON, as the facade returns it. */

@@ -4,11 +4,10 @@
  * to HP-28 (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
+import { MessageNotFound } from "@daybook/log/domain/HistoryPath"
 import { Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
-import type { Message } from "@daybook/log/domain/Message"
-import { MessageNotFound } from "@daybook/log/domain/Tree"
+import { edited, type Message } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import { PromptInput } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"

@@ -5,9 +5,8 @@
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
+import { edited, type Session } from "@daybook/log/domain/Message"
 import { onOneLine, shortened, titleOfPrompt } from "@daybook/log/domain/Title"
 import type { Budget } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"

@@ -1,8 +1,7 @@
 /** The texts of `/status`, `/summary` and `/budget`. Pure. Spec: DI-41, DI-66 in specs/discord.md. */
 import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Session } from "@daybook/log/domain/Message"
-import type { TodoItem } from "@daybook/log/domain/Todo"
-import type { Budget } from "@daybook/log/domain/Values"
+import type { Budget, TodoItem } from "@daybook/log/domain/Values"
 import { clip, line, publishable } from "../text/Publishable.ts"
 
 const dollars = (cost: number): string => `$${cost.toFixed(cost < 1 ? 4 : 2)}`

@@ -11,7 +11,7 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
-import { selectBySeq } from "./EventsBySeq.ts"
+import { selectBySeq } from "./Content.ts"
 
 const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 

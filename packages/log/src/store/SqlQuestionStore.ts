@@ -7,7 +7,7 @@ import { sessionKey } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
 import type { Parameters } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
 import { reading } from "./StoreError.ts"
 
