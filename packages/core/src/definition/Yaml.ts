@@ -29,7 +29,6 @@ export const texts = Schema.Array(someText).pipe(shaped("a list of texts"))
 export const whole = Schema.Int.pipe(Schema.nonNegative(), expects("a whole number, 0 or more"))
 export const counting = Schema.Int.pipe(Schema.positive(), expects("a whole number, 1 or more"))
 export const amount = Schema.Finite.pipe(Schema.nonNegative(), expects("a number, 0 or more"))
-const finite = Schema.Finite.pipe(expects("a number"))
 
 /** Names of agents, templates and references: part of file names, commands and mentions. */
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
