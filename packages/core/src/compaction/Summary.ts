@@ -1,6 +1,5 @@
 /**
- * Builds the summary prompt, validates summaries, and attaches the file lists of a checkpoint. Pure;
- * `Summary.ts` sends the request. Spec: CP-23 to CP-29 (CM-5, CM-6), HP-26 (CP-16), CP-19 to CP-22, CP-42..CP-47
+ * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec: CP-23 to CP-29 (CM-5, CM-6), HP-26 (CP-16), CP-19 to CP-22, CP-42..CP-47
  * (CM-6, CM-7).
  */
 import type * as Prompt from "@effect/ai/Prompt"
@@ -311,7 +310,7 @@ export const splitFiles = (text: string): { readonly summary: string; readonly f
 }
 
 // Requests a summary from the session's model: streams it live, retries under the model's policy, and asks once for
-// missing sections. `Summary.ts` holds the prompt.
+// missing sections.
 
 /** The request for a summary failed. */
 export class SummaryFailed {

@@ -73,7 +73,7 @@ const draftsOf = (files: Files, { from, path, redoes, to }: Way) => {
 }
 
 // Takes back files and history, as undo and redo do: looks at what there is, restores the files, then moves the leaf,
-// under the session's ownership while nothing runs. `Undoing.ts` and `Undoing.ts` say what is taken back.
+// under the session's ownership while nothing runs.
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100

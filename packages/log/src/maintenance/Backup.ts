@@ -16,7 +16,6 @@ import { isAlive } from "../support/Alive.ts"
 import * as Doctor from "./Doctor.ts"
 
 // Copies a database page by page while other processes use it, and gives the copy its name only when it is complete.
-// Used by `Backup.ts` and `Restore.ts`.
 
 /** A backup or a restore failed. Nothing was replaced. */
 export class BackupFailed extends Schema.TaggedError<BackupFailed>("@daybook/log/BackupFailed")("BackupFailed", {

@@ -1,7 +1,7 @@
 /**
  * Keeps events that retention removed from `event` while rows or requests still need their content, and the rows of the
  * parts of messages up to the floor, in blocks (`ContentBlock.ts`). A block is never changed. Events keep position and
- * id, and a block a sum of their checksums. `Content.ts` reads both places. Spec: ST-33..ST-37, PJ-15, ST-34.
+ * id, and a block a sum of their checksums. Spec: ST-33..ST-37, PJ-15.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -189,7 +189,7 @@ export const selectReferenced = (
 }
 
 // Reads the events that projected rows refer to, in one statement however many, and those that retention removed from
-// their blocks (`Content.ts`).
+// their blocks.
 
 /** Events of one session by sequence number. Events that are missing, or of an unknown type, are absent. */
 export type EventsBySeq = ReadonlyMap<number, Either.Either<SessionEvent, EventUnreadable>>
