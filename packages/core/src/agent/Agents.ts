@@ -101,7 +101,7 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
 }
 
 /** Loads the agents for a Location; without one, only the agents that exist everywhere. */
-export const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
+const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
   const folders = makeDefinitionFolders(parseAgentFile)
   const warn = warnOnce()
   const ofProject = Effect.fnUntraced(function* (location: Location) {

@@ -42,7 +42,7 @@ const nameOf = ({ name, ref: { id, providerID, variant } }: Identity) => {
   return name === "" || name === `${providerID}/${id}` ? reference : `${name} (${reference})`
 }
 
-export const modelIdentity: ContextSource = source({
+const modelIdentity: ContextSource = source({
   key: "daybook/model",
   schema: Identity,
   optional: true,
@@ -79,7 +79,7 @@ const place = ({ directory, platform }: Environment) => `in the folder ${quotedP
 const paths = "Paths you give to tools are relative to it."
 
 /** A source for the Location's folder and the platform. */
-export const makeEnvironment = (directory: string): ContextSource =>
+const makeEnvironment = (directory: string): ContextSource =>
   source({
     key: "daybook/environment",
     schema: Environment,

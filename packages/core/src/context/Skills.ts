@@ -53,7 +53,7 @@ const oneLine = (text: string) => {
 }
 
 /** Parses a `SKILL.md`; Left describes the error. Pure. */
-export const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
+const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
   Either.gen(function* () {
     const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
     const head = yield* Either.mapLeft(decodeHead(data.value), (error) => describeIssues(error, "the front matter"))

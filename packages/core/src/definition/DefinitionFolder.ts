@@ -39,7 +39,7 @@ export interface Definition<A> {
 }
 
 /** Maximum bytes of a definition file. */
-export const maximumDefinitionBytes = 64 * 1024
+const maximumDefinitionBytes = 64 * 1024
 const maximumFiles = 200
 const maximumEntries = 5_000
 const maximumFolders = 100

@@ -54,7 +54,7 @@ const zai = "1261"
 const count = (digits: string | undefined): number => Number(digits?.replaceAll(",", "") ?? NaN)
 
 /** A rate limit in tokens a minute that is smaller than the request: waiting never helps. */
-export const exceedsRate = (text: string): boolean => {
+const exceedsRate = (text: string): boolean => {
   const [, limit, requested] = /\(TP[MD]\): Limit ([\d,]+), (?:Used [\d,]+, )?Requested ([\d,]+)/i.exec(text) ?? []
   return count(requested) > count(limit)
 }

@@ -49,7 +49,7 @@ export type SummaryRefused =
 /** Messages per read. */
 const pageSize = 50
 
-export const makeBranchSummary = Effect.gen(function* () {
+const makeBranchSummary = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
   const lineage = yield* Lineage

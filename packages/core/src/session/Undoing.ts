@@ -94,7 +94,7 @@ interface Kind<Found, Missing, Refused, Unread> {
   readonly tell: (found: Found) => Effect.Effect<Pick<Undone, "omitted" | "problems" | "prompt">, Unread>
 }
 
-export const makeTakingBack = Effect.gen(function* () {
+const makeTakingBack = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
   const execution = yield* SessionExecution

@@ -87,7 +87,7 @@ const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 /** Converts a file system error to one that names the path. */
-export const fileError = (file: string, cause: unknown): TextFileError => {
+const fileError = (file: string, cause: unknown): TextFileError => {
   const code = codeOf(cause)
   return new TextFileError({
     path: file,

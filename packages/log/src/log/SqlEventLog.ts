@@ -46,7 +46,7 @@ const call = (listener: Listener, events: ReadonlyArray<SessionEvent>): Effect.E
   }
 }
 
-export const makeListeners = (): Listeners => {
+const makeListeners = (): Listeners => {
   const listeners = new Set<Listener>()
   return {
     listen: (listener) =>
@@ -182,17 +182,7 @@ const makeAppend = (
 }
 
 type Reads =
-  | "read"
-  | "tail"
-  | "tailMarked"
-  | "feed"
-  | "feedMarked"
-  | "readFeed"
-  | "removals"
-  | "placeOf"
-  | "head"
-  | "latest"
-  | "tailing"
+  "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
 
 /** The reads, over the reading connection. */
 const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
@@ -200,8 +190,7 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
     read: Reader.read(sql),
     tail: Reader.tail(sql, tails, Reader.noMarker),
     tailMarked: Reader.tail(sql, tails, Reader.marker),
-    feed: Reader.feed(sql, tails, Reader.noMarker),
-    feedMarked: Reader.feed(sql, tails, Reader.marker),
+    feed: Reader.feed(sql, tails),
     readFeed: Reader.readFeed(sql),
     tailing: Reader.tailing(sql, tails),
     removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),

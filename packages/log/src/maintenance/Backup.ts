@@ -98,7 +98,7 @@ const check = (db: Connection.Database, path: string): void => {
 }
 
 /** The heads of a database. */
-export const headsOf = (db: Connection.Database): Heads => {
+const headsOf = (db: Connection.Database): Heads => {
   const hash = createHash("sha256")
   let sessions = 0
   const rows = db
@@ -220,7 +220,7 @@ export const publish = (path: string, target: string, replace: boolean): Effect.
   })
 
 /** The target exists and may not be replaced. */
-export const existsAlready = (path: string): BackupFailed =>
+const existsAlready = (path: string): BackupFailed =>
   new BackupFailed({
     path,
     reason: "exists",

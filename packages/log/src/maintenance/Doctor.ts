@@ -138,7 +138,7 @@ const checkBase = ({ position, row }: NonNullable<Below["base"]>, kept: Uint8Arr
 }
 
 /** Verifies a session up to its floor. */
-export const checkBelow = Effect.fnUntraced(function* (
+const checkBelow = Effect.fnUntraced(function* (
   sql: Sql,
   sessionID: SessionID,
   floor: number

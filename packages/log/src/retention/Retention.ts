@@ -159,7 +159,7 @@ export const consumersOf =
     Effect.map(holds(sessionID), (found) => found.map(({ consumer, seq }) => ({ name: consumer, after: seq })))
 
 /** The registered consumers, and the tails of this process. */
-export const readersOf =
+const readersOf =
   (consumers: typeof ConsumerStore.Service, log: Pick<typeof EventLog.Service, "tailing">): Holders =>
   (sessionID) =>
     Effect.zipWith(consumersOf(consumers)(sessionID), log.tailing(sessionID), (held, tails) => [

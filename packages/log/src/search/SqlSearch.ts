@@ -44,7 +44,7 @@ export interface Place {
 }
 
 /** The documents by position. Those whose event cannot be read are absent. */
-export const readDocuments = (
+const readDocuments = (
   log: SqlClient.SqlClient,
   places: ReadonlyArray<Place>
 ): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>

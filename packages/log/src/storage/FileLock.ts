@@ -7,7 +7,7 @@ import { Effect, Predicate, type Scope } from "effect"
 import * as Connection from "./Connection.ts"
 
 /** The name of the lock file of a file. It is empty, and exists while the lock is held or after a kill. */
-export const lockName = (path: string): string => `${path}.lock`
+const lockName = (path: string): string => `${path}.lock`
 
 const identity = (path: string): string | undefined => {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false })

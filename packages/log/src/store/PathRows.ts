@@ -19,15 +19,6 @@ const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath =>
   typeof text === "string" ? parse(text) : HistoryPath.linear
 
-/** The session's present path. */
-export const selectPath = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID
-): Effect.Effect<HistoryPath.HistoryPath, SqlError.SqlError> =>
-  Effect.map(sql<{ readonly path: string | null }>`SELECT path FROM session WHERE id = ${sessionID}`, ([row]) =>
-    pathOf(row?.path)
-  )
-
 /** A move of the leaf. */
 export interface Move {
   readonly seq: number
