@@ -57,12 +57,12 @@ const publishBeside = (beside: Beside) =>
       concurrency: "unbounded"
     })
     /** Like a full inbox: reads, then refuses. */
-    const full = SqlHook.make((sql, id) =>
-      Effect.zipRight(
-        sql`SELECT count(*) FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`,
-        Effect.fail("full")
-      )
-    )
+    const waiting =
+      "SELECT count(*) FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ?)"
+    const full = SqlHook.check((statements, id) => {
+      statements.all(waiting, [id])
+      return "full"
+    })
     const forever = (id: (typeof others)[number]) => {
       const drafts = Workload.events()
       const options = beside === "refused" ? { commit: full } : {}

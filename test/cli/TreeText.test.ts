@@ -1,7 +1,7 @@
 /** Trees as text. */
 import { assert, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { TreeNode } from "../../packages/log/src/domain/Tree.ts"
+import { TreeNode } from "../../packages/log/src/domain/HistoryPath.ts"
 import { treeLines } from "../../packages/cli/src/commands/tree.ts"
 
 const node = (seq: number, parent: number | undefined, onPath: boolean, more: object = {}) =>

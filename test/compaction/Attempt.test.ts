@@ -1,7 +1,7 @@
 /** One compaction: the order of its events, how it is asked for and may fail, and what is shown after it. */
 import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schema, Stream } from "effect"
+import { Deferred, Effect, Fiber, Schema, Stream, TestClock } from "effect"
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
@@ -12,6 +12,7 @@ import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, eventsOf, resultsIn, systemTexts, transcript } from "../runner/support/Runs.ts"
 import { allUserTexts, eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { holdingAt } from "../support/Holding.ts"
 import {
   callParts,
   calls,
@@ -291,23 +292,17 @@ it.scoped("CM-11: an interrupt during the summary ends the run; the attempt is f
 
 it.scoped("CM-7: an interrupt while the end is being written finds the attempt completed, and ends it once", () =>
   Effect.gen(function* () {
-    const [writing, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const projector = {
-      name: "gate",
-      project: (events: ReadonlyArray<{ readonly type: string }>) =>
-        events.some(({ type }) => type === "session.next.compaction.ended")
-          ? Effect.zipRight(Deferred.succeed(writing, undefined), Deferred.await(gate))
-          : Effect.void
-    }
+    const hold = yield* holdingAt(({ type }) => type === "session.next.compaction.ended")
     yield* Effect.gen(function* () {
       const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
       const id = yield* full
       yield* model.answer(says(summary("In time")))
       yield* say(id, long("four", 300))
-      yield* Deferred.await(writing)
+      yield* hold.reached
       const interrupt = yield* Effect.fork(sessions.interrupt(id))
       yield* Effect.yieldNow()
-      yield* Deferred.succeed(gate, undefined)
+      yield* hold.open
+      yield* TestClock.adjust("1 second")
       yield* Fiber.join(interrupt)
       assert.deepStrictEqual(yield* compactions(id), ["started", "ended"])
       assert.isUndefined((yield* sessions.get(id)).compaction)
@@ -316,7 +311,7 @@ it.scoped("CM-7: an interrupt while the end is being written finds the attempt c
       yield* model.answer(says("Four is done."))
       yield* sessions.resume(id)
       assert.include(checkpointIn(yield* model.request), "In time")
-    }).pipe(Effect.provide(narrow({ projectors: [projector] })))
+    }).pipe(Effect.provide(narrow({ projectors: [hold.projector] })))
   })
 )
 

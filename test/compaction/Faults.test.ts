@@ -7,6 +7,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
+import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, failureOf, transcript } from "../runner/support/Runs.ts"
 import { temporaryDatabase } from "../support/Database.ts"
@@ -74,15 +75,15 @@ it.scopedLive(
 it.scoped("CM-7: an end that cannot be stored fails the run, the past stays, and a later attempt succeeds", () =>
   Effect.gen(function* () {
     let broken = true
-    const projector = {
+    const projector: Projector = {
       name: "broken",
-      project: (events: ReadonlyArray<{ readonly type: string }>) =>
-        broken && events.some(({ type }) => type === "session.next.compaction.ended")
-          ? new SqlError.SqlError({
-              message: "no",
-              cause: Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" })
-            })
-          : Effect.void
+      project: (_, events) => {
+        if (!broken || !events.some(({ type }) => type === "session.next.compaction.ended")) return undefined
+        throw new SqlError.SqlError({
+          message: "no",
+          cause: Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" })
+        })
+      }
     }
     yield* Effect.gen(function* () {
       const [sessions, model] = [yield* Sessions, yield* ScriptedModel]

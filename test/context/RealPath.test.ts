@@ -3,7 +3,7 @@ import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { realpath } from "../../packages/core/src/support/RealPath.ts"
+import { realpath } from "../../packages/core/src/support/TextFile.ts"
 import { temporaryFolder } from "../support/Harness.ts"
 
 /** The path, or the code of the error. */

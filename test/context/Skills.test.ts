@@ -3,7 +3,7 @@ import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger } from "effect"
-import * as ContextSettings from "../../packages/core/src/context/ContextSettings.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import * as Skills from "../../packages/core/src/context/Skills.ts"
 import type { Rule } from "../../packages/core/src/domain/Rule.ts"
 import * as Permission from "../../packages/core/src/permission/Permission.ts"
@@ -26,9 +26,9 @@ const recording = (warnings: Array<string>) =>
     Logger.make(({ message }) => void warnings.push(String(message)))
   )
 
-const skillsAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
+const skillsAt = Effect.fnUntraced(function* (directory: string, options: SystemContext.Options = {}) {
   const layer = Skills.layer.pipe(
-    Layer.provide([ContextSettings.layer(options), Layer.succeed(CurrentLocation, { directory })])
+    Layer.provide([SystemContext.layerContextSettings(options), Layer.succeed(CurrentLocation, { directory })])
   )
   return Context.get(yield* Layer.build(layer), Skills.Skills)
 })

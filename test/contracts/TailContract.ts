@@ -328,19 +328,6 @@ export const tailContract = <R, E>({ layer, name }: LogStore<R, E>): void =>
       })
     )
 
-    it.scoped("TL-9: the feed marks once where replay ends, with the position of the last event", () =>
-      Effect.gen(function* () {
-        const [log, one] = [yield* EventLog, session()]
-        const [first] = yield* begin(one)
-        const [second] = yield* log.append(one, [renamed("a")])
-        const feed = yield* log.feedMarked({ after: first.position - 1 }).pipe(Stream.toQueueOfElements())
-        const replayed = yield* Effect.replicateEffect(Effect.flatten(Queue.take(feed)), 3)
-        assert.deepStrictEqual(replayed, [first, second, { type: "replay.complete", cursor: second.position }])
-        const [third] = yield* log.append(one, [renamed("b")])
-        assert.deepStrictEqual(yield* Effect.flatten(Queue.take(feed)), third)
-      })
-    )
-
     it.effect("LG-7: a page is bounded, says where to go on, and whether anything follows", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]

@@ -5,7 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { ActivityID, type MessageID, type SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import type { TodoItem } from "../../packages/log/src/domain/Todo.ts"
+import type { TodoItem } from "../../packages/log/src/domain/Values.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import type { MessagesOptions } from "../../packages/log/src/store/Pages.ts"

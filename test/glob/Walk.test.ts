@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { compile } from "../../packages/core/src/glob/Glob.ts"
 import { walk, type WalkOptions } from "../../packages/core/src/glob/Walk.ts"
 import { maxIgnoreBytes, maxIgnoreRules } from "../../packages/core/src/support/Limits.ts"
-import { foldersBetween } from "../../packages/core/src/trust/ProjectRoot.ts"
+import { foldersBetween } from "../../packages/core/src/trust/ProjectTrust.ts"
 import { temporaryFolder } from "../tools/Workbench.ts"
 
 const put = (folder: string, files: Readonly<Record<string, string>>) => {

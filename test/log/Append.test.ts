@@ -2,13 +2,14 @@
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Array as Arr, Cause, Deferred, Effect, Exit, Fiber, Option, TestClock } from "effect"
+import { Array as Arr, Cause, Effect, Exit, Fiber, Option, TestClock } from "effect"
 import { draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { type CommitHook, CommitHookTypeId, EventLog, EventRefused } from "../../packages/log/src/log/EventLog.ts"
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, stores, temporaryDatabase } from "../support/Database.ts"
+import { heldAppend, rounds } from "../support/Holding.ts"
 import { admitted, begin, contents, created, message, readAll, renamed, session } from "../support/Logs.ts"
 
 for (const [store, layer] of Object.entries(stores)) {
@@ -16,9 +17,12 @@ for (const [store, layer] of Object.entries(stores)) {
     it.effect("EV-1: an append stores its events, their projections and what its hook wrote, and returns them", () =>
       Effect.gen(function* () {
         const [log, sql, id, input] = [yield* EventLog, yield* SqlClient.SqlClient, session(), message()]
-        const hook = SqlHook.make(
-          (sql) => sql`INSERT INTO session_instruction SELECT session, 1 FROM event_sequence WHERE session_id = ${id}`
-        )
+        const hook = SqlHook.check((statements) => {
+          statements.run("INSERT INTO session_instruction SELECT session, 1 FROM event_sequence WHERE session_id = ?", [
+            id
+          ])
+          return undefined
+        })
         const stored = yield* log.append(id, [created, admitted(input)], { commit: hook })
         assert.deepStrictEqual(yield* readAll(id), stored)
         const inbox =
@@ -35,14 +39,12 @@ for (const [store, layer] of Object.entries(stores)) {
     it.effect("EV-1: an append cannot be interrupted half-way: its caller's interruption waits for the outcome", () =>
       Effect.gen(function* () {
         const [log, id] = [yield* EventLog, session()]
-        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
-        const appending = yield* Effect.fork(log.append(id, [created], { commit }))
-        yield* Deferred.await(entered)
+        const { appending, open } = yield* heldAppend(id, [created])
         const interrupting = yield* Effect.fork(Fiber.interrupt(appending))
-        yield* Effect.yieldNow()
+        yield* rounds
         assert.isNull(interrupting.unsafePoll())
-        yield* Deferred.succeed(gate, undefined)
+        yield* open
+        yield* TestClock.adjust("1 second")
         yield* Fiber.await(interrupting)
         assert.strictEqual(yield* log.latest(id), 0)
       })
@@ -53,11 +55,15 @@ for (const [store, layer] of Object.entries(stores)) {
         const [log, id, neighbour] = [yield* EventLog, session(), session()]
         yield* begin(id)
         const before = yield* contents
-        const [fails, dies] = [SqlHook.make(() => Effect.fail("no" as const)), SqlHook.make(() => Effect.die("broken"))]
+        const broken = new Error("broken")
+        const fails = SqlHook.check(() => "no" as const)
+        const dies = SqlHook.check(() => {
+          throw broken
+        })
         const failed = yield* Effect.exit(log.append(id, [renamed("a")], { commit: fails }))
         assert.deepStrictEqual(failed, Exit.fail("no" as const))
         const died = yield* Effect.exit(log.append(id, [renamed("b")], { commit: dies }))
-        assert.deepStrictEqual(died, Exit.die("broken"))
+        assert.deepStrictEqual(died, Exit.die(broken))
         assert.deepStrictEqual(yield* contents, before)
         const [bad, good] = yield* Effect.all(
           [
@@ -78,7 +84,7 @@ for (const [store, layer] of Object.entries(stores)) {
         Effect.gen(function* () {
           const [log, id] = [yield* EventLog, session()]
           yield* begin(id)
-          const broken = SqlHook.make((sql) => sql`SELECT * FROM no_such_table`)
+          const broken = SqlHook.check((statements) => void statements.all("SELECT * FROM no_such_table", []))
           const error = yield* Effect.flip(log.append(id, [renamed("a")], { commit: broken }))
           assert.deepInclude(error, { _tag: "LogUnavailable", operation: "append" })
           assert.strictEqual(yield* log.latest(id), 0)
@@ -100,14 +106,13 @@ for (const [store, layer] of Object.entries(stores)) {
       Effect.gen(function* () {
         const [log, id, input] = [yield* EventLog, session(), message()]
         const seen: Array<unknown> = []
-        const commit = SqlHook.make((sql, _, events) =>
-          Effect.gen(function* () {
-            seen.push(events.map(({ seq }) => seq))
-            seen.push(yield* sql`SELECT title FROM session WHERE id = ${id}`)
-            seen.push(yield* sql`SELECT admitted_seq FROM session_input WHERE id = ${input}`)
-            seen.push(yield* sql`SELECT seq FROM event_sequence WHERE session_id = ${id}`)
-          })
-        )
+        const commit = SqlHook.check((statements, _, events) => {
+          seen.push(events.map(({ seq }) => seq))
+          seen.push(statements.all("SELECT title FROM session WHERE id = ?", [id]))
+          seen.push(statements.all("SELECT admitted_seq FROM session_input WHERE id = ?", [input]))
+          seen.push(statements.all("SELECT seq FROM event_sequence WHERE session_id = ?", [id]))
+          return undefined
+        })
         yield* log.append(id, [created, renamed("mine"), admitted(input)], { commit })
         assert.deepStrictEqual(seen, [[0, 1, 2], [{ title: "mine" }], [{ admitted_seq: 2 }], [{ seq: 2 }]])
       })
@@ -189,22 +194,21 @@ it.scoped("LG-6: appends that wait together share one commit, and each gets its 
     const log = yield* EventLog
     const batches: Array<number> = []
     yield* log.append(session("warm"), [created])
-    const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const hold = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
-    const first = yield* Effect.fork(log.append(session("held"), [created], { commit: hold }))
-    yield* Deferred.await(entered)
+    const { appending: first, open } = yield* heldAppend(session("held"), [created])
     const waiting = yield* Effect.forEach(Array.from({ length: 64 }), (_, n) =>
       Effect.fork(
         log.append(session(`s${n}`), [created], {
-          commit: SqlHook.make((sql) =>
-            Effect.map(sql`SELECT count(*) AS n FROM session`, ([row]) => {
-              batches.push(Number(row?.["n"]))
-            })
-          )
+          commit: SqlHook.check((statements) => {
+            const [row] = statements.all<{ readonly n: number }>("SELECT count(*) AS n FROM session", [])
+            batches.push(row?.n ?? 0)
+            return undefined
+          })
         })
       )
     )
-    yield* Deferred.succeed(gate, undefined)
+    yield* rounds
+    yield* open
+    yield* TestClock.adjust("1 second")
     yield* Fiber.join(first)
     const answers = yield* Effect.forEach(waiting, Fiber.join)
     assert.deepStrictEqual(
@@ -225,7 +229,7 @@ it.scoped(
     const commits: Array<number> = []
     const counting: Projector = {
       name: "counting",
-      project: (events) => Effect.sync(() => void commits.push(events.length))
+      project: (_, events) => void commits.push(events.length)
     }
     return Effect.gen(function* () {
       const log = yield* EventLog
@@ -246,10 +250,13 @@ it.scoped("LG-6: further projectors run in their order, after the core's, in the
   const order: Array<string> = []
   const projector = (name: string) => ({
     name,
-    project: (events: ReadonlyArray<SessionEvent>) =>
-      name === "second" && events.some(({ seq }) => seq === 1)
-        ? new EventRefused({ sessionID: session("p"), table: name, details: "no" })
-        : Effect.sync(() => void order.push(name))
+    project: (_: unknown, events: ReadonlyArray<SessionEvent>) => {
+      if (name === "second" && events.some(({ seq }) => seq === 1)) {
+        return new EventRefused({ sessionID: session("p"), table: name, details: "no" })
+      }
+      order.push(name)
+      return undefined
+    }
   })
   return Effect.gen(function* () {
     const log = yield* EventLog
@@ -265,16 +272,17 @@ it.scoped("LG-6: further projectors run in their order, after the core's, in the
 it.scoped("LG-6: a projector's statements are part of the append's transaction, on the connection it is given", () => {
   const titles: Projector = {
     name: "titles",
-    project: Effect.fnUntraced(function* (events) {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`CREATE TABLE IF NOT EXISTS title (seq INTEGER PRIMARY KEY, title TEXT)`
+    project: (statements, events) => {
+      statements.run("CREATE TABLE IF NOT EXISTS title (seq INTEGER PRIMARY KEY, title TEXT)", [])
       for (const event of events) {
         if (event.type !== "session.next.renamed") continue
-        yield* sql`INSERT INTO title (title) VALUES (${event.data.title})`
-        if (event.data.title === "no")
-          yield* new EventRefused({ sessionID: event.sessionID, table: "title", details: "no" })
+        statements.run("INSERT INTO title (title) VALUES (?)", [event.data.title])
+        if (event.data.title === "no") {
+          return new EventRefused({ sessionID: event.sessionID, table: "title", details: "no" })
+        }
       }
-    })
+      return undefined
+    }
   }
   return Effect.gen(function* () {
     const log = yield* EventLog

@@ -14,7 +14,7 @@ import * as SqlSessionOwner from "../../packages/log/src/coordination/SqlSession
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { atOnce } from "../../packages/log/src/retention/Pace.ts"
-import { restore } from "../../packages/log/src/retention/Restore.ts"
+import { restore } from "../../packages/log/src/retention/Retention.ts"
 import * as Store from "../../packages/log/src/Store.ts"
 import { fileLog, logAt, memoryLog, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { derive, derived, derivedTable } from "../support/Derived.ts"

@@ -1,9 +1,9 @@
 /**
- * Method: a hook holds a commit while appends gather behind it, so that they are one batch; the connection counts what
- * that batch costs in statements and transactions. Refused appends come in every kind, beside healthy ones.
+ * Method: an append that finds the database locked holds the writer while others gather behind it, so that they are one
+ * batch; the connection counts what that batch costs in statements and transactions. Refused appends come in every kind, beside healthy ones.
  */
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Queue, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Queue, Stream, TestClock } from "effect"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
@@ -11,6 +11,7 @@ import { type AppendOptions, EventLog, EventRefused } from "../../packages/log/s
 import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { heldAppend, rounds } from "../support/Holding.ts"
 import { admitted, begin, created, message, readAll, renamed, session } from "../support/Logs.ts"
 
 type Append = {
@@ -22,12 +23,12 @@ type Append = {
 /** A read model that wants no session with this title. */
 const picky: Projector = {
   name: "picky",
-  project: (events) => {
+  project: (_, events) => {
     const unwanted = events.find((event) => event.type === "session.next.renamed" && event.data.title === "unwanted")
     const broken = events.find((event) => event.type === "session.next.renamed" && event.data.title === "broken")
-    if (broken !== undefined) return Effect.die("the projector is broken")
+    if (broken !== undefined) throw new Error("the projector is broken")
     return unwanted === undefined
-      ? Effect.void
+      ? undefined
       : new EventRefused({ sessionID: unwanted.sessionID, table: "picky", details: "unwanted" })
   }
 }
@@ -39,21 +40,19 @@ const counted = Layer.unwrapScoped(
 /** Makes one batch of the appends; gives their outcomes and the statements that it took. */
 const oneBatch = Effect.fnUntraced(function* (appends: ReadonlyArray<Append>) {
   const [log, faults, gateSession] = [yield* EventLog, yield* Faults, session()]
-  const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
-  const held = yield* Effect.fork(log.append(gateSession, [created], { commit }))
-  yield* Deferred.await(entered)
+  const { appending: held, open } = yield* heldAppend(gateSession, [created])
   const waiting = yield* Effect.forEach(appends, ({ draft, id, options }) =>
     Effect.fork(Effect.exit(log.append(id, [draft], options)))
   )
-  for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+  yield* rounds
   const before = faults.ran.length
-  yield* Deferred.succeed(gate, undefined)
+  yield* open
+  yield* TestClock.adjust("1 second")
   yield* Fiber.join(held)
   const outcomes = yield* Effect.forEach(waiting, Fiber.join)
   const ran = faults.ran.slice(before)
   // The held append's own commit comes first.
-  assert.strictEqual(ran.shift(), "COMMIT")
+  ran.splice(0, ran.indexOf("COMMIT") + 1)
   return { outcomes, ran }
 })
 
@@ -73,12 +72,16 @@ const kinds: Record<string, Effect.Effect<Append, unknown, EventLog>> = {
   "its hook fails": Effect.map(sessions(1), ([id = session()]) => ({
     id,
     draft: admitted(message()),
-    options: { commit: SqlHook.make(() => Effect.fail("full")) }
+    options: { commit: SqlHook.check(() => "full") }
   })),
   "its hook dies": Effect.map(sessions(1), ([id = session()]) => ({
     id,
     draft: renamed("x"),
-    options: { commit: SqlHook.make(() => Effect.die("broken")) }
+    options: {
+      commit: SqlHook.check(() => {
+        throw new Error("broken")
+      })
+    }
   })),
   "its session is not there": Effect.sync(() => ({ id: session(), draft: renamed("x") })),
   "its session is there already": Effect.map(sessions(1), ([id = session()]) => ({ id, draft: created })),
@@ -121,7 +124,7 @@ it.layer(counted)("refusals", (it) => {
       const refused = (id: SessionID): Append => ({
         id,
         draft: admitted(message()),
-        options: { commit: SqlHook.make(() => Effect.fail("full")) }
+        options: { commit: SqlHook.check(() => "full") }
       })
       const ours = (ran: ReadonlyArray<string>) => ran.filter((text) => text.startsWith("INSERT INTO event ")).length
       const alone = yield* oneBatch(healthy(ids))
@@ -168,7 +171,7 @@ it.layer(counted)("refusals", (it) => {
             {
               id: bad[index] ?? id,
               draft: renamed("x"),
-              options: { commit: SqlHook.make(() => Effect.fail(`refused ${index}`)) }
+              options: { commit: SqlHook.check(() => `refused ${index}`) }
             }
           ])
         )
@@ -188,12 +191,9 @@ it.layer(counted)("refusals", (it) => {
   it.effect("LG-21: of two appends for the last place, in one batch, the first gets it", () =>
     Effect.gen(function* () {
       const [id = session()] = yield* sessions(1)
-      const commit = SqlHook.make((sql, id) =>
-        Effect.flatMap(
-          sql`SELECT 1 FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id})`,
-          (rows): Effect.Effect<void, string> => (rows.length > 1 ? Effect.fail("full") : Effect.void)
-        )
-      )
+      const waiting =
+        "SELECT 1 FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ?)"
+      const commit = SqlHook.check((statements, id) => (statements.all(waiting, [id]).length > 1 ? "full" : undefined))
       const { outcomes } = yield* oneBatch([
         { id, draft: admitted(message()), options: { commit } },
         { id, draft: admitted(message()), options: { commit } }

@@ -1,6 +1,6 @@
 /** Which PDF documents are shown, and why the others are not. */
 import { assert, it } from "@effect/vitest"
-import { pdfFault } from "../../packages/core/src/picture/PdfDocument.ts"
+import { pdfFault } from "../../packages/core/src/picture/PictureFormat.ts"
 
 const pdf = (rest: string) =>
   Buffer.concat([Buffer.from("%PDF-1.7\n%"), Buffer.from([0xe2, 0xe3, 10]), Buffer.from(rest)])

@@ -4,7 +4,7 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
-import type { StreamPart } from "../../packages/core/src/model/StreamPart.ts"
+import type { StreamPart } from "../../packages/core/src/model/ProviderStream.ts"
 import * as Recorder from "../../packages/core/src/runner/recorder/TurnRecorder.ts"
 import { EventID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"

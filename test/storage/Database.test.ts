@@ -4,13 +4,13 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
-import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
 import { childProgram, startChild } from "../support/Child.ts"
 import { logAt, stores, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
+import { heldAppend, rounds } from "../support/Holding.ts"
 import { begin, readAll, renamed, session } from "../support/Logs.ts"
 
 const refusal = (filename: string) => Effect.flip(Effect.scoped(Layer.build(Database.layer({ filename }))))
@@ -283,16 +283,13 @@ it.scopedLive("LG-5: a log that closes finishes the commit in hand, and tells th
     const context = yield* Scope.extend(Layer.build(logAt(filename)), scope)
     const log = yield* Effect.provide(EventLog, context)
     yield* Effect.provide(begin(id), context)
-    const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const commit = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
-    const inHand = yield* Effect.fork(log.append(id, [renamed("in hand")], { commit }))
-    yield* Deferred.await(entered)
+    const { appending: inHand, open: release } = yield* Effect.provide(heldAppend(id, [renamed("in hand")]), context)
     const behind = yield* Effect.fork(Effect.flip(log.append(id, [renamed("behind")])))
-    for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+    yield* rounds
     const closing = yield* Effect.fork(Scope.close(scope, Exit.void))
-    for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
+    yield* rounds
     assert.isNull(closing.unsafePoll())
-    yield* Deferred.succeed(gate, undefined)
+    yield* release
     const [event] = yield* Fiber.join(inHand)
     assert.deepInclude(yield* Fiber.join(behind), { _tag: "LogUnavailable", reason: "closed" })
     yield* Fiber.join(closing)

@@ -4,7 +4,7 @@
  */
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
@@ -12,6 +12,7 @@ import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import { ReadSql } from "../../packages/log/src/storage/Database.ts"
 import { logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
+import { heldAppend, rounds } from "../support/Holding.ts"
 import { admitted, begin, contents, created, foreign, message, readAll, renamed, session } from "../support/Logs.ts"
 
 /** Drafts that touch every projected table, by insert and by update. */
@@ -26,11 +27,14 @@ const rich = (): NonEmptyReadonlyArray<Draft> => {
   ]
 }
 
-const hook = SqlHook.make(
-  (sql, id) =>
-    sql`INSERT INTO session_instruction SELECT session, 0 FROM event_sequence WHERE session_id = ${id}
-      ON CONFLICT (session, seq) DO UPDATE SET seq = 0`
-)
+const hook = SqlHook.check((statements, id) => {
+  statements.run(
+    `INSERT INTO session_instruction SELECT session, 0 FROM event_sequence WHERE session_id = ?
+      ON CONFLICT (session, seq) DO UPDATE SET seq = 0`,
+    [id]
+  )
+  return undefined
+})
 
 it.scopedLive("EV-2: an append whose Nth statement fails leaves no trace, for every N", () =>
   Effect.gen(function* () {
@@ -66,18 +70,17 @@ it.scopedLive("LG-22: a fault in a group commit is met by writing each append ag
       yield* begin(gateSession)
       for (let at = 1; at <= 12; at++) {
         const ids = [session(), session(), session()]
-        const [entered, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const hold = SqlHook.make(() => Effect.zipRight(Deferred.succeed(entered, undefined), Deferred.await(gate)))
-        const held = yield* Effect.fork(log.append(gateSession, [renamed("hold")], { commit: hold }))
-        yield* Deferred.await(entered)
+        const { appending: held, open } = yield* heldAppend(gateSession, [renamed("hold")])
         const waiting = yield* Effect.forEach(ids, (id) => Effect.fork(log.append(id, [created, ...rich()])))
-        for (let n = 0; n < 20; n++) yield* Effect.yieldNow()
-        let first: number | undefined
-        faults.fails = (index) => {
-          first ??= index
-          return index === first + at
+        yield* rounds
+        let since: number | undefined
+        // The held append's own commit comes first, and meets no fault.
+        faults.fails = (_, text) => {
+          if (since !== undefined) since += 1
+          else if (text === "COMMIT") since = 0
+          return since === at
         }
-        yield* Deferred.succeed(gate, undefined)
+        yield* open
         yield* Fiber.join(held)
         yield* Effect.forEach(waiting, Fiber.join)
         faults.fails = () => false

@@ -50,7 +50,7 @@ it.effect(
     Effect.gen(function* () {
       const [log, id] = [yield* EventLog, session()]
       yield* begin(id)
-      const refused = SqlHook.make(() => Effect.fail("no" as const))
+      const refused = SqlHook.check(() => "no" as const)
       assert.strictEqual(yield* Effect.flip(log.append(id, [renamed("a")], { commit: refused })), "no")
       assert.deepStrictEqual([...(yield* names).keys()], ["session.created.1"])
       const revoked = draft("session.next.permission.revoked", { number: 1, permission: "bash", resource: "*" })

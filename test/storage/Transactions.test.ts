@@ -5,7 +5,6 @@ import { Cause, Effect, Exit, Fiber, Layer, Option, Queue, Stream } from "effect
 import * as SafeFiles from "../../packages/files/src/disk/SafeFiles.ts"
 import * as Ledger from "../../packages/files/src/record/Ledger.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import * as SqlHook from "../../packages/log/src/log/SqlHook.ts"
 import * as Database from "../../packages/log/src/storage/Database.ts"
 import * as Transaction from "../../packages/log/src/storage/Transaction.ts"
 import * as EventLoop from "../../packages/log/src/support/EventLoop.ts"
@@ -13,7 +12,7 @@ import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import * as SqlSessionStore from "../../packages/log/src/store/SqlSessionStore.ts"
 import { fileLog, logAt, temporaryDatabase, temporaryFolder } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
-import { begin, created, readAll, renamed, session } from "../support/Logs.ts"
+import { begin, readAll, renamed, session } from "../support/Logs.ts"
 import { smallDisk } from "../support/SmallDisk.ts"
 
 const faulty = Layer.unwrapScoped(Effect.map(temporaryDatabase, (filename) => faultyLog(filename)))
@@ -114,18 +113,14 @@ it.layer(faulty)("transactions", (it) => {
 })
 
 it.layer(Layer.provideMerge(SqlSessionStore.layer, fileLog))("reads", (it) => {
-  it.effect("ST-4: a read inside a commit hook joins its transaction, and sees what it wrote", () =>
+  it.effect("ST-4: a read inside a transaction joins it, and sees what it wrote", () =>
     Effect.gen(function* () {
-      const [log, store, id] = [yield* EventLog, yield* SessionStore, session()]
-      let seen: number | undefined
-      const commit = SqlHook.make(() =>
-        Effect.map(Effect.orDie(store.messages({ sessionID: id })), ({ total }) => {
-          seen = total
-        })
+      const [sql, store, id] = [yield* SqlClient.SqlClient, yield* SessionStore, session()]
+      yield* begin(id)
+      const { title } = yield* Transaction.immediately(sql)(
+        Effect.zipRight(sql`UPDATE session SET title = 'written' WHERE id = ${id}`, store.get(id))
       )
-      yield* log.append(id, [created], { commit })
-      assert.strictEqual(seen, 0)
-      assert.strictEqual(yield* log.latest(id), 0)
+      assert.strictEqual(title, "written")
     })
   )
 })

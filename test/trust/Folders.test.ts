@@ -4,10 +4,10 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as Agents from "../../packages/core/src/agent/Agents.ts"
-import * as ContextSettings from "../../packages/core/src/context/ContextSettings.ts"
+import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import * as Skills from "../../packages/core/src/context/Skills.ts"
 import * as Templates from "../../packages/core/src/prompt/Templates.ts"
-import { holdingOf, projectRoot } from "../../packages/core/src/trust/ProjectRoot.ts"
+import { holdingOf, projectRoot } from "../../packages/core/src/trust/ProjectTrust.ts"
 import { CurrentLocation } from "../../packages/log/src/domain/Values.ts"
 import { folder, listener, put, registryAt } from "../context/support/Look.ts"
 import { lacks } from "../support/Parts.ts"
@@ -33,7 +33,7 @@ const reaches = Effect.fnUntraced(function* (directory: string) {
       Agents.layer(),
       Templates.layer(),
       Skills.layer.pipe(
-        Layer.provide(ContextSettings.layer()),
+        Layer.provide(SystemContext.layerContextSettings()),
         Layer.provide(Layer.succeed(CurrentLocation, { directory }))
       )
     )

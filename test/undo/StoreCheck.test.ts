@@ -4,13 +4,13 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { storeOf } from "../../packages/core/src/snapshot/StoreFolder.ts"
-import * as StoreCheck from "../../packages/core/src/snapshot/StoreCheck.ts"
+import * as Upkeep from "../../packages/core/src/snapshot/Upkeep.ts"
 import { contents, place, project, workTree, write } from "./support/Repository.ts"
 import { changedPaths, changesOf, take, turn, undo } from "./support/Snapshotting.ts"
 
-const kinds = (folder: string) => Effect.map(StoreCheck.check(folder), (faults) => faults.map(({ kind }) => kind))
+const kinds = (folder: string) => Effect.map(Upkeep.check(folder), (faults) => faults.map(({ kind }) => kind))
 
-const mendAll = (folder: string) => Effect.flatMap(StoreCheck.check(folder), Effect.forEach(StoreCheck.mend))
+const mendAll = (folder: string) => Effect.flatMap(Upkeep.check(folder), Effect.forEach(Upkeep.mend))
 
 describe("faults of stores", () => {
   it.scopedLive("UN-46, UN-47: changed content is found, and the snapshots without it are kept", () =>

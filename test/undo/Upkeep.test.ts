@@ -7,7 +7,6 @@ import { Deferred, Effect, FiberId, Layer } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as References from "../../packages/core/src/snapshot/References.ts"
 import * as Snapshots from "../../packages/core/src/snapshot/Snapshots.ts"
-import * as StoreCheck from "../../packages/core/src/snapshot/StoreCheck.ts"
 import { storeOf } from "../../packages/core/src/snapshot/StoreFolder.ts"
 import * as Upkeep from "../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
@@ -106,7 +105,7 @@ describe("upkeep", () => {
       yield* take(given, work)
       yield* Upkeep.forget(given.folder, session)
       yield* take(given, work, other)
-      assert.deepStrictEqual(yield* StoreCheck.check(given.folder), [])
+      assert.deepStrictEqual(yield* Upkeep.check(given.folder), [])
     })
   )
 

@@ -29,7 +29,7 @@ import * as Sandbox from "./child/Sandbox.ts"
 import * as Compaction from "./compaction/Compaction.ts"
 import * as ContextEpoch from "./context/ContextEpoch.ts"
 import * as ContextRegistry from "./context/ContextRegistry.ts"
-import * as ContextSettings from "./context/ContextSettings.ts"
+import * as SystemContext from "./context/SystemContext.ts"
 import * as InstructionDiscovery from "./context/InstructionDiscovery.ts"
 import * as Skills from "./context/Skills.ts"
 import * as AdmissionGate from "./coordination/AdmissionGate.ts"
@@ -57,7 +57,7 @@ import * as ToolRegistry from "./tool/ToolRegistry.ts"
 import * as Upkeep from "./snapshot/Upkeep.ts"
 import * as Snapshots from "./snapshot/Snapshots.ts"
 import { ProjectTrust, trustAll } from "./trust/ProjectTrust.ts"
-import * as References from "./workspace/References.ts"
+import * as LocationFiles from "./workspace/LocationFiles.ts"
 import * as ToolOutputStore from "./workspace/ToolOutputStore.ts"
 
 export type { Options } from "./RuntimeOptions.ts"
@@ -68,7 +68,7 @@ export type Services =
   | HostTools.HostTools
   | HostRequests.HostRequests
   | ContextRegistry.HostContext
-  | ContextSettings.ContextSettings
+  | SystemContext.ContextSettings
   | EventLog
   | Agents.Agents
   | Templates.Templates
@@ -165,21 +165,25 @@ const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
   PromptExpander.layer.pipe(
     Layer.provideMerge(
       Layer.unwrapEffect(
-        Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+        Effect.map(SystemContext.ContextSettings, ({ projectConfig, userFolder }) =>
           Templates.layer({ templates: options.templates, userFolder, projectConfig })
         )
       )
     ),
-    Layer.provide([ContextSettings.layer(options), References.layer(options.references), extensions])
+    Layer.provide([
+      SystemContext.layerContextSettings(options),
+      LocationFiles.layerReferences(options.references),
+      extensions
+    ])
   )
 
 /** Agents of the host, the user's folder and the projects. */
 const agents = (options: Options) =>
   Layer.unwrapEffect(
-    Effect.map(ContextSettings.ContextSettings, ({ projectConfig, userFolder }) =>
+    Effect.map(SystemContext.ContextSettings, ({ projectConfig, userFolder }) =>
       Agents.layer({ agents: options.agents, userFolder, projectConfig })
     )
-  ).pipe(Layer.provide(ContextSettings.layer(options)))
+  ).pipe(Layer.provide(SystemContext.layerContextSettings(options)))
 
 /** The tools of a Location: the host's choice, and those that need their session. */
 const tools = (options: Options) =>
@@ -198,7 +202,11 @@ const locationLayer = (options: Options) =>
   }).pipe(
     Layer.provide([ToolRegistry.layer(tools(options)), ContextRegistry.layer]),
     Layer.provide([Permission.layer, InstructionDiscovery.layer, Skills.layer]),
-    Layer.provide([References.layer(options.references), ChildEnvironment.layer(options.environment), sandbox(options)])
+    Layer.provide([
+      LocationFiles.layerReferences(options.references),
+      ChildEnvironment.layer(options.environment),
+      sandbox(options)
+    ])
   )
 
 /** Limits the depth to that of the deepest family. */
@@ -287,7 +295,7 @@ export const layer = <Extra = never>(
     SqlSessionOwner.layer({ keepMs, ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }) }),
     HostTools.layer,
     ContextRegistry.layerHost,
-    ContextSettings.layer(options),
+    SystemContext.layerContextSettings(options),
     HostRequests.layer,
     expander(options, extensions),
     Layer.provide(SqlPermissionStore.layer, store),

@@ -14,7 +14,7 @@ import type { NamingMode } from "./session/SessionOptions.ts"
 import type * as HostTools from "./tool/HostTools.ts"
 import type * as ToolRegistry from "./tool/ToolRegistry.ts"
 import type { Trust } from "./trust/ProjectTrust.ts"
-import type * as References from "./workspace/References.ts"
+import type * as LocationFiles from "./workspace/LocationFiles.ts"
 
 /** Options of the runtime. Only `filename` is required. `Extra` are the services of `extensions`. */
 export interface Options<Extra = never> {
@@ -109,7 +109,7 @@ export interface Options<Extra = never> {
   /** Further folders of skills. */
   readonly skills?: ReadonlyArray<string>
   /** Folders and files outside the Location. Prompts mention them as `@name`; `read` reads them as `name:path`. */
-  readonly references?: References.WrittenReferences
+  readonly references?: LocationFiles.WrittenReferences
   /** Names of environment variables that children inherit, besides a few harmless ones. */
   readonly environment?: EnvironmentGrants
   /**

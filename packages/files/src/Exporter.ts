@@ -14,7 +14,6 @@ import { processUid } from "./disk/FileCalls.ts"
 import type { SafeFilesOptions } from "./disk/SafeFiles.ts"
 import * as Export from "./export/Export.ts"
 import * as Following from "./export/Following.ts"
-import * as Root from "./export/Root.ts"
 import {
   type ExportError,
   type Finding,
@@ -23,7 +22,7 @@ import {
   RootUnusable
 } from "./layout/Errors.ts"
 import type { SharedSpaces } from "./layout/Layout.ts"
-import * as FollowerStatus from "./record/FollowerStatus.ts"
+import * as LedgerFile from "./record/LedgerFile.ts"
 import { isGone, nameOf } from "./record/LedgerFile.ts"
 import type { Ledger } from "./record/Ledger.ts"
 import type { Exported } from "./thread/Requests.ts"
@@ -74,7 +73,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   static removeFiles(options: ExporterOptions): Effect.Effect<void, ExportError, EventLog | SessionStore> {
     return Effect.scoped(
       Effect.gen(function* () {
-        yield* Root.checkGroups(options.root, options.shared)
+        yield* Export.checkGroups(options.root, options.shared)
         const { work } = yield* take(options, yield* PubSub.sliding<Finding>(1))
         yield* work.removeFiles
       })
@@ -89,7 +88,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
 
 type Taken = {
   readonly ledger: Ledger
-  readonly status: ReturnType<typeof FollowerStatus.make>
+  readonly status: ReturnType<typeof LedgerFile.makeFollowerStatus>
   readonly work: Export.Export
 }
 
@@ -99,8 +98,8 @@ const take = Effect.fnUntraced(function* (
   findings: PubSub.PubSub<Finding>
 ): Effect.fn.Return<Taken, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
   const [log, store] = [yield* EventLog, yield* SessionStore]
-  const { modes, root } = yield* Root.openFolder(options.root, options.shared)
-  const taken = yield* Root.open({ root, before: options.before }, modes, log)
+  const { modes, root } = yield* Export.openFolder(options.root, options.shared)
+  const taken = yield* Export.open({ root, before: options.before }, modes, log)
   const report = (finding: Finding) =>
     Effect.zipRight(
       Effect.logWarning(`${root}/${finding.path}: ${finding.details}`),
@@ -109,7 +108,7 @@ const take = Effect.fnUntraced(function* (
   const uid = options.uid ?? process.getuid?.() ?? 0
   return {
     ledger: taken.ledger,
-    status: FollowerStatus.make(taken.files, processUid),
+    status: LedgerFile.makeFollowerStatus(taken.files, processUid),
     work: Export.make(taken, { log, store, modes, report, uid })
   }
 })
@@ -124,7 +123,7 @@ const make = Effect.fn("Exporter.make")(function* (
   const log = yield* EventLog
   const findings = yield* PubSub.sliding<Finding>(1_024)
   yield* Effect.addFinalizer(() => PubSub.shutdown(findings))
-  yield* Root.checkGroups(options.root, options.shared)
+  yield* Export.checkGroups(options.root, options.shared)
   const context = yield* Effect.context<EventLog | SessionStore>()
   /** The root with its lock, and the work on its files. */
   const taking = Effect.provide(take(options, findings), context)

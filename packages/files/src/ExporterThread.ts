@@ -28,8 +28,7 @@ import { ExportThreadEnded, type Finding } from "./layout/Errors.ts"
 import * as Requests from "./thread/Requests.ts"
 import { Listen, type Request, type Said } from "./thread/Requests.ts"
 
-// Runs one export thread from its start to its end, and sends it requests. `ExporterThread.ts` starts a new thread when
-// one has ended.
+// Runs one export thread from its start to its end, and sends it requests.
 
 type Asked = PlatformWorker.SerializedWorker<Request>
 type Broken = WorkerError | ParseResult.ParseError

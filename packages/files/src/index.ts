@@ -6,7 +6,7 @@
 export * from "./layout/Errors.ts"
 export { Exporter, type ExporterOptions } from "./Exporter.ts"
 export * as ExporterThread from "./ExporterThread.ts"
-export { follower, type FollowerState } from "./record/FollowerStatus.ts"
+export { follower, type FollowerState } from "./record/LedgerFile.ts"
 export * from "./layout/Layout.ts"
 export { Meta } from "./layout/Layout.ts"
 export { isCommon, modesOf, type Modes } from "./layout/Layout.ts"

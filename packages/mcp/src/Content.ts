@@ -4,7 +4,7 @@
  */
 import { Predicate } from "effect"
 import type { ToolOutput } from "@daybook/core/domain/ToolOutput"
-import { isPicture } from "@daybook/core/picture/PictureContent"
+import { isPicture } from "@daybook/core/picture/Pictures"
 import type { ToolContent } from "@daybook/log/domain/Values"
 
 /** A server's JSON object; each field is checked separately. */

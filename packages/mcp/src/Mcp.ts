@@ -3,7 +3,7 @@
  * `Supervisor.ts` owns each server's connection. Spec: MC-1..MC-40, MC-540..MC-542.
  */
 import { Context, Deferred, Duration, Effect, FiberId, FiberSet, Layer, Stream, SubscriptionRef } from "effect"
-import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/ResourceReader"
+import { ResourceReader, ResourceUnreadable } from "@daybook/core/prompt/PromptExpander"
 import { HostTools } from "@daybook/core/tool/HostTools"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import type { Connection, McpResource } from "./Connection.ts"

@@ -5,7 +5,7 @@ import { skillPermission, Skills } from "@daybook/core/context/Skills"
 import { literal, verdictOf } from "@daybook/core/domain/Rule"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 import { Permission } from "@daybook/core/permission/Permission"
-import { quotedPath } from "@daybook/core/support/QuotedPath"
+import { quotedPath } from "@daybook/core/support/TextFile"
 import { define } from "@daybook/core/tool/ToolDefinition"
 
 const SkillTool = Tool.make("skill", {

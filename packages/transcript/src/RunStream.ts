@@ -1,6 +1,6 @@
 /**
  * Turns a session's durable events and live deltas into the rows and the text of one run, or of all. Rows are those of
- * the fold; the text between them arrives as deltas (`RunStream.ts`). Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7,
+ * the fold; the text between them arrives as deltas. Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7,
  * FR-9, FL-5), SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
  */
 import { MessageID } from "@daybook/log/domain/Identifiers"

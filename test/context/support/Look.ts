@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import * as ContextRegistry from "../../../packages/core/src/context/ContextRegistry.ts"
-import * as ContextSettings from "../../../packages/core/src/context/ContextSettings.ts"
+import * as SystemContext from "../../../packages/core/src/context/SystemContext.ts"
 import {
   type ContextTurn,
   initialize,
@@ -41,11 +41,11 @@ export const put = (path: string, content: string | Uint8Array) =>
   })
 
 /** A registry at the directory, until the scope closes. */
-export const registryAt = Effect.fnUntraced(function* (directory: string, options: ContextSettings.Options = {}) {
+export const registryAt = Effect.fnUntraced(function* (directory: string, options: SystemContext.Options = {}) {
   const context = yield* Layer.build(
     ContextRegistry.layer.pipe(
       Layer.provideMerge(ContextRegistry.layerHost),
-      Layer.provide(ContextSettings.layer(options)),
+      Layer.provide(SystemContext.layerContextSettings(options)),
       Layer.provide(Layer.provideMerge(SqlSessionStore.layer, memoryLog)),
       Layer.provide(Layer.succeed(CurrentLocation, { directory }))
     )

@@ -17,7 +17,7 @@ export const storeLayer = Core.Store.layer({ filename: ":memory:" })
 export const services = Effect.all({
   agents: Core.Agents.Agents,
   context: Core.ContextRegistry.HostContext,
-  contextSettings: Core.ContextSettings.ContextSettings,
+  contextSettings: Core.SystemContext.ContextSettings,
   execution: Core.SessionExecution.SessionExecution,
   ids: Core.Identifiers.Identifiers,
   log: Core.EventLog.EventLog,

@@ -4,8 +4,8 @@
  */
 import { Effect } from "effect"
 import { atOnce } from "../../../packages/log/src/retention/Pace.ts"
-import { restore } from "../../../packages/log/src/retention/Restore.ts"
 import * as Retention from "../../../packages/log/src/retention/Retention.ts"
+import { restore } from "../../../packages/log/src/retention/Retention.ts"
 import * as Store from "../../../packages/log/src/Store.ts"
 
 const [, , filename = "", folder = "", ...archives] = process.argv

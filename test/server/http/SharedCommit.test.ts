@@ -1,14 +1,14 @@
 /**
- * Prompts of several requests in one commit. Method: a projector holds the transaction of a first prompt until the appends of the
+ * Prompts of several requests in one commit. Method: a projector holds the commit of a first prompt until the appends of the
  * others wait behind it, and the commits are counted.
  */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Metric } from "effect"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import type { Projector } from "../../../packages/log/src/log/Appends.ts"
 import * as Metrics from "../../../packages/log/src/support/Metrics.ts"
 import { newSession, temporaryFolder } from "../../support/Harness.ts"
+import { holdingAt } from "../../support/Holding.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post } from "./support/ServedApi.ts"
 
@@ -34,21 +34,14 @@ it.scopedLive(
   "HT-12: prompts that share a commit get answers of their own, and one that is refused harms no other",
   () =>
     Effect.gen(function* () {
-      const [reached, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const holding: Projector = {
-        name: "holding",
-        project: (events) =>
-          events.some(({ type }) => type === "session.next.prompt.admitted")
-            ? Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(gate))
-            : Effect.void
-      }
+      const hold = yield* holdingAt(({ type }) => type === "session.next.prompt.admitted")
       const filename = join(yield* temporaryFolder, "daybook.db")
       yield* Effect.gen(function* () {
         const [one, two] = [yield* newSession(), yield* newSession()]
         const prompt = (sessionID: string, id: string, text: string) =>
           post(`/sessions/${sessionID}/prompts`, { id, prompt: { text }, resume: false })
         const first = yield* Effect.fork(prompt(one.id, "msg_first", "first"))
-        yield* Deferred.await(reached)
+        yield* hold.reached
         const [before, asked] = [yield* commits, yield* appending(3)]
         const others = yield* Effect.fork(
           Effect.all(
@@ -63,7 +56,7 @@ it.scopedLive(
         yield* asked
         // The last of them is handed to the writer in the same round of the event loop.
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-        yield* Deferred.succeed(gate, undefined)
+        yield* hold.open
         assert.strictEqual((yield* Fiber.join(first)).status, 200)
         const [second, refused, third] = yield* Fiber.join(others)
         assert.strictEqual((yield* commits) - before, 2)
@@ -78,6 +71,6 @@ it.scopedLive(
           const { body } = yield* answer(`/sessions/${id}/prompts`)
           assert.deepStrictEqual(Array.isArray(body) ? body.map((each: { readonly id: string }) => each.id) : body, ids)
         }
-      }).pipe(Effect.provide(ServedApi.layer({ filename, projectors: [holding] })))
+      }).pipe(Effect.provide(ServedApi.layer({ filename, projectors: [hold.projector] })))
     })
 )

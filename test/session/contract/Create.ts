@@ -229,10 +229,8 @@ export const creation = ({ open, runtime }: Runtimes) => {
 
   const refusing: Projector = {
     name: "refusing",
-    project: (events) =>
-      Effect.forEach(events, ({ sessionID }) => new EventRefused({ sessionID, table: "mine", details: "not today" }), {
-        discard: true
-      })
+    project: (_, [event]) =>
+      event && new EventRefused({ sessionID: event.sessionID, table: "mine", details: "not today" })
   }
 
   it.scoped("CR-2: a projector that refuses a creation is not taken for a lost race", () =>

@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
-import * as CutOff from "../../../packages/log/src/coordination/CutOff.ts"
+import * as OwnerRows from "../../../packages/log/src/coordination/OwnerRows.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner, renewing, stranger } from "../../support/Owners.ts"
@@ -94,7 +94,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
             const sessions = yield* Sessions
             const before = yield* eventTypes(id)
             const other = yield* newSession()
-            const found = yield* CutOff.find([yield* sessions.get(id), other])
+            const found = yield* OwnerRows.find([yield* sessions.get(id), other])
             assert.deepStrictEqual(
               found.map(({ activity }) => [activity?.state, activity?.error?.type]),
               [

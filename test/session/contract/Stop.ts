@@ -1,14 +1,14 @@
 /** Stopping one activity by its id, and settling what a dead process left: EX-E9, EX-E10 in specs/execution.md. */
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Chunk, Deferred, Effect, Fiber, Option, Stream } from "effect"
+import { Chunk, Effect, Fiber, Option, Stream } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { SessionOwner } from "../../../packages/log/src/coordination/SessionOwner.ts"
 import { ActivityID, MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
-import type { Projector } from "../../../packages/log/src/log/Appends.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { holdingAt } from "../../support/Holding.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 const atWork = Effect.gen(function* () {
@@ -88,15 +88,8 @@ export const stopping = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("EX-E12, EX-E9: an interrupt that comes while its activity settles does not reach the successor", () =>
     Effect.gen(function* () {
-      const [reached, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      // Holds the first activity's end in its transaction.
-      const projector: Projector = {
-        name: "holding",
-        project: (events) =>
-          events.some(({ type }) => type === "session.next.activity.settled")
-            ? Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(gate))
-            : Effect.void
-      }
+      // Holds the commit of the first activity's end.
+      const hold = yield* holdingAt(({ type }) => type === "session.next.activity.settled")
       yield* Effect.gen(function* () {
         const { model, sessions } = yield* atWork
         const { id } = yield* newSession()
@@ -105,10 +98,10 @@ export const stopping = ({ open, runtime }: Runtimes) => {
         const first = yield* runningOf(id)
         yield* say(id, "second", { delivery: "queue" })
         yield* model.answer(says("a"))
-        yield* Deferred.await(reached)
+        yield* hold.reached
         const stopping = yield* Effect.fork(sessions.interrupt(id, { activityID: first }))
         yield* Effect.yieldNow()
-        yield* Deferred.succeed(gate, undefined)
+        yield* hold.open
         yield* Fiber.join(stopping)
         assert.deepStrictEqual(userTexts(yield* model.request), ["first", "second"])
         yield* model.answer(says("b"))
@@ -119,7 +112,7 @@ export const stopping = ({ open, runtime }: Runtimes) => {
         )
         assert.strictEqual((yield* eventTypes(id)).filter((type) => type === "session.next.activity.started").length, 2)
       }).pipe(
-        Effect.provide(runtime({ filename: join(yield* temporaryFolder, "daybook.db"), projectors: [projector] }))
+        Effect.provide(runtime({ filename: join(yield* temporaryFolder, "daybook.db"), projectors: [hold.projector] }))
       )
     })
   )

@@ -6,10 +6,11 @@ import { HostContext } from "../../../packages/core/src/context/ContextRegistry.
 import * as SystemContext from "../../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import type { Projector } from "../../../packages/log/src/log/Appends.ts"
+import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { Inbox } from "../../../packages/log/src/store/Inbox.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { holdingAt } from "../../support/Holding.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const withdrawal = ({ open, runtime }: Runtimes) => {
@@ -125,18 +126,7 @@ export const withdrawal = ({ open, runtime }: Runtimes) => {
     }).pipe(Effect.provide(runtime()))
   )
 
-  /** A projector that holds its transaction, and with it the log's writer, at each event that says so. */
-  const holding = Effect.gen(function* () {
-    const [reached, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const projector: Projector = {
-      name: "holding",
-      project: (events) =>
-        events.some(({ data, type }) => type === "session.next.renamed" && data.title === "hold")
-          ? Effect.zipRight(Deferred.succeed(reached, undefined), Deferred.await(gate))
-          : Effect.void
-    }
-    return { projector, reached: Deferred.await(reached), open: Deferred.succeed(gate, undefined) }
-  })
+  const isHeld = ({ data, type }: SessionEvent) => type === "session.next.renamed" && data.title === "hold"
 
   /** Tells of each append that begins. */
   const appends = Effect.gen(function* () {
@@ -163,7 +153,7 @@ export const withdrawal = ({ open, runtime }: Runtimes) => {
   ) =>
     Effect.gen(function* () {
       const filename = join(yield* temporaryFolder, "daybook.db")
-      const [hold, { begun, tracer }] = [yield* holding, yield* appends]
+      const [hold, { begun, tracer }] = [yield* holdingAt(isHeld), yield* appends]
       yield* Effect.gen(function* () {
         const [model, sessions, host] = [yield* ScriptedModel, yield* Sessions, yield* HostContext]
         const looks = yield* Queue.unbounded<Deferred.Deferred<void>>()

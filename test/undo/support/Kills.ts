@@ -10,7 +10,6 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { Effect, Random } from "effect"
-import * as StoreCheck from "../../../packages/core/src/snapshot/StoreCheck.ts"
 import { storeOf } from "../../../packages/core/src/snapshot/StoreFolder.ts"
 import * as Upkeep from "../../../packages/core/src/snapshot/Upkeep.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
@@ -102,7 +101,7 @@ export const survives = (kills: number, seed: number) =>
         Effect.sync(() => console.error(told))
       )
       if (died) killed += 1
-      assert.deepStrictEqual(yield* StoreCheck.check(given.folder), [], told)
+      assert.deepStrictEqual(yield* Upkeep.check(given.folder), [], told)
       const left = readdirSync(storeOf(given, yield* workTree(work))).filter((name) => name.startsWith("working-"))
       assert.deepStrictEqual(left, [], told)
     }

@@ -1,6 +1,6 @@
 /** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
-import * as CutOff from "@daybook/log/coordination/CutOff"
+import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import {
@@ -235,7 +235,7 @@ const runShow = Effect.fn("Command.show")(function* (options: {
   const session = yield* SessionReference.resolve(options.session, yield* Folder.current)
   if (!options.json) {
     const metrics = yield* sessions.metrics(session.id, yield* Clock.currentTimeMillis)
-    const [found = session] = yield* CutOff.findHere([session])
+    const [found = session] = yield* OwnerRows.findHere([session])
     yield* output.write(`${sessionHead(found, metrics)}\n`)
   }
   yield* Stream.runForEachChunk(allMessages(session.id), (page) =>
@@ -295,7 +295,7 @@ const runSessions = Effect.fn("Command.sessions")(function* (options: {
   let cursor = options.cursor
   do {
     const page = yield* sessions.list({ directory, search: options.search, limit: Math.min(left, 500), cursor })
-    yield* output.write(table(yield* CutOff.findHere(page.items)))
+    yield* output.write(table(yield* OwnerRows.findHere(page.items)))
     left -= page.items.length
     cursor = page.cursor
   } while (cursor !== undefined && left > 0)

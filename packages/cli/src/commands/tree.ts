@@ -2,7 +2,7 @@
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { TreeNode } from "@daybook/log/domain/Tree"
+import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"

@@ -11,17 +11,16 @@ import { safeFetch } from "@daybook/core/http/SameOrigin"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
-import * as StoreCheck from "@daybook/core/snapshot/StoreCheck"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
 import * as Daybook from "@daybook/embedded/Daybook"
-import { follower } from "@daybook/files/record/FollowerStatus"
 import * as Store from "@daybook/log/Store"
+import { follower } from "@daybook/files/record/LedgerFile"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { EventLog, type LogUnavailable } from "@daybook/log/log/EventLog"
 import * as Doctor from "@daybook/log/maintenance/Doctor"
 import * as Rebuild from "@daybook/log/maintenance/Rebuild"
-import { verify } from "@daybook/log/search/Verify"
+import { verify } from "@daybook/log/search/Indexing"
 import * as PrivateFile from "@daybook/log/storage/PrivateFile"
 import { isAlive } from "@daybook/log/support/Alive"
 import { Mcp, type McpStatus } from "@daybook/mcp/Mcp"
@@ -115,12 +114,12 @@ const mendings = {
 } as const
 
 /** One fault, mended if `fix`. */
-const snapshotFault = (fault: StoreCheck.Fault, fix: boolean) => {
+const snapshotFault = (fault: Upkeep.Fault, fix: boolean) => {
   const { details, kind, root, store } = fault
   const says = `snapshots of ${root ?? store}: ${details}`
   const check: Check = { about: "snapshots", verdict: "warning", says, fix: `daybook doctor --fix ${mendings[kind]}` }
   if (!fix) return Effect.succeed(check)
-  return Effect.match(StoreCheck.mend(fault), {
+  return Effect.match(Upkeep.mend(fault), {
     onSuccess: (): Check => ({ about: "snapshots", verdict: "ok", says: `${says}; mended` }),
     onFailure: ({ message }): Check => ({ ...check, fix: `it could not be mended: ${message}` })
   })
@@ -130,7 +129,7 @@ const snapshotFault = (fault: StoreCheck.Fault, fix: boolean) => {
 export const snapshots = (filename: string, fix: boolean): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.gen(function* () {
     const folder = Snapshots.folderBeside(filename)
-    const faults = yield* StoreCheck.check(folder)
+    const faults = yield* Upkeep.check(folder)
     const found = yield* Effect.forEach(faults, (fault) => snapshotFault(fault, fix))
     const { bytes, folders, snapshots } = yield* Upkeep.measure(folder)
     const says = `${many(snapshots, "snapshot")} of ${many(folders, "folder")}, ${sizeText(bytes)}`

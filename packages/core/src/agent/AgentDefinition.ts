@@ -7,7 +7,10 @@ import type { ModelRef } from "@daybook/log/domain/Values"
 import {
   amount,
   counting,
+  decodeParsed,
   expects,
+  type Frontmatter,
+  type Issue,
   made,
   name,
   optional,
@@ -16,8 +19,7 @@ import {
   someText,
   text,
   texts
-} from "../definition/Fields.ts"
-import { decodeParsed, type Frontmatter, type Issue } from "../definition/Yaml.ts"
+} from "../definition/Yaml.ts"
 import { type Agent, BashMode, type RequestSettings } from "../domain/Agent.ts"
 import { compile, covers as patternCovers } from "../domain/Pattern.ts"
 import type { Rule, Verdict } from "../domain/Rule.ts"

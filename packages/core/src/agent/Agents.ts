@@ -1,7 +1,7 @@
 /**
  * Defines agents: how a session behaves and what it may do. Resolves names: the host's agents, the user's folder, the
- * built-in ones, then the project's. `Agents.ts` reads files. A session without an agent uses `build` (CR-6). Spec:
- * CF-10..CF-19, CF-14..CF-17.
+ * built-in ones, then the project's. A session without an agent uses `build` (CR-6). Spec:
+ * CF-10..CF-19.
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
@@ -101,7 +101,7 @@ const withProjectFiles = (above: FoundAgents, files: ReadonlyArray<File>): Found
 }
 
 /** Loads the agents for a Location; without one, only the agents that exist everywhere. */
-export const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
+const makeAgentFiles = ({ agents = [], projectConfig = true, trust, userFolder }: Options) => {
   const folders = makeDefinitionFolders(parseAgentFile)
   const warn = warnOnce()
   const ofProject = Effect.fnUntraced(function* (location: Location) {

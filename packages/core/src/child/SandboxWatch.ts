@@ -8,7 +8,7 @@ import { Effect, type Scope } from "effect"
 import { pause } from "./ShellProcess.ts"
 
 // Creates a control group that bounds a sandbox run by root, whose processes `ulimit` does not count. Its limits are
-// twice those of `SandboxWatch.ts`, so a fork bomb cannot outrun the watch. Other users are bounded by `ulimit`.
+// twice those of the watch, so a fork bomb cannot outrun it. Other users are bounded by `ulimit`.
 
 const attempt = <A>(act: () => A): A | undefined => {
   try {

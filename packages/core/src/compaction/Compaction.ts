@@ -1,8 +1,7 @@
 /**
  * Fits a session's requests into its model's window: prunes old tool results if that suffices, else summarizes the
  * older conversation and shows the summary in its place. Stored history stays complete. `Plan.ts` decides what is
- * summarized, `Compaction.ts` carries it out; the files beside them select and phrase, and are pure. Spec:
- * specs/compaction.md (CM-1..CM-13), CM-7, CM-9, CP-41..CP-47.
+ * summarized, `Summary.ts` phrases and requests it. Spec: specs/compaction.md (CM-1..CM-13), CP-41..CP-47.
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Ref } from "effect"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
@@ -18,12 +17,11 @@ import {
 } from "@daybook/log/log/EventLog"
 import { nothingPruned, prune } from "../request/Prune.ts"
 import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
-import { described } from "../support/Defect.ts"
+import { described } from "../domain/RunFailure.ts"
 import { type CompactionSettings, defaultSettings, exceeds } from "./Limits.ts"
 import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from "./Plan.ts"
 import { serialize } from "./Serialize.ts"
-import { withFiles } from "./Summary.ts"
-import { summarize, SummaryFailed } from "./SummaryRequest.ts"
+import { summarize, SummaryFailed, withFiles } from "./Summary.ts"
 
 // Runs a planned compaction between its two events. A failed or interrupted attempt leaves the shown history unchanged.
 

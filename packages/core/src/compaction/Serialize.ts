@@ -37,7 +37,7 @@ const contentText = (content: ReadonlyArray<ToolContent>): string =>
   content.map((part) => (part.type === "text" ? part.text : `[file: ${fileName(part)}]`)).join("\n")
 
 /** A user message as the model reads it: the expanded template, if any, instead of the text. */
-export const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
+const userText = ({ expansion, text }: UserMessage): string => expansion?.text ?? text
 
 /** A prompt's own system text and words, and its attachments. */
 export const promptLines = (message: UserMessage, limit: number) => {

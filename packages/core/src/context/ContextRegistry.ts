@@ -6,9 +6,8 @@
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
-import { quotedPath } from "../support/QuotedPath.ts"
+import { quotedPath } from "../support/TextFile.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
-import { ContextSettings } from "./ContextSettings.ts"
 import * as Discovery from "./InstructionDiscovery.ts"
 import {
   configuredInstructions,
@@ -21,6 +20,7 @@ import * as Skills from "./Skills.ts"
 import { skillGuidance } from "./Skills.ts"
 import {
   available,
+  ContextSettings,
   type ContextSource,
   type ContextTurn,
   type Look,
@@ -42,7 +42,7 @@ const nameOf = ({ name, ref: { id, providerID, variant } }: Identity) => {
   return name === "" || name === `${providerID}/${id}` ? reference : `${name} (${reference})`
 }
 
-export const modelIdentity: ContextSource = source({
+const modelIdentity: ContextSource = source({
   key: "daybook/model",
   schema: Identity,
   optional: true,
@@ -79,7 +79,7 @@ const place = ({ directory, platform }: Environment) => `in the folder ${quotedP
 const paths = "Paths you give to tools are relative to it."
 
 /** A source for the Location's folder and the platform. */
-export const makeEnvironment = (directory: string): ContextSource =>
+const makeEnvironment = (directory: string): ContextSource =>
   source({
     key: "daybook/environment",
     schema: Environment,

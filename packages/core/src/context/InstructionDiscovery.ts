@@ -14,12 +14,19 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { compile, isCostly, isGlob } from "../glob/Glob.ts"
 import { walk } from "../glob/Walk.ts"
 import { isWithin } from "../support/TextFile.ts"
-import { foldersBetween, isOwnBelow } from "../trust/ProjectRoot.ts"
-import { notApproved, notCounting, projectAt, ProjectTrust, type Trust, trustAll } from "../trust/ProjectTrust.ts"
-import { ContextSettings } from "./ContextSettings.ts"
+import {
+  foldersBetween,
+  isOwnBelow,
+  notApproved,
+  notCounting,
+  projectAt,
+  ProjectTrust,
+  type Trust,
+  trustAll
+} from "../trust/ProjectTrust.ts"
 import { type InstructionReader, makeReader } from "./InstructionFile.ts"
 import { type Candidate, instructionSource, loadFiles, notShown } from "./Instructions.ts"
-import { absent, available, type ContextSource, type ContextTurn } from "./SystemContext.ts"
+import { absent, available, ContextSettings, type ContextSource, type ContextTurn } from "./SystemContext.ts"
 
 // Sources of instructions from files: the user's, those that the host configured, the project's from its root down to
 // the Location, and those of folders that the session read in.

@@ -6,9 +6,7 @@
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
 import { Effect } from "effect"
-import { quotedPath } from "../support/QuotedPath.ts"
-import { realpath } from "../support/RealPath.ts"
-import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
+import { isWithin, quotedPath, readAtMost, realpath, stampOf } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 
 /** Longer files are truncated to this length. */

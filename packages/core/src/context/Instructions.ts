@@ -10,7 +10,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type * as HttpClientResponse from "@effect/platform/HttpClientResponse"
 import { Clock, Duration, Effect, Option, Schema, Stream } from "effect"
 import { refusalIn, safeFetch } from "../http/SameOrigin.ts"
-import { quotedPath } from "../support/QuotedPath.ts"
+import { quotedPath } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { decodeInstructions, type InstructionReader, maximumBytes } from "./InstructionFile.ts"
 import {

@@ -9,17 +9,13 @@ import * as path from "node:path"
 import { Array as Arr, Context, Effect, Either, Layer, Schema } from "effect"
 import { CurrentLocation } from "@daybook/log/domain/Values"
 import { describeIssues } from "@daybook/log/support/Issues"
-import { expects, name as skillName, namePattern, shaped } from "../definition/Fields.ts"
-import { parseFrontmatter, showIssues } from "../definition/Yaml.ts"
+import { expects, name as skillName, namePattern, parseFrontmatter, shaped, showIssues } from "../definition/Yaml.ts"
 import { verdictOf } from "../domain/Rule.ts"
-import { quotedPath } from "../support/QuotedPath.ts"
-import { realpath } from "../support/RealPath.ts"
-import { isWithin } from "../support/TextFile.ts"
+import { isWithin, quotedPath, realpath } from "../support/TextFile.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, type Project, projectAt, ProjectTrust } from "../trust/ProjectTrust.ts"
-import { ContextSettings } from "./ContextSettings.ts"
 import { makeReader } from "./InstructionFile.ts"
-import { absent, available, type ContextSource, source } from "./SystemContext.ts"
+import { absent, available, ContextSettings, type ContextSource, source } from "./SystemContext.ts"
 
 export interface Skill {
   readonly name: string
@@ -57,7 +53,7 @@ const oneLine = (text: string) => {
 }
 
 /** Parses a `SKILL.md`; Left describes the error. Pure. */
-export const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
+const parseSkill = (text: string, folder: string): Either.Either<Skill, string> =>
   Either.gen(function* () {
     const { body, data } = yield* Either.mapLeft(parseFrontmatter(text), showIssues)
     const head = yield* Either.mapLeft(decodeHead(data.value), (error) => describeIssues(error, "the front matter"))

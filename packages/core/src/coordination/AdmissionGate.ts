@@ -7,7 +7,7 @@ import { Clock, Context, Deferred, Effect, Exit, FiberId, Layer, Metric, Schedul
 import * as Metrics from "@daybook/log/support/Metrics"
 
 // Measures how late the event loop serves its timers. Late timers mean that every session of the process waits: for
-// JavaScript that runs long, or for SQLite's disk. `coordination/AdmissionGate.ts` slows admission down by it.
+// JavaScript that runs long, or for SQLite's disk.
 
 /** The lag of the last window, in milliseconds. */
 export interface Lag {

@@ -6,8 +6,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Either } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
-import { realpath } from "../support/RealPath.ts"
-import { isWithin, readText, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
+import { isWithin, readText, realpath, stampOf, TextFileError, tryFile } from "../support/TextFile.ts"
 import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
 
@@ -40,7 +39,7 @@ export interface Definition<A> {
 }
 
 /** Maximum bytes of a definition file. */
-export const maximumDefinitionBytes = 64 * 1024
+const maximumDefinitionBytes = 64 * 1024
 const maximumFiles = 200
 const maximumEntries = 5_000
 const maximumFolders = 100

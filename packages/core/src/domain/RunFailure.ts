@@ -1,7 +1,23 @@
-/** Defines the errors of runs that are the runtime's own, as schemas without the runtime: servers and clients read them. */
-import { Schema } from "effect"
+/**
+ * Defines the errors of runs that are the runtime's own, as schemas without the runtime: servers and clients read them.
+ * Spec: EX-560.
+ */
+import { Cause, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ModelRef } from "@daybook/log/domain/Values"
+
+// Says in a line what a defect was: often it is of the host's own model, tool or context. Pure.
+
+/** Characters that are kept of a message. */
+const longest = 500
+
+/** The name and the message of a cause's first defect; `instead` if it has none. */
+export const described = (cause: Cause.Cause<unknown>, instead: string): string =>
+  Option.match(Cause.dieOption(cause), {
+    onNone: () => instead,
+    onSome: (defect) =>
+      (defect instanceof Error ? `${defect.name}: ${defect.message}` : String(defect)).slice(0, longest)
+  })
 
 // Defines why a branch that was left has no summary.
 

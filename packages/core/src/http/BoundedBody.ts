@@ -60,7 +60,7 @@ export const withBody = ({ headers, status, statusText }: Response, body: Readab
   new Response(body, { headers, status, statusText })
 
 /** Whether the response is a stream of server-sent events. */
-export const isEventStream = ({ headers }: Response): boolean =>
+const isEventStream = ({ headers }: Response): boolean =>
   headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") === true
 
 /** The response; its body fails with `HttpRefused` beyond its limits. */

@@ -1,6 +1,6 @@
 /**
- * Classifies provider failures: retryable or not, and what may be shown and stored. `ProviderError.ts` recognises requests
- * that are too long, `RetryWait.ts` reads the requested delay. Pure, over `@effect/ai` errors and the unknown values of
+ * Classifies provider failures: retryable or not, and what may be shown and stored. `RetryWait.ts` reads the
+ * requested delay. Pure, over `@effect/ai` errors and the unknown values of
  * error parts; retries are decided elsewhere. Spec: MD-30..MD-35, MD-680..MD-689 in specs/models.md.
  */
 import * as AiError from "@effect/ai/AiError"
@@ -8,11 +8,6 @@ import { Predicate } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { type RejectedContent, rejectedContent } from "./ContentRejection.ts"
 import { retryWait } from "./RetryWait.ts"
-
-/**
- * Recognises from a provider's words that a request exceeded the model's context window, and reads the window from them.
- * `ProviderError.ts` finds the words. Pure. Spec: MD-31, MD-680..MD-683 in specs/models.md.
- */
 
 /** What a provider said of a failed request. */
 export interface Said {
@@ -59,7 +54,7 @@ const zai = "1261"
 const count = (digits: string | undefined): number => Number(digits?.replaceAll(",", "") ?? NaN)
 
 /** A rate limit in tokens a minute that is smaller than the request: waiting never helps. */
-export const exceedsRate = (text: string): boolean => {
+const exceedsRate = (text: string): boolean => {
   const [, limit, requested] = /\(TP[MD]\): Limit ([\d,]+), (?:Used [\d,]+, )?Requested ([\d,]+)/i.exec(text) ?? []
   return count(requested) > count(limit)
 }

@@ -3,6 +3,7 @@
  * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-680, EX-681 (TU-12, TO-7, TO-8), EX-110.
  */
 import type * as LanguageModel from "@effect/ai/LanguageModel"
+import type * as Response from "@effect/ai/Response"
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import { Chunk, Clock, Duration, Effect, Exit, Fiber, Option, Random, type Scope } from "effect"
@@ -12,8 +13,12 @@ import { maxAnswerBlocks, maxAnswerLength, maxBlockLength, maxTextLength } from 
 import type { ModelPolicy, ResolvedModel } from "./ModelResolver.ts"
 import { classifyError, type ProviderFailure } from "./ProviderError.ts"
 import * as ProviderModel from "./ProviderModel.ts"
-import type { StreamPart } from "./StreamPart.ts"
 import type { Used } from "./Usage.ts"
+
+// Defines the parts of a provider's answer.
+
+/** A part of the provider's stream with untyped tools. */
+export type StreamPart = Response.AnyPart
 
 // Joins chunks that arrive together.
 

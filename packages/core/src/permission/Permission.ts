@@ -1,7 +1,7 @@
 /**
  * Decides whether a call may act: the agent's rules first, then saved approvals, then a question. Orders a session's
- * questions; `Judgement.ts` judges, `PermissionAsker` asks, `Permission.ts` carries the answers out. Location-scoped.
- * Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-47, PP-1..PP-6, TO-4, TO-5, PM-4, PM-5.
+ * questions, and carries the answers out; `Judgement.ts` judges, `PermissionAsker` asks. Location-scoped.
+ * Spec: PM-1..PM-6, PM-20, PM-21, PM-40..PM-47, PP-1..PP-6, TO-4, TO-5.
  */
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"

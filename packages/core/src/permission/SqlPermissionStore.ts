@@ -7,7 +7,7 @@ import { draft, type SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { selectEvents, toEvent } from "@daybook/log/log/EventRow"
 import { ReadSql } from "@daybook/log/storage/Database"
-import { selectBySeq } from "@daybook/log/store/EventsBySeq"
+import { selectBySeq } from "@daybook/log/store/Content"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import type { Approval } from "../domain/Rule.ts"
 import {

@@ -2,12 +2,12 @@
  * Resolves a prompt's mentions, attachments and template before its admission. The expansion is stored with the prompt
  * and replayed unchanged. Owns the meaning of mentions and the order of parts; `Shown.ts` renders them. Never fails: an
  * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in specs/context.md,
- * PX-13, PX-15..PX-18.
+ * PX-13, PX-15..PX-18, PX-18.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
-import { Cause, Context, Effect, Either, Layer, Option } from "effect"
+import { Cause, Context, Effect, Either, Layer, Option, Schema } from "effect"
 import { attachmentUri, dataBytes } from "@daybook/log/domain/DataUri"
 import type { Session } from "@daybook/log/domain/Message"
 import type { ExpandedPart, Expansion, FileAttachment, PromptInput, ToolContent } from "@daybook/log/domain/Values"
@@ -15,12 +15,10 @@ import { Agents } from "../agent/Agents.ts"
 import { type Agent, canAssist } from "../domain/Agent.ts"
 import { deniesAll, verdictOf } from "../domain/Rule.ts"
 import type { ToolFailure } from "../domain/ToolError.ts"
-import { pdfFault } from "../picture/PdfDocument.ts"
-import { dataUri } from "../picture/PictureContent.ts"
-import { Pictures } from "../picture/Pictures.ts"
+import { pdfFault } from "../picture/PictureFormat.ts"
+import { dataUri, Pictures } from "../picture/Pictures.ts"
 import { cutHead } from "../support/TextBounds.ts"
-import { makeLocationFiles } from "../workspace/LocationFiles.ts"
-import { parseReferenced, References } from "../workspace/References.ts"
+import { makeLocationFiles, parseReferenced, References } from "../workspace/LocationFiles.ts"
 import { decodeOther } from "../workspace/TextEncoding.ts"
 import { looksLikeText } from "../workspace/TextPage.ts"
 import { binaryKind, mediaMime } from "./FilePart.ts"
@@ -40,8 +38,28 @@ import {
   targetPart
 } from "./FileParts.ts"
 import { findMentions, type LineRange, type Mention, splitLines } from "./Mentions.ts"
-import { ResourceReader } from "./ResourceReader.ts"
 import { expandTemplate, Templates } from "./Templates.ts"
+
+// Reads resources of MCP servers for prompts. By default there are no servers.
+
+/** A resource cannot be read; `message` is a sentence for the model. */
+export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(
+  "ResourceUnreadable",
+  { message: Schema.String }
+) {}
+
+interface Reader {
+  /** The names of the available servers. */
+  readonly servers: Effect.Effect<ReadonlyArray<string>>
+  readonly read: (server: string, uri: string) => Effect.Effect<ReadonlyArray<ToolContent>, ResourceUnreadable>
+}
+
+export class ResourceReader extends Context.Reference<ResourceReader>()("@daybook/core/ResourceReader", {
+  defaultValue: (): Reader => ({
+    servers: Effect.succeed([]),
+    read: (server) => new ResourceUnreadable({ message: `there is no MCP server "${server}"` })
+  })
+}) {}
 
 // Converts files given with a prompt, and contents of MCP resources, to parts.
 

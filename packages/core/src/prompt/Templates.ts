@@ -1,13 +1,20 @@
 /**
  * Resolves templates, which are prompts with names: the host's or configuration's, then the user's folder, then the
- * project's. `Templates.ts` inserts arguments. Spec: CF-17, CF-19, CF-18, CF-48.
+ * project's. Inserts their arguments. Spec: CF-17, CF-19, CF-18, CF-48.
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
 import type { Location } from "@daybook/log/domain/Values"
 import { makeDefinitionFolders, projectFolder } from "../definition/DefinitionFolder.ts"
-import { name as Name, optional, shaped, someText } from "../definition/Fields.ts"
-import { decodeParsed, type Frontmatter, type Issue } from "../definition/Yaml.ts"
+import {
+  decodeParsed,
+  type Frontmatter,
+  type Issue,
+  name as Name,
+  optional,
+  shaped,
+  someText
+} from "../definition/Yaml.ts"
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 

@@ -5,9 +5,8 @@
  * Spec: RQ-34..RQ-36, RQ-56.
  */
 import { Effect, Either } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
-import type { Message } from "@daybook/log/domain/Message"
+import { edited, type Message } from "@daybook/log/domain/Message"
 import { ModelRef } from "@daybook/log/domain/Values"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { EventLog, type ReadError } from "@daybook/log/log/EventLog"

@@ -27,7 +27,7 @@ export interface PartRef extends Omit<Withheld, "reason"> {
 }
 
 /** Requests that a rejected one may cost. */
-export const maxTries = 3
+const maxTries = 3
 
 /** The sets that are left to try for one rejection; `trying` is withheld now. */
 export interface Trial {

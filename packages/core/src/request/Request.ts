@@ -71,7 +71,7 @@ const record = (value: unknown): JsonRecord =>
   Predicate.isRecord(value) ? Object.fromEntries(Object.entries(value)) : {}
 
 /** Converts a tool to its request form; the same definition returns the same object. */
-export const framedTool = (tool: Tool.Any): FramedTool => {
+const framedTool = (tool: Tool.Any): FramedTool => {
   const before = framedTools.get(tool)
   if (before !== undefined) return before
   const made: FramedTool = {

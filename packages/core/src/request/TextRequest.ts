@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { Tokens } from "@daybook/log/domain/Values"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as Provider from "../model/ProviderStream.ts"
-import type { StreamPart } from "../model/StreamPart.ts"
+import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, nothingReceived, toTokens, type Used, usedOf } from "../model/Usage.ts"
 import { messageTokens } from "./TokenEstimate.ts"
 

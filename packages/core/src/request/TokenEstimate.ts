@@ -120,7 +120,7 @@ const remembered = <A extends object>(measure: (value: A, count: CountTokens | u
 /** Tokens of one message. */
 export const messageTokens = remembered(messageParts)
 /** Tokens of one tool's definition. */
-export const toolTokens = remembered(toolShape)
+const toolTokens = remembered(toolShape)
 
 const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((total, size) => total + size, 0)
 

@@ -5,9 +5,8 @@
  * Spec: EX-R9, EX-R16 (EP-10).
  */
 import { Effect, Either } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Message } from "@daybook/log/domain/Message"
+import { edited, type Message } from "@daybook/log/domain/Message"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import {
   type CursorAhead,
@@ -20,7 +19,7 @@ import * as MemoryTables from "@daybook/log/projection/MemoryTables"
 import { project } from "@daybook/log/projection/Projection"
 import type { InputRow, MessageRow, PartRow } from "@daybook/log/projection/Tables"
 import { assembleOne, eventsOf, partOwner } from "@daybook/log/store/Assemble"
-import type { EventsBySeq } from "@daybook/log/store/EventsBySeq"
+import type { EventsBySeq } from "@daybook/log/store/Content"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { MessageUnreadable, StoreError } from "@daybook/log/store/StoreError"
 

@@ -1,6 +1,6 @@
 /**
  * Publishes one turn: stores its events in the log, publishes its live events, and keeps its state. One permit orders
- * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12, EX-T1..EX-T12 (TU-8..TU-15), EX-T15.
+ * what the stream and the tools publish (TU-8). Spec: EX-T3, EX-T8, EX-T12, EX-T15 (TU-8..TU-15).
  */
 import { Array as Arr, Effect, Either, Metric, Predicate, Ref } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
@@ -11,7 +11,7 @@ import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/Ev
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as Provider from "../model/ProviderStream.ts"
-import type { StreamPart } from "../model/StreamPart.ts"
+import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import { repeated } from "../request/Reminders.ts"
 import type { Settled } from "../tool/ToolRegistry.ts"
@@ -117,8 +117,7 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
   }
 }
 
-// The state of one turn and its transitions. Pure: `Publication.ts` stores the events that a transition returns and
-// keeps the state.
+// The state of one turn and its transitions. Pure: the functions below store the events that a transition returns.
 
 interface TurnState {
   /** The recorded part of the answer. */

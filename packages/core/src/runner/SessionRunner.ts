@@ -9,7 +9,7 @@
  * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6), EX-D1, EX-D2 (TU-2, TU-13), RQ-37..RQ-39.
  */
 import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
-import { processEnded } from "@daybook/log/coordination/CutOff"
+import { processEnded } from "@daybook/log/coordination/OwnerRows"
 import { type ActivityID, Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
 import type { AssistantMessage, Message, Session } from "@daybook/log/domain/Message"
 import { type Budget, join, type Wishes } from "@daybook/log/domain/Values"

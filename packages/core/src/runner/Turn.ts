@@ -1,7 +1,7 @@
 /**
  * Runs one provider turn: sends one request, publishes its stream, runs its local tools as they are called, and settles
- * everything before it returns. `Publication.ts` orders the events, `Turn.ts` runs the tools. Spec: EX-T1..EX-T12
- * (TU-8..TU-15, TO-1..TO-10), EX-T12 (TO-P1), UN-10..UN-12, EX-T3, EX-T4, EX-T6..EX-T8, EX-T12.
+ * everything before it returns. `Publication.ts` orders the events. Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10,
+ * TO-P1), UN-10..UN-12.
  */
 import * as AiError from "@effect/ai/AiError"
 import * as Response from "@effect/ai/Response"
@@ -30,17 +30,16 @@ import { draft } from "@daybook/log/events/SessionEvents"
 import type { AppendError, OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { Agent } from "../domain/Agent.ts"
-import { ProviderFailed } from "../domain/RunFailure.ts"
+import { described, ProviderFailed } from "../domain/RunFailure.ts"
 import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
 import * as Provider from "../model/ProviderStream.ts"
-import type { StreamPart } from "../model/StreamPart.ts"
+import type { StreamPart } from "../model/ProviderStream.ts"
 import type { ToolChoice } from "../request/Request.ts"
 import type { Snapshot } from "../snapshot/SnapshotStore.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
-import { described } from "../support/Defect.ts"
 import { firstOf } from "../support/Race.ts"
 import type { ToolCall } from "../tool/ToolDefinition.ts"
 import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"

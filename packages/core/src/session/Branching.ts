@@ -4,11 +4,10 @@
  * to HP-28 (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
+import { MessageNotFound } from "@daybook/log/domain/HistoryPath"
 import { Identifiers, MessageID, type SessionID } from "@daybook/log/domain/Identifiers"
-import type { Message } from "@daybook/log/domain/Message"
-import { MessageNotFound } from "@daybook/log/domain/Tree"
+import { edited, type Message } from "@daybook/log/domain/Message"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import { PromptInput } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
@@ -22,18 +21,19 @@ import {
   noFiles,
   nothingSaid,
   reserveTokens,
+  summarize,
+  SummaryFailed,
   summaryPrompt,
   summaryTokens,
   withFiles
 } from "../compaction/Summary.ts"
-import { summarize, SummaryFailed } from "../compaction/SummaryRequest.ts"
 import { type ModelResolutionError, ModelResolver } from "../model/ModelResolver.ts"
 import { nothingSpent, spentFields } from "../request/TextRequest.ts"
 import { withoutRefused } from "../request/Withholding.ts"
 import * as Boundary from "../runner/Boundary.ts"
 import { BranchNotSummarized, type BudgetExceeded, type PriceUnknown } from "../domain/RunFailure.ts"
 import { modelOf } from "../runner/Preparation.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
 
@@ -49,7 +49,7 @@ export type SummaryRefused =
 /** Messages per read. */
 const pageSize = 50
 
-export const makeBranchSummary = Effect.gen(function* () {
+const makeBranchSummary = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
   const lineage = yield* Lineage

@@ -20,8 +20,7 @@ import { nothingPruned } from "../request/Prune.ts"
 import { switched } from "../request/Reminders.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import { knownAgent, knownModel, switchReminders } from "./Creation.ts"
-import type { Existing } from "./Existing.ts"
-import type { Locations, Placements } from "./Placement.ts"
+import type { Existing, Locations, Placements } from "./Placement.ts"
 import { Questions } from "./Questions.ts"
 
 // Switches a session's agent and model.

@@ -51,7 +51,7 @@ export class ChildSessions extends Context.Tag("@daybook/core/ChildSessions")<
 >() {}
 
 /** Children of one depth that may run at the same time. */
-export const childrenAtOnce = 8
+const childrenAtOnce = 8
 
 const textOf = (messages: ReadonlyArray<Message>): string => {
   for (const message of messages) {

@@ -1,7 +1,6 @@
 /**
  * Forks a session: a new session that begins with the history of another one, up to a message. Reads the source page by
- * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34, HP-30 to
- * HP-33.
+ * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34.
  */
 import { Array as Arr, Effect, Option, Schema } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
@@ -13,11 +12,11 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as SessionRunner from "../runner/SessionRunner.ts"
 import { makePlaces, targetOf } from "./Branching.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
 
 // Repeats the events of a session's history in a fork: with new message ids, and without what belongs to the session
-// alone (its place, its runs, its requests, decisions of a person). Pure. `Forking.ts` reads and appends.
+// alone (its place, its runs, its requests, decisions of a person). Pure.
 
 /** How ids and sequence numbers of the source read in the fork. */
 interface Renaming {

@@ -1,13 +1,12 @@
 /**
  * Names sessions in the background, after their first turn: by a model, else by the beginning of the first prompt. A
- * name that a person gave is never replaced, and no turn waits. `Title.ts` holds the request. Spec: specs/names.md NM-1
+ * name that a person gave is never replaced, and no turn waits. Spec: specs/names.md NM-1
  * to NM-9; decision 0061, NM-1 in specs/names.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"
-import { edited } from "@daybook/log/domain/EditedMessages"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
+import { edited, type Session } from "@daybook/log/domain/Message"
 import { onOneLine, shortened, titleOfPrompt } from "@daybook/log/domain/Title"
 import type { Budget } from "@daybook/log/domain/Values"
 import { draft } from "@daybook/log/events/SessionEvents"

@@ -1,6 +1,6 @@
 /** Reads sessions, their messages and their events. Spec: TL-1..TL-9, PR-7, IB-9, RQ-34, RQ-37. */
 import { Clock, Effect, Schema, Stream } from "effect"
-import * as CutOff from "@daybook/log/coordination/CutOff"
+import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { validate } from "@daybook/log/domain/InvalidInput"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -10,8 +10,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import { clamp } from "@daybook/log/support/Clamp"
 import { ContextEpoch } from "../context/ContextEpoch.ts"
 import { shownAt } from "../request/Recorded.ts"
-import type { Existing } from "./Existing.ts"
-import type { Locations } from "./Placement.ts"
+import type { Existing, Locations } from "./Placement.ts"
 import { Questions } from "./Questions.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import type { Sessions } from "./Sessions.ts"
@@ -35,11 +34,11 @@ export const make = Effect.fnUntraced(function* ({ reads, unlessRemoved }: Exist
   const epochs = yield* ContextEpoch
   const questions = yield* Questions
   /** As `sessions` of the command shows them: without a living process, an activity does not run. */
-  const standing = yield* CutOff.make
+  const standing = yield* OwnerRows.makeFind
 
   const get: Service["get"] = (sessionID) =>
     Effect.flatMap(store.get(sessionID), (session) =>
-      CutOff.isRunning(session) ? Effect.map(standing([session]), ([now = session]) => now) : Effect.succeed(session)
+      OwnerRows.isRunning(session) ? Effect.map(standing([session]), ([now = session]) => now) : Effect.succeed(session)
     )
 
   const list: Service["list"] = Effect.fn("Sessions.list")(function* (options = {}) {

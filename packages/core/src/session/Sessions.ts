@@ -12,9 +12,8 @@ import type { InboxFullError, NotWaiting, PromptConflictError } from "@daybook/l
 import type { InvalidInput } from "@daybook/log/domain/InvalidInput"
 import type { Input, Message, Session } from "@daybook/log/domain/Message"
 import type { AddressTaken, TitleAmbiguous } from "@daybook/log/domain/Title"
-import type { TodoItem } from "@daybook/log/domain/Todo"
-import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/Tree"
-import type { Budget, Location, ModelRef, SessionMetrics } from "@daybook/log/domain/Values"
+import type { MessageNotFound, TreeOptions, TreePage } from "@daybook/log/domain/HistoryPath"
+import type { Budget, Location, ModelRef, SessionMetrics, TodoItem } from "@daybook/log/domain/Values"
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import type {
   AppendError,

@@ -4,7 +4,6 @@ import { Effect, Layer } from "effect"
 import * as Branching from "./Branching.ts"
 import * as Changing from "./Changing.ts"
 import * as Creation from "./Creation.ts"
-import * as Existing from "./Existing.ts"
 import * as Forking from "./Forking.ts"
 import * as Placement from "./Placement.ts"
 import * as Reading from "./Reading.ts"
@@ -13,7 +12,7 @@ import { Sessions } from "./Sessions.ts"
 import * as Undoing from "./Undoing.ts"
 
 const make = Effect.gen(function* () {
-  const existing = yield* Existing.make
+  const existing = yield* Placement.makeExisting
   const locations = yield* Placement.makeLocations
   const placements = yield* Placement.make
   const verbs = Sessions.of({

@@ -12,7 +12,7 @@ import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Redoable, Undoable } from "@daybook/log/store/UndoRows"
 import { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import { type Restored, type RestoreRequest, Snapshots, type Turn } from "../snapshot/Snapshots.ts"
-import type { Existing } from "./Existing.ts"
+import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
 
@@ -73,7 +73,7 @@ const draftsOf = (files: Files, { from, path, redoes, to }: Way) => {
 }
 
 // Takes back files and history, as undo and redo do: looks at what there is, restores the files, then moves the leaf,
-// under the session's ownership while nothing runs. `Undoing.ts` and `Undoing.ts` say what is taken back.
+// under the session's ownership while nothing runs.
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
@@ -94,7 +94,7 @@ interface Kind<Found, Missing, Refused, Unread> {
   readonly tell: (found: Found) => Effect.Effect<Pick<Undone, "omitted" | "problems" | "prompt">, Unread>
 }
 
-export const makeTakingBack = Effect.gen(function* () {
+const makeTakingBack = Effect.gen(function* () {
   const log = yield* EventLog
   const store = yield* SessionStore
   const execution = yield* SessionExecution

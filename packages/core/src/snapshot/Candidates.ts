@@ -7,7 +7,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Array as Arr, Effect } from "effect"
 import { isWithin } from "../support/TextFile.ts"
-import { projectRoot } from "../trust/ProjectRoot.ts"
+import { projectRoot } from "../trust/ProjectTrust.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 
 // Finds what a Location's snapshots cover: its folder, in the git work tree that holds it or in a configured folder,

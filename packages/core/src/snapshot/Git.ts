@@ -36,7 +36,7 @@ const isExecutable = (file: string): boolean => {
 }
 
 /** The installed git. A program that the project brings along, in `node_modules/.bin` for example, does not count. */
-export const findGit = (variable: string | undefined, project: string): string | undefined =>
+const findGit = (variable: string | undefined, project: string): string | undefined =>
   (variable ?? "")
     .split(path.delimiter)
     .filter((folder) => path.isAbsolute(folder) && !isWithin(project, folder))

@@ -105,7 +105,7 @@ const pausing = () => {
 export const folderBeside = (filename: string): string => path.join(path.dirname(filename), "snapshots")
 
 /** Bytes of all stores, unless the options say otherwise. */
-export const defaultBytes = 1_000_000_000
+const defaultBytes = 1_000_000_000
 
 /** Snapshots of this process between two runs of the upkeep, at most. */
 const between = 500

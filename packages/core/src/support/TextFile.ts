@@ -1,12 +1,61 @@
 /**
  * Reads small text files of untrusted origin: agents, templates, configuration. Reads only regular files, bounded, in
- * UTF-8. Never waits for a pipe, and follows no link out of the required folder.
- * Spec: CF-1.
+ * UTF-8. Never waits for a pipe, and follows no link out of the required folder. Spec: CF-1, EX-112.
  */
-import { type BigIntStats, constants } from "node:fs"
+import { type BigIntStats, constants, lstatSync } from "node:fs"
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
+
+/** Formats paths as lines of a result. Pure. */
+
+const breaksLine = /\p{Cc}|["\\]/u
+
+/** The path unchanged, or as a JSON string if it contains a newline or anything else that could be misread. */
+export const quotedPath = (name: string): string => (breaksLine.test(name) ? JSON.stringify(name) : name)
+
+// Finds the real path of a file. Most paths that a turn looks at are canonical or missing; a few `lstat` tell that
+// without a round trip through the thread pool, which costs more than ten times as much. Nothing is cached, so nothing
+// can be stale.
+
+const missing = (name: string): Error =>
+  Object.assign(new Error(`ENOENT: no such file or directory, realpath '${name}'`), {
+    code: "ENOENT",
+    syscall: "realpath",
+    path: name
+  })
+
+/** Whether an absolute path exists and leads through no symbolic link; `unknown` if that cannot be told. */
+const look = (name: string): "canonical" | "missing" | "unknown" => {
+  const parent = path.dirname(name)
+  if (parent === name) return "canonical"
+  // Looks at the whole path first: for a missing file this needs one call.
+  const stats = lstatSync(name, { throwIfNoEntry: false })
+  if (stats === undefined) return "missing"
+  return stats.isSymbolicLink() ? "unknown" : look(parent)
+}
+
+const found = (name: string): ReturnType<typeof look> => {
+  // Elsewhere a file system may ignore case, and the real path then has the case of the folder's entries.
+  if (process.platform !== "linux" || !path.isAbsolute(name) || path.resolve(name) !== name) return "unknown"
+  try {
+    return look(name)
+  } catch {
+    return "unknown"
+  }
+}
+
+/** Like `realpath` of `node:fs/promises`, with the same errors. */
+export const realpath = async (name: string): Promise<string> => {
+  switch (found(name)) {
+    case "canonical":
+      return name
+    case "missing":
+      throw missing(name)
+    case "unknown":
+      return fs.realpath(name)
+  }
+}
 
 /** Why a file was not read: it is missing, or it was rejected. `details` is a clause about the file, for people. */
 export class TextFileError extends Schema.TaggedError<TextFileError>("@daybook/core/TextFileError")("TextFileError", {
@@ -38,7 +87,7 @@ const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : "unknown"
 
 /** Converts a file system error to one that names the path. */
-export const fileError = (file: string, cause: unknown): TextFileError => {
+const fileError = (file: string, cause: unknown): TextFileError => {
   const code = codeOf(cause)
   return new TextFileError({
     path: file,

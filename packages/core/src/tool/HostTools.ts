@@ -5,8 +5,100 @@
 import type * as Tool from "@effect/ai/Tool"
 import type * as Toolkit from "@effect/ai/Toolkit"
 import { Context, Effect, Layer, type Scope } from "effect"
-import { fromToolkit, type RunHere, type ToolDefinition } from "./ToolDefinition.ts"
-import { makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
+import type { Agent } from "../domain/Agent.ts"
+import { fromToolkit, provide, type RunHere, type ToolDefinition, wireTool } from "./ToolDefinition.ts"
+
+// Keeps tools by name in layers: each registration overlays earlier ones, and closing its scope removes only that
+// layer, wherever it is by then (TO-15). Used by `ToolRegistry` and `HostTools`.
+
+/** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
+export interface ToolEntry {
+  readonly definition: ToolDefinition
+  /** The tool as a request of this agent offers it. */
+  readonly wire: (agent: Agent) => Tool.Any
+}
+
+export const entryOf = (definition: ToolDefinition): ToolEntry => {
+  const plain = wireTool(definition.tool)
+  const described = new Map<string, Tool.Any>()
+  const wire = (agent: Agent): Tool.Any => {
+    const description = definition.describe?.(agent)
+    if (description === undefined) return plain
+    const known = described.get(description) ?? wireTool(definition.tool, description)
+    described.set(description, known)
+    return known
+  }
+  return { definition, wire }
+}
+
+/** Layered registrations, by name. */
+export interface ToolOverlay {
+  /** Adds tools until the scope closes. Their calls get the services that the context has now. */
+  readonly register: <R>(definitions: ReadonlyArray<ToolDefinition<R>>) => Effect.Effect<void, never, R | Scope.Scope>
+  readonly get: (name: string) => ToolEntry | undefined
+  readonly names: () => Iterable<string>
+  /** Adds a source of explanations for missing tools, until the scope closes. */
+  readonly explain: (source: Explanation) => Effect.Effect<void, never, Scope.Scope>
+  /** Why a tool is missing, if known. */
+  readonly whyMissing: Explanation
+  /** Makes requests wait for tools that register later, until the scope closes. */
+  readonly awaitBeforeUse: (ready: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
+  /** Waits for all announced tools. */
+  readonly ready: Effect.Effect<void>
+}
+
+/** Why the tool with this name is missing; undefined if unknown. */
+export type Explanation = (name: string) => string | undefined
+
+/** Holds a value in a set until the scope closes. */
+const held = <A>(all: Set<A>, value: A): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => all.add(value)),
+      () => Effect.sync(() => all.delete(value))
+    )
+  )
+
+export const makeToolOverlay = (): ToolOverlay => {
+  const stacks = new Map<string, ReadonlyArray<ToolEntry>>()
+  const explanations = new Set<Explanation>()
+  const announced = new Set<Effect.Effect<void>>()
+  const add = (entry: ToolEntry) => {
+    const { name } = entry.definition.tool
+    stacks.set(name, [...(stacks.get(name) ?? []), entry])
+  }
+  const remove = (entry: ToolEntry) => {
+    const { name } = entry.definition.tool
+    const rest = (stacks.get(name) ?? []).filter((other) => other !== entry)
+    if (rest.length === 0) stacks.delete(name)
+    else stacks.set(name, rest)
+  }
+  return {
+    register: <R>(definitions: ReadonlyArray<ToolDefinition<R>>) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.contextWith((services: Context.Context<R>) => {
+            const entries = definitions.map((definition) => entryOf(provide(definition, services)))
+            entries.forEach(add)
+            return entries
+          }),
+          (entries) => Effect.sync(() => entries.forEach(remove))
+        )
+      ),
+    get: (name) => stacks.get(name)?.at(-1),
+    names: () => stacks.keys(),
+    explain: (source) => held(explanations, source),
+    awaitBeforeUse: (ready) => held(announced, ready),
+    ready: Effect.suspend(() => Effect.all([...announced], { concurrency: "unbounded", discard: true })),
+    whyMissing: (name) => {
+      for (const source of explanations) {
+        const reason = source(name)
+        if (reason !== undefined) return reason
+      }
+      return undefined
+    }
+  }
+}
 
 /** The host's tools. */
 export class HostTools extends Context.Tag("@daybook/core/HostTools")<

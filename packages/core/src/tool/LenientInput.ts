@@ -4,7 +4,7 @@
  * result. These are all conversions (TO-17):
  *
  * - fields that the schema does not declare are dropped
- * - field names and enumeration values match without case, `_` and `-`, and by the aliases of `LenientInput.ts`
+ * - field names and enumeration values match without case, `_` and `-`, and by the aliases of the tool's habits
  * - in an optional field, `null`, `""`, `"null"`, `"None"` and `"undefined"` mean an absent field, unless its schema
  *   accepts the value
  * - a text with JSON is parsed where an object or a list is expected
@@ -12,7 +12,7 @@
  * - a bare text that does not begin like JSON becomes the object's only required field, if that is a text
  * - `{ "input": ... }` is unwrapped, also beside the tool's name; so are the other names in `wrappers`
  * - an amount outside its range becomes the nearest bound, and a fraction is rounded up
- * - a list or an object in a text field is converted by the field's function in `LenientInput.ts`
+ * - a list or an object in a text field is converted by the field's function among its habits
  *
  * The decoder refuses what still does not fit, and describes the converted input. Pure. Spec: TO-17, TO-18, LM-31,
  * LM-32.
@@ -42,7 +42,7 @@ export const refusalOf = (input: unknown): string | undefined => {
 }
 
 // Lists how models write inputs that a tool's schema does not describe, and what they mean, for all built-in tools.
-// `LenientInput.ts` applies the list. The advertised schemas stay strict.
+// The advertised schemas stay strict.
 
 /** The known deviations for one tool. */
 interface Habits {

@@ -11,13 +11,11 @@ import { deniesAll, matches } from "../domain/Rule.ts"
 import { type ToolDeclined, ToolFailure, type ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import { Permission } from "../permission/Permission.ts"
-import { fitContent } from "../picture/PictureContent.ts"
-import { Pictures } from "../picture/Pictures.ts"
+import { fitContent, Pictures } from "../picture/Pictures.ts"
 import { ToolOutputStore } from "../workspace/ToolOutputStore.ts"
-import { HostTools } from "./HostTools.ts"
+import { entryOf, HostTools, makeToolOverlay, type ToolOverlay } from "./HostTools.ts"
 import { refusalOf } from "./LenientInput.ts"
 import type { ToolCall, ToolDefinition } from "./ToolDefinition.ts"
-import { entryOf, makeToolOverlay, type ToolOverlay } from "./ToolOverlay.ts"
 
 /** A call's outcome, as stored and shown to the model. */
 export type Settled = Data.TaggedEnum<{

@@ -8,7 +8,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Schema } from "effect"
 import { isWithin, readAtMost, stampOf } from "../support/TextFile.ts"
-import { holding } from "./ProjectRoot.ts"
+import { holding } from "./ProjectTrust.ts"
 
 /** One item that a project brings. The hash detects changes; small texts are kept to show what changed. */
 export const Brought = Schema.Struct({

@@ -1,11 +1,100 @@
 /**
  * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
  * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: specs/trust.md TR-2, TR-30, TR-1,
- * TR-20.
+ * TR-20, CX-32, specs/trust.md TR-1, TR-2.
  */
+import { lstatSync } from "node:fs"
 import * as path from "node:path"
 import { Context, Effect } from "effect"
-import { holding, projectRoot } from "./ProjectRoot.ts"
+import { isWithin } from "../support/TextFile.ts"
+
+// Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
+// at the first folder that other users can write to.
+
+// Decides who may add files to a folder: only this user and root, or others too. A folder that others can write to says
+// nothing about what this user wants.
+
+/** The folder's owner, group and mode. */
+interface Held {
+  readonly uid: number
+  readonly gid: number
+  readonly mode: number
+}
+
+/** `own`: only this user and root write there. `foreign`: it belongs to another user. `open`: others may write there. */
+type Holding = "own" | "foreign" | "open"
+
+/** This process's user and group; undefined if the system has none. */
+const self = (): { readonly uid: number; readonly gid: number } | undefined => {
+  const [uid, gid] = [process.geteuid?.(), process.getegid?.()]
+  return uid === undefined || gid === undefined ? undefined : { uid, gid }
+}
+
+/** How a user owns a folder. Pure. */
+export const holdingOf = (folder: Held, me: { readonly uid: number; readonly gid: number }): Holding => {
+  if (folder.uid !== me.uid && folder.uid !== 0) return "foreign"
+  // A sticky folder is open too: others cannot replace files there, but they can add some.
+  if ((folder.mode & 0o002) !== 0) return "open"
+  // With umask 002 every folder is writable by its owner's primary group.
+  const ownGroup = folder.uid === me.uid && folder.gid === me.gid
+  return (folder.mode & 0o020) === 0 || ownGroup ? "own" : "open"
+}
+
+const isMissing = (cause: unknown): boolean =>
+  cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR")
+
+/** How this user owns a folder, by its real path. A missing folder is `own`. */
+export const holding = (folder: string): Holding => {
+  const me = self()
+  if (me === undefined) return "own"
+  try {
+    return holdingOf(lstatSync(folder), me)
+  } catch (cause) {
+    return isMissing(cause) ? "own" : "foreign"
+  }
+}
+
+/** Folders from the root of the file system down to `folder`. */
+const upwards = (folder: string): ReadonlyArray<string> => {
+  const parent = path.dirname(folder)
+  return parent === folder ? [folder] : [folder, ...upwards(parent)]
+}
+
+const exists = (name: string): boolean => {
+  try {
+    return lstatSync(name, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** The project root of a canonical folder. */
+export const projectRoot = (directory: string): Effect.Effect<string> =>
+  Effect.sync(() => {
+    for (const folder of upwards(directory)) {
+      // Other users can write here, so they would choose the project: stay at the Location.
+      if (holding(folder) !== "own") return directory
+      if (exists(path.join(folder, ".git"))) return folder
+    }
+    return directory
+  })
+
+/** Whether no folder below `top`, down to `folder`, is writable by other users. */
+export const isOwnBelow = (top: string, folder: string): Effect.Effect<boolean> =>
+  Effect.sync(() => {
+    for (const each of foldersBetween(top, folder)) {
+      if (each !== top && holding(each) !== "own") return false
+    }
+    return true
+  })
+
+/** The folders from `top` to `folder`, both included; empty if `folder` is not below `top`. */
+export const foldersBetween = (top: string, folder: string): ReadonlyArray<string> =>
+  isWithin(top, folder)
+    ? upwards(folder)
+        .filter((each) => isWithin(top, each))
+        .toReversed()
+    : []
 
 /** A project's trust. */
 export interface Standing {

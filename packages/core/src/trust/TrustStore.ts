@@ -11,8 +11,7 @@ import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import { folderIdentity } from "@daybook/log/support/FolderIdentity"
 import { compile, test } from "../domain/Pattern.ts"
 import { beyond, Brought, makeSurveyor } from "./Brought.ts"
-import { holding, projectRoot } from "./ProjectRoot.ts"
-import { foreign, isTrusted, type Standing, type Trust } from "./ProjectTrust.ts"
+import { foreign, holding, isTrusted, projectRoot, type Standing, type Trust } from "./ProjectTrust.ts"
 
 /** A decision could not be read or stored. */
 export class TrustError extends Schema.TaggedError<TrustError>("@daybook/core/TrustError")("TrustError", {

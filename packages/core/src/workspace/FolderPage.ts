@@ -3,7 +3,7 @@ import * as fs from "node:fs/promises"
 import { Effect, Schema } from "effect"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { ToolFailure } from "../domain/ToolError.ts"
-import { quotedPath } from "../support/QuotedPath.ts"
+import { quotedPath } from "../support/TextFile.ts"
 import { type Target, tryFile } from "./FileFailure.ts"
 import { pageLimits } from "./TextPage.ts"
 

@@ -5,17 +5,21 @@
  * Checks use the real path, so a symbolic link out of the Location is refused. An opened file is checked again by its
  * descriptor, so a link created between check and opening is refused too. Outside Linux, where a descriptor's path is
  * not available, file numbers are compared. Not covered: a folder swapped for a link and back while it is listed;
- * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20.
+ * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20, PX-20..PX-22 in
+ * specs/context.md.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
+import { homedir } from "node:os"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { CurrentLocation } from "@daybook/log/domain/Values"
+import { namePattern } from "../definition/Yaml.ts"
 import type { ToolFailure } from "../domain/ToolError.ts"
 import { makeKeyedLock } from "../support/KeyedLock.ts"
+import { projectRoot } from "../trust/ProjectTrust.ts"
 import {
   codeOf,
   fileFailure,
@@ -28,8 +32,76 @@ import {
   type WritableTarget
 } from "./FileFailure.ts"
 import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
-import { parseReferenced, type Reference, type ReferencedPath, referenceRoot, References } from "./References.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
+
+// Resolves configured references: folders and files outside the Location that prompts mention and `read` reads as
+// `name:path`. `Permission.ts` decides who may read.
+
+/** A configured folder or file outside the Location. */
+export interface Reference {
+  /** Absolute, below the home folder (`~/`), or relative to the project's root. */
+  readonly path: string
+  /** A description for the model. */
+  readonly description?: string
+}
+
+/** References by name; none by default. */
+export class References extends Context.Reference<References>()("@daybook/core/References", {
+  defaultValue: (): ReadonlyMap<string, Reference> => new Map()
+}) {}
+
+/** References as configured. */
+export type WrittenReferences = Readonly<Record<string, string | Reference>>
+
+/** The prefix of kept tool outputs. */
+const reserved = "tool-output"
+
+/** Provides the host's references. A name that cannot be mentioned is ignored, with a warning. */
+export const layerReferences = (written: WrittenReferences = {}): Layer.Layer<never> =>
+  Layer.effect(
+    References,
+    Effect.gen(function* () {
+      const references = new Map<string, Reference>()
+      for (const [name, value] of Object.entries(written)) {
+        if (namePattern.test(name) && name !== reserved) {
+          references.set(name, typeof value === "string" ? { path: value } : value)
+        } else {
+          yield* Effect.logWarning(`reference ${JSON.stringify(name)} is left out: such a name cannot be mentioned`)
+        }
+      }
+      return references
+    })
+  )
+
+/** A path inside a reference: `name:path`. */
+interface ReferencedPath {
+  readonly name: string
+  readonly reference: Reference
+  /** Empty: the reference itself. */
+  readonly rest: string
+}
+
+/** The reference that a path begins with; none if no reference has that name. */
+export const parseReferenced = (
+  references: ReadonlyMap<string, Reference>,
+  given: string
+): Option.Option<ReferencedPath> => {
+  const colon = given.indexOf(":")
+  const name = given.slice(0, Math.max(colon, 0))
+  return Option.map(Option.fromNullable(references.get(name)), (reference) => ({
+    name,
+    reference,
+    rest: given.slice(colon + 1)
+  }))
+}
+
+/** The canonical path of a reference, relative to the project of a canonical folder; none if it does not exist. */
+const referenceRoot = (reference: Reference, directory: string): Effect.Effect<Option.Option<string>> =>
+  Effect.gen(function* () {
+    const written = reference.path.startsWith("~/") ? path.join(homedir(), reference.path.slice(2)) : reference.path
+    const full = path.isAbsolute(written) ? written : path.resolve(yield* projectRoot(directory), written)
+    return yield* Effect.option(Effect.tryPromise(() => fs.realpath(full)))
+  })
 
 // Checks the text of a path, and makes it absolute in a folder.
 

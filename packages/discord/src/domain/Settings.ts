@@ -3,8 +3,19 @@
  * refused. Pure. Spec: DI-50, DI-51 in specs/discord.md.
  */
 import { Either, Schema } from "effect"
-import { amount, boolean, counting, expects, name, optional, shaped, someText } from "@daybook/core/definition/Fields"
-import { decodeParsed, type Issue, parseYaml } from "@daybook/core/definition/Yaml"
+import {
+  amount,
+  boolean,
+  counting,
+  decodeParsed,
+  expects,
+  type Issue,
+  name,
+  optional,
+  parseYaml,
+  shaped,
+  someText
+} from "@daybook/core/definition/Yaml"
 
 const id = Schema.String.pipe(Schema.pattern(/^\d{1,20}$/), expects('an id of Discord in quotes: "1029384756"'))
 

@@ -8,7 +8,7 @@ import { isPruned } from "@daybook/core/request/Prune"
 import type { Sent } from "@daybook/core/request/Recorded"
 import { estimate } from "@daybook/core/request/TokenEstimate"
 import type { Message } from "@daybook/log/domain/Message"
-import type { TodoItem } from "@daybook/log/domain/Todo"
+import type { TodoItem } from "@daybook/log/domain/Values"
 import {
   blobPath,
   blobRows,

@@ -8,8 +8,7 @@ import { nothingPruned } from "@daybook/core/request/Prune"
 import { type Folded, nothingFolded } from "@daybook/core/request/RequestFrame"
 import { Ranges } from "@daybook/log/domain/HistoryPath"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { TodoItem } from "@daybook/log/domain/Todo"
-import { ModelRef } from "@daybook/log/domain/Values"
+import { ModelRef, TodoItem } from "@daybook/log/domain/Values"
 import { RequestFramed } from "@daybook/log/events/SessionEvents"
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })

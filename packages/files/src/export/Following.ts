@@ -6,7 +6,7 @@
 import { Cause, Clock, Deferred, Effect, Queue, Schedule, type Scope, Stream } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { ExportError } from "../layout/Errors.ts"
-import type { FollowerState } from "../record/FollowerStatus.ts"
+import type { FollowerState } from "../record/LedgerFile.ts"
 
 interface Batch {
   readonly position: number

@@ -6,9 +6,8 @@ import type { EventLog, LogUnavailable } from "@daybook/log/log/EventLog"
 import { houses, lookForHouse, type SafeFiles } from "../disk/SafeFiles.ts"
 import type { ExportError } from "../layout/Errors.ts"
 import { indexFolder, type KeptAddress, Meta, sessionFolder } from "../layout/Layout.ts"
-import * as LogFile from "../record/LogFile.ts"
 import { type Cursor, type FileRecord, recordOf, type SessionRecord } from "../record/Records.ts"
-import type * as TrackedFolder from "../record/TrackedFolder.ts"
+import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { isLog } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix, isContextName } from "../render/SessionContext.ts"
 import { valueNames } from "../render/Values.ts"
@@ -102,7 +101,7 @@ const record = Effect.fnUntraced(function* ({ files, ledger }: TrackedFolder.Tra
       const target = targetOf(entry.name)
       const name = sub === "" ? target : `${sub}/${target}`
       if (entry.folder || !isOfLayout(name)) continue
-      found.set(name, (yield* recorded(files, `${folder}/${name}`)) ?? LogFile.empty)
+      found.set(name, (yield* recorded(files, `${folder}/${name}`)) ?? TrackedFolder.empty)
     }
   }
   const session: SessionRecord = {

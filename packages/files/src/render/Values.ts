@@ -96,7 +96,7 @@ export const valueNames: ReadonlySet<string> = new Set([
 ])
 
 /** The content of `latest.md`. `stored` supplies it if a text is only referenced. */
-export const latestFile = <A>(latest: ReadonlyArray<Text>, stored: (latest: ReadonlyArray<Text>) => A): string | A =>
+const latestFile = <A>(latest: ReadonlyArray<Text>, stored: (latest: ReadonlyArray<Text>) => A): string | A =>
   latest.some(isStored) ? stored(latest) : line(latest.join(""))
 
 /** Name and content of each value file, in write order. `stored` supplies a long answer. */

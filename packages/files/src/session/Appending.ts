@@ -8,7 +8,6 @@ import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 import { SessionNotFound } from "@daybook/log/log/EventLog"
 import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { addressOf, sessionFolder } from "../layout/Layout.ts"
-import * as LogFile from "../record/LogFile.ts"
 import type { FileRecord, SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import * as Pieces from "../render/Pieces.ts"
@@ -139,7 +138,8 @@ const write = Effect.fnUntraced(function* (
     const surplus = yield* Repair.mend(writer, session, name, source, false)
     ahead ||= surplus > 0
     const untouched = source.size === 0 && session.folder.records.get(name)?.stamp !== ""
-    if (!untouched) changes.set(name, yield* LogFile.append(writer.tracker, session.folder, name, source, surplus))
+    if (!untouched)
+      changes.set(name, yield* TrackedFolder.append(writer.tracker, session.folder, name, source, surplus))
   }
   const first = session.record.seq < 0 ? portion.first : session.record.first
   const record: SessionRecord = { ...session.record, first, seq, position }

@@ -6,7 +6,6 @@ import { Effect, Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventLog, ReadError } from "@daybook/log/log/EventLog"
 import { isPermitted } from "../layout/Layout.ts"
-import * as LogFile from "../record/LogFile.ts"
 import { recordOf } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import { linesFrom, readerOf, type Source } from "../render/Pieces.ts"
@@ -67,7 +66,7 @@ export const mend = Effect.fnUntraced(function* (
   next: Source<ReadError>,
   atEnd: boolean
 ) {
-  const state = yield* LogFile.look(repair.tracker, session.folder, name, next)
+  const state = yield* TrackedFolder.look(repair.tracker, session.folder, name, next)
   if (state.is === "ours" && !(atEnd && state.surplus > next.size)) return state.surplus
   yield* restore(repair, session, name, state.is === "ours" ? "changed" : state.is)
   return 0

@@ -5,7 +5,6 @@ import type { SessionStore } from "@daybook/log/store/SessionStore"
 import type { State, Text } from "@daybook/transcript/Fold"
 import type { Sum } from "../disk/FileCalls.ts"
 import { addressOf, indexFolder, type KeptAddress, sessionFolder } from "../layout/Layout.ts"
-import * as LogFile from "../record/LogFile.ts"
 import type { FileRecord, SessionRecord } from "../record/Records.ts"
 import * as TrackedFolder from "../record/TrackedFolder.ts"
 import type { Tracker } from "../record/TrackedFolder.ts"
@@ -149,7 +148,7 @@ export const forget = ({ cache, waiting }: Writer, id: string): void => {
 export const addressAt = ({ uid }: Writer, id: string, fold: State): KeptAddress | undefined =>
   addressOf({ id, agent: fold.firstAgent }, fold.address, uid)
 
-export const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, LogFile.empty]))
+export const emptyLogs: ReadonlyMap<string, FileRecord> = new Map(logs.map((name) => [name, TrackedFolder.empty]))
 
 /** The record of a session before its first write. */
 export const unwritten = (id: string, address: KeptAddress, first: string): SessionRecord => ({

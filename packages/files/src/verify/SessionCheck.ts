@@ -13,17 +13,20 @@ import * as Rendering from "../render/Rendering.ts"
 import { blobFile, contextOf, contextPrefix } from "../render/SessionContext.ts"
 import { entryOf, type IndexEntry, valueFiles } from "../render/Values.ts"
 import { isWhole } from "../session/Repair.ts"
-import { type CheckedRoot, findingAt, type Found, parentOf } from "./CheckedRoot.ts"
 import * as FileCheck from "./FileCheck.ts"
 import {
   changed,
   checkBlob,
   checkContent,
+  type CheckedRoot,
   checkFile,
   checkFolders,
   checkStream,
   type Content,
+  findingAt,
   foreign,
+  type Found,
+  parentOf,
   unusable
 } from "./FileCheck.ts"
 

@@ -15,8 +15,16 @@ import { levels } from "../disk/SafeFiles.ts"
 import { type Finding, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import { addressOf, indexFolder, modesOf, type SharedSpaces } from "../layout/Layout.ts"
 import { indexFiles } from "../render/Values.ts"
-import { type CheckedRoot, findingAt, type Found, parentOf } from "./CheckedRoot.ts"
-import { asidesOnly, checkContent, checkFolders, foreign } from "./FileCheck.ts"
+import {
+  asidesOnly,
+  checkContent,
+  type CheckedRoot,
+  checkFolders,
+  findingAt,
+  foreign,
+  type Found,
+  parentOf
+} from "./FileCheck.ts"
 import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
 
 // Checks the index of one house, and houses that the store does not know.

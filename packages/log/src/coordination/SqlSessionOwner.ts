@@ -62,7 +62,7 @@ interface Kept {
 const together = 250
 
 /** Keeps sessions for `keepMs`; closing the scope releases them. `held` has the sessions that this process works on. */
-export const makeKeptSessions = Effect.fnUntraced(function* (
+const makeKeptSessions = Effect.fnUntraced(function* (
   { readSql, sql }: Connections,
   held: Map<SessionID, number>,
   keepMs: number

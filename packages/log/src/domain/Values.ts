@@ -1,9 +1,22 @@
 /**
  * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
- * Spec: RQ-26, RQ-40, RQ-45, TO-106.
+ * Spec: RQ-26, RQ-40, RQ-45, TO-106, TO-91..TO-93.
  */
 import { Context, Record, Schema } from "effect"
 import { JsonRecord } from "./Json.ts"
+
+// Defines a session's todo list.
+
+/** One entry of a todo list. */
+export const TodoItem = Schema.Struct({
+  text: Schema.NonEmptyString.pipe(Schema.maxLength(500)).annotations({ description: "What is to be done" }),
+  status: Schema.Literal("pending", "in_progress", "done", "cancelled")
+})
+
+export type TodoItem = typeof TodoItem.Type
+
+/** A whole list. */
+export const TodoItems = Schema.Array(TodoItem).pipe(Schema.maxItems(100))
 
 /** Where a session works. `directory` is an absolute path; without `workspaceID` it is on this machine. */
 export const Location = Schema.Struct({

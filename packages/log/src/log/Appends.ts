@@ -1,7 +1,7 @@
 /**
- * Writes a batch of append requests in one transaction: heads, sequence numbers, event rows, projections and commit
- * hooks, in a few statements. Isolates refused requests from the others. Runs inside a write transaction; the queue is
- * in `Writer.ts`. Spec: LG-1..LG-6.
+ * Commits a batch of append requests in one synchronous transaction: heads, sequence numbers, event rows, projections and
+ * commit hooks, in a few statements. Isolates refused requests from the others. The queue is in `Writer.ts`. Spec:
+ * LG-1..LG-6, LG-21, LG-22, LG-47.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -14,7 +14,7 @@ import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
 import { type SessionKeys, write } from "../projection/SqlTables.ts"
 import type { Statements } from "../storage/Connection.ts"
-import { directly, immediately, reasonOf } from "../storage/Transaction.ts"
+import { committed, directly, inSavepoint, isBusy, reasonOf, retryBusy } from "../storage/Transaction.ts"
 import {
   type CommitHook,
   EventRefused,
@@ -28,16 +28,15 @@ import * as Heads from "./Heads.ts"
 import * as SqlHook from "./SqlHook.ts"
 import type { Commit } from "./Tails.ts"
 
-/** Extra work in each append's transaction, such as a read model of another package. The log provides `R`. */
-export interface Projector<R = SqlClient.SqlClient> {
+/** Extra work in each append's transaction, such as a read model of another package. */
+export interface Projector {
   readonly name: string
   /**
-   * Statements on the provided `SqlClient` join the append's transaction. Create the tables first, with `CREATE TABLE
-   * IF NOT EXISTS`. Run only SQL here: `project` may run again when another append of the same commit is refused.
-   * `events` can belong to several sessions. After a failure, `project` runs again with smaller groups, down to a
-   * single append.
+   * Its statements join the append's transaction. Create the tables first, with `CREATE TABLE IF NOT EXISTS`. Returns why
+   * the events are refused, or undefined. Run only statements here: it runs again with smaller groups, down to a single
+   * append, when an append of the commit is refused. `events` can belong to several sessions.
    */
-  readonly project: (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void, SqlError.SqlError | EventRefused, R>
+  readonly project: (statements: Statements, events: ReadonlyArray<SessionEvent>) => EventRefused | undefined
 }
 
 export interface EncodedDraft {
@@ -48,7 +47,7 @@ export interface EncodedDraft {
 /** Where appends are written. */
 export interface Target {
   readonly sql: SqlClient.SqlClient
-  readonly projectors: ReadonlyArray<Projector<never>>
+  readonly projectors: ReadonlyArray<Projector>
   readonly types: EventTypes
   /** The id of the event at a place. */
   readonly idAt: (created: number, position: number) => EventID
@@ -68,6 +67,8 @@ export interface Request {
   readonly commit: CommitHook<unknown> | undefined
 }
 
+type Requests = NonEmptyReadonlyArray<Request>
+
 /** A failure of the caller's commit hook. */
 export class HookFailed {
   readonly _tag = "HookFailed"
@@ -83,18 +84,11 @@ export type Failure = SeqConflict | OwnerLost | EventRefused | LogUnavailable | 
 /** The result of one append. */
 export type Result = Exit.Exit<Commit, Failure>
 
-/** Why a batch was not written. */
-export type BatchError = SqlError.SqlError | EventRefused | HookFailed
-
 const refused = (sessionID: SessionID, { details, table }: { readonly details: string; readonly table: string }) =>
   new EventRefused({ sessionID, table, details })
 
 /** Recognizes the refusals that `writeRows` throws. */
 export const isEventRefused = (thrown: unknown): thrown is EventRefused => thrown instanceof EventRefused
-
-/** Recognizes the refusals that `writeEvents` throws. */
-export const isRefusal = (thrown: unknown): thrown is EventRefused | HookFailed =>
-  isEventRefused(thrown) || thrown instanceof HookFailed
 
 /** Writes the projections of the events. Throws `EventRefused` if they contradict the rows. */
 export const writeRows = (
@@ -117,12 +111,17 @@ export const writeRows = (
   }
 }
 
-/** Runs the projectors in order. */
+/** Runs the projectors in order. Throws `EventRefused` if one refuses the events. */
 export const runProjectors = (
-  projectors: ReadonlyArray<Projector<never>>,
+  projectors: ReadonlyArray<Projector>,
+  statements: Statements,
   events: ReadonlyArray<SessionEvent>
-): Effect.Effect<void, SqlError.SqlError | EventRefused> =>
-  Effect.forEach(projectors, (projector) => projector.project(events), { discard: true })
+): void => {
+  for (const { project } of projectors) {
+    const refusal = project(statements, events)
+    if (refusal !== undefined) throw refusal
+  }
+}
 
 /** A log starts with `session.created` and contains it exactly once (LG-2). */
 const beginning = ({ type }: SessionEvent) => ({
@@ -159,7 +158,7 @@ const conflict = (
 }
 
 /** The hook's condition that is checked with the head: only while no other append of the transaction can change it. */
-const headCheckOf = (requests: NonEmptyReadonlyArray<Request>): SqlHook.HeadCheck<unknown> | undefined => {
+const headCheckOf = (requests: Requests): SqlHook.HeadCheck<unknown> | undefined => {
   const [{ commit }] = requests
   return requests.length > 1 || commit === undefined ? undefined : SqlHook.headOf(commit)
 }
@@ -172,10 +171,7 @@ interface HookAfter {
 }
 
 /** The hooks that are left, in the order of the requests. */
-export const hooksAfter = (
-  requests: NonEmptyReadonlyArray<Request>,
-  { answers, checked }: Written
-): ReadonlyArray<HookAfter> =>
+const hooksAfter = (requests: Requests, { answers, checked }: Written): ReadonlyArray<HookAfter> =>
   checked
     ? []
     : requests.flatMap(({ commit: hook, sessionID }, index) => {
@@ -216,11 +212,7 @@ const moveHead = (
 }
 
 /** Writes the events, heads and projections of all requests, in order. Throws `SqlError`, `EventRefused`, `HookFailed`. */
-export const writeEvents = (
-  { idAt, types }: Target,
-  statements: Statements,
-  requests: NonEmptyReadonlyArray<Request>
-): Written => {
+const writeEvents = ({ idAt, types }: Target, statements: Statements, requests: Requests): Written => {
   const check = headCheckOf(requests)
   const keys = new Map<string, number>()
   const rows: Array<NewEvent> = []
@@ -257,83 +249,153 @@ export const writeEvents = (
   return { answers, events: written, checked }
 }
 
-/**
- * Writes all requests, in order, then runs projectors and hooks. A request with a stale `expectedSeq` or a stale owner
- * gets its error and writes nothing. Any other failure fails the whole effect.
- */
-export const writeBatch = (
-  target: Target,
-  requests: NonEmptyReadonlyArray<Request>
-): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
-  Effect.flatMap(
-    directly(target.sql, (statements) => writeEvents(target, statements, requests), isRefusal),
-    (written): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
-      const { answers, events } = written
-      const hooks = hooksAfter(requests, written).map((after) =>
-        runHook(target.sql, after.sessionID, after.hook, after.events)
-      )
-      const projected =
-        target.projectors.length === 0 || events.length === 0 ? [] : [runProjectors(target.projectors, events)]
-      const rest: ReadonlyArray<Effect.Effect<unknown, BatchError>> = [...projected, ...hooks]
-      return rest.length === 0
-        ? Effect.succeed(answers)
-        : Effect.as(
-            Effect.forEach(rest, (step) => step, { discard: true }),
-            answers
-          )
-    }
-  )
-
-/** A failed statement stays the database's failure; any other failure is the hook's. */
-const runHook = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID,
-  hook: CommitHook<unknown>,
-  events: ReadonlyArray<SessionEvent>
-) =>
-  Effect.mapError(SqlHook.runnerOf(hook)(sql, sessionID, events), (error) =>
-    error instanceof SqlError.SqlError ? error : new HookFailed(error)
-  )
+/** Checks the hooks in order. Throws `HookFailed` if one refuses its append. */
+const checkHooks = (statements: Statements, hooks: ReadonlyArray<HookAfter>): void => {
+  const checkOf = SqlHook.checksTogether()
+  for (const { events, hook, sessionID } of hooks) {
+    const refusal = checkOf(hook)(statements, sessionID, events)
+    if (refusal !== undefined) throw new HookFailed(refusal)
+  }
+}
 
 /**
- * Whether the append itself is at fault (a broken rule, its hook or a projector), so that the database can continue.
- * Defects and interruptions come from hooks or projectors: statements fail with typed errors.
+ * Writes all requests, in order, then runs projectors and checks hooks. A request with a stale `expectedSeq` or a stale
+ * owner gets its error and writes nothing. Throws what refuses any of the others, and what fails.
  */
-export const isRefused = (cause: Cause.Cause<BatchError>): boolean =>
-  Option.match(Cause.failureOption(cause), {
-    onNone: () => true,
-    onSome: (error) => !(error instanceof SqlError.SqlError) || reasonOf(error) === "constraint"
-  })
+const writeAll = (target: Target, statements: Statements, requests: Requests): ReadonlyArray<Result> => {
+  const written = writeEvents(target, statements, requests)
+  if (written.events.length > 0) runProjectors(target.projectors, statements, written.events)
+  checkHooks(statements, hooksAfter(requests, written))
+  return written.answers
+}
 
-/** Converts the failure of an append that was written alone to its caller's result. */
-export const toResult = (sessionID: SessionID, cause: Cause.Cause<BatchError>): Result =>
-  Exit.failCause(Cause.map(cause, (error) => (error instanceof HookFailed ? error : toAppendError(sessionID, error))))
+/**
+ * Whether an append itself is at fault (a broken rule, its hook or a projector), so that the database can continue.
+ * Defects come from hooks or projectors: statements throw `SqlError`.
+ */
+const isRefusal = (thrown: unknown): boolean =>
+  !(thrown instanceof SqlError.SqlError) || reasonOf(thrown) === "constraint"
+
+/** The result of an append that was written alone and threw this. */
+const failureOf = (sessionID: SessionID, thrown: unknown): Result =>
+  thrown instanceof HookFailed
+    ? Exit.fail(thrown)
+    : thrown instanceof SqlError.SqlError || isEventRefused(thrown)
+      ? Exit.fail(toAppendError(sessionID, thrown))
+      : Exit.die(thrown)
 
 /**
  * Writes the requests except the refused ones, which are found by bisection, rolled back and answered with their error.
- * The others need no more statements than before. If the database fails, this effect and the transaction fail.
+ * The others need no more statements than before. Throws if the database fails; the transaction is lost then.
  */
-export const writeApart = (
-  target: Target,
-  requests: NonEmptyReadonlyArray<Request>
-): Effect.Effect<ReadonlyArray<Result>, BatchError> =>
-  Effect.catchAllCause(
-    immediately(target.sql)(writeBatch(target, requests)),
-    (cause): Effect.Effect<ReadonlyArray<Result>, BatchError> => {
-      if (!isRefused(cause)) return Effect.failCause(cause)
-      return requests.length === 1
-        ? Effect.succeed([toResult(requests[0].sessionID, cause)])
-        : Effect.map(
-            Effect.forEach(halves(requests), (half) => writeApart(target, half)),
-            Arr.flatten
-          )
-    }
-  )
+const writeApart = (target: Target, statements: Statements, requests: Requests): ReadonlyArray<Result> => {
+  try {
+    return inSavepoint(statements, () => writeAll(target, statements, requests))
+  } catch (thrown) {
+    if (!isRefusal(thrown)) throw thrown
+    return requests.length === 1
+      ? [failureOf(requests[0].sessionID, thrown)]
+      : halves(requests).flatMap((half) => writeApart(target, statements, half))
+  }
+}
 
 /** Splits the requests into two halves, in order. */
-export const halves = (requests: NonEmptyReadonlyArray<Request>): ReadonlyArray<NonEmptyReadonlyArray<Request>> =>
+const halves = (requests: Requests): ReadonlyArray<Requests> =>
   [requests.slice(0, requests.length >> 1), requests.slice(requests.length >> 1)].filter((half) =>
     Arr.isNonEmptyArray(half)
+  )
+
+/** Broken invariant: a commit must answer every request. */
+export const unanswered: Result = Exit.die("a commit left an append unanswered")
+
+/** Writes the suspects after the others, each separately, and returns the results in request order. */
+const writeSplit = (
+  target: Target,
+  statements: Statements,
+  requests: Requests,
+  isSuspect: (request: Request) => boolean
+): ReadonlyArray<Result> => {
+  const [trusted, suspected] = Arr.partition(requests, isSuspect)
+  const groups = [trusted, ...suspected.map((request) => [request])].filter((group) => Arr.isNonEmptyArray(group))
+  const results = groups.flatMap((group) => writeApart(target, statements, group))
+  const found = new Map([...trusted, ...suspected].map((request, index) => [request, results[index]]))
+  return requests.map((request) => found.get(request) ?? unanswered)
+}
+
+/** Remembers the sessions whose last append was refused (LG-21). */
+export interface Suspects {
+  readonly has: (sessionID: SessionID) => boolean
+  readonly record: (sessionID: SessionID, result: Result) => void
+}
+
+/** Maximum number of suspect sessions. When it is exceeded, the oldest ones are trusted again. */
+const mostSuspects = 1024
+
+/** True for refused events and hook failures. False for conflicts, which are cheap to answer, and for database failures. */
+const wasRefused = (result: Result): boolean =>
+  Exit.isFailure(result) &&
+  Option.match(Cause.failureOption(result.cause), {
+    onNone: () => true,
+    onSome: ({ _tag }) => _tag === "EventRefused" || _tag === "HookFailed"
+  })
+
+export const makeSuspects = (): Suspects => {
+  // In the order of their last refusal.
+  const sessions = new Set<SessionID>()
+  return {
+    has: (sessionID) => sessions.has(sessionID),
+    record: (sessionID, result) => {
+      sessions.delete(sessionID)
+      if (!wasRefused(result)) return
+      sessions.add(sessionID)
+      for (const oldest of sessions) {
+        if (sessions.size <= mostSuspects) return
+        sessions.delete(oldest)
+      }
+    }
+  }
+}
+
+/** Commits the requests in one transaction; after a refusal in a second one, by halves. Throws if the database fails. */
+const commitNow = (
+  target: Target,
+  suspects: Suspects,
+  statements: Statements,
+  requests: Requests
+): ReadonlyArray<Result> => {
+  const transaction = (work: () => ReadonlyArray<Result>) =>
+    committed(statements, () => {
+      target.types.begin()
+      return work()
+    })
+  const isSuspect = ({ sessionID }: Request) => suspects.has(sessionID)
+  if (requests.length > 1 && requests.some(isSuspect)) {
+    return transaction(() => writeSplit(target, statements, requests, isSuspect))
+  }
+  try {
+    return transaction(() => writeAll(target, statements, requests))
+  } catch (thrown) {
+    if (!isRefusal(thrown)) throw thrown
+    return requests.length === 1
+      ? [failureOf(requests[0].sessionID, thrown)]
+      : transaction(() => halves(requests).flatMap((half) => writeApart(target, statements, half)))
+  }
+}
+
+/**
+ * Commits the requests, and returns their results in order. Waits while another transaction has the connection, and while
+ * the database is busy. After another failure of the database each request is written alone (LG-22).
+ */
+export const commit = (target: Target, suspects: Suspects, requests: Requests): Effect.Effect<ReadonlyArray<Result>> =>
+  Effect.catchAll(
+    retryBusy(directly(target.sql, (statements) => commitNow(target, suspects, statements, requests))),
+    (error) =>
+      requests.length === 1 || isBusy(error)
+        ? Effect.succeed(requests.map(({ sessionID }) => failureOf(sessionID, error)))
+        : Effect.map(
+            Effect.forEach(requests, (request) => commit(target, suspects, [request])),
+            Arr.flatten
+          )
   )
 
 /** Converts a write failure to the log's error type. */

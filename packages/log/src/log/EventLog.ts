@@ -330,10 +330,6 @@ export class EventLog extends Context.Tag("@daybook/log/EventLog")<
     readonly feed: (options?: {
       readonly after?: number | undefined
     }) => Stream.Stream<SessionEvent, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
-    /** `feed` with one `ReplayComplete` at the seam between replay and following; its cursor is a position (TL-9). */
-    readonly feedMarked: (options?: {
-      readonly after?: number | undefined
-    }) => Stream.Stream<SessionEvent | ReplayComplete, CursorAhead | CursorExpired | EventUnreadable | LogUnavailable>
     /**
      * Returns one page of the feed and does not follow (LG-18): the events of all sessions after a position, at most
      * `limit` rows (default and maximum 512), the next position, and whether rows follow. A page ends before an

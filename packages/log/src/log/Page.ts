@@ -1,6 +1,6 @@
 /**
- * Reads a page of a session or of the feed in one statement, and so in one snapshot. Its rows: `Page.ts`; following:
- * `Reader.ts`. Spec: LG-7, LG-25, LG-28, LG-63 in specs/log.md.
+ * Reads a page of a session or of the feed in one statement, and so in one snapshot, and verifies and
+ * decodes its rows; following: `Reader.ts`. Spec: LG-7, LG-25, LG-28, LG-63 in specs/log.md.
  */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
@@ -20,12 +20,12 @@ import {
   longPayload,
   ofSession,
   rowHash,
-  sumOf as sum
+  sumOf
 } from "./EventRow.ts"
 
 // Verifies and decodes the rows of a page. A replay decodes hundreds of thousands of rows a second, so a row is an
-// array of few columns and becomes an event without an object between. Pages: `Page.ts`; whole rows for other readers:
-// `EventRow.ts`.
+// array of few columns and becomes an event without an object between. Whole rows for other
+// readers: `EventRow.ts`.
 
 /**
  * A row's columns: place, kind, time, checksum, payload; in the feed also session and sequence number. The kind is the
@@ -261,7 +261,7 @@ const codeUnits = (text: string): number => text.length
 /** The first row from one to before another that does not have its checksum; `to` if all have theirs. */
 const firstChanged = ({ checksums, hashes, payloads }: Summed, from: number, to: number): number => {
   let at = from
-  while (at < to && sum(hashes[at] ?? 0, payloads[at] ?? "") === checksums[at]) at += 1
+  while (at < to && sumOf(hashes[at] ?? 0, payloads[at] ?? "") === checksums[at]) at += 1
   return at
 }
 

@@ -242,20 +242,18 @@ const lastPosition = (sql: SqlClient.SqlClient) =>
   )
 
 export const feed =
-  <Item>(sql: SqlClient.SqlClient, tails: Tails, seam: Seam<Item>) =>
-  (
-    options: { readonly after?: number | undefined } = {}
-  ): Stream.Stream<SessionEvent | Item, CursorAhead | FeedError> => {
+  (sql: SqlClient.SqlClient, tails: Tails) =>
+  (options: { readonly after?: number | undefined } = {}): Stream.Stream<SessionEvent, CursorAhead | FeedError> => {
     const start = cursorOf(options.after, 0)
     const check = Effect.flatMap(lastPosition(sql), (latest) =>
       start <= latest ? Effect.void : new CursorAhead({ cursor: start, latest })
     )
-    return follow<CursorAhead | FeedError, Item>({
+    return follow<CursorAhead | FeedError, never>({
       tails,
       start,
       check,
       next: (after, _, most) => feedPage(sql, after, most),
-      seam
+      seam: noMarker
     })
   }
 

@@ -163,10 +163,10 @@ export const replay = ({ idAt, projectors, sql, types }: Target) =>
           writeHead(statements, sessionID, moved, head === undefined)
           insertEvents(statements, types, rows)
           for (const page of pages) writeRows(statements, page, keys)
+          for (const page of pages) runProjectors(projectors, statements, page)
         },
         isEventRefused
       )
-      yield* Effect.forEach(pages, (page) => runProjectors(projectors, page), { discard: true })
     }
     if (options.ownerID !== undefined) {
       yield* sql`UPDATE event_sequence SET replay_owner = ${options.ownerID}

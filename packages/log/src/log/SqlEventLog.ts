@@ -46,7 +46,7 @@ const call = (listener: Listener, events: ReadonlyArray<SessionEvent>): Effect.E
   }
 }
 
-export const makeListeners = (): Listeners => {
+const makeListeners = (): Listeners => {
   const listeners = new Set<Listener>()
   return {
     listen: (listener) =>
@@ -116,18 +116,6 @@ const watchOtherProcesses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   )
 })
 
-/** The projectors with the log's client. */
-const withClient = (sql: SqlClient.SqlClient, projectors: ReadonlyArray<Projector>): ReadonlyArray<Projector<never>> =>
-  projectors.map(({ name, project }) => ({
-    name,
-    project: (events) =>
-      Effect.provideService(
-        Effect.suspend(() => project(events)),
-        SqlClient.SqlClient,
-        sql
-      )
-  }))
-
 /** The greatest time that an event's id can hold: twelve hexadecimal digits of milliseconds. */
 const latestTime = 0xffff_ffff_ffff
 
@@ -194,17 +182,7 @@ const makeAppend = (
 }
 
 type Reads =
-  | "read"
-  | "tail"
-  | "tailMarked"
-  | "feed"
-  | "feedMarked"
-  | "readFeed"
-  | "removals"
-  | "placeOf"
-  | "head"
-  | "latest"
-  | "tailing"
+  "read" | "tail" | "tailMarked" | "feed" | "readFeed" | "removals" | "placeOf" | "head" | "latest" | "tailing"
 
 /** The reads, over the reading connection. */
 const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
@@ -212,8 +190,7 @@ const makeReads = (sql: SqlClient.SqlClient, tails: Tails.Tails) =>
     read: Reader.read(sql),
     tail: Reader.tail(sql, tails, Reader.noMarker),
     tailMarked: Reader.tail(sql, tails, Reader.marker),
-    feed: Reader.feed(sql, tails, Reader.noMarker),
-    feedMarked: Reader.feed(sql, tails, Reader.marker),
+    feed: Reader.feed(sql, tails),
     readFeed: Reader.readFeed(sql),
     tailing: Reader.tailing(sql, tails),
     removals: Effect.fn("EventLog.removals")(({ after = 0 } = {}) => selectRemovals(sql, after)),
@@ -258,7 +235,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const identity = yield* selectIdentity(sql)
   const target = {
     sql,
-    projectors: withClient(sql, options.projectors ?? []),
+    projectors: options.projectors ?? [],
     types: EventRow.makeEventTypes(),
     idAt: EventRow.makeEventIds(identity)
   }

@@ -2,29 +2,23 @@
  * Group commit. Appends of all sessions wait in one queue; the waiting ones are written in one transaction with one
  * fsync, then each caller is answered:
  *
- *   append -> queue -> a round or two of the scheduler -> transaction -> announce -> answers
- *                                                        | not possible now, or refused: `Batches.ts`
+ *   append -> queue -> a round or two of the scheduler -> transaction (`Appends.ts`) -> announce -> answers
  *
- * The usual transaction is plain synchronous code: an effect for each step costs more than the step. A fiber writes a
- * batch only if a hook or a projector runs in it, the connection is reserved, or the first attempt failed. After a
- * refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So a session
- * that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6, LG-47, LG-48.
+ * After a refusal, the session's appends are written after the others, in the same transaction, until one succeeds. So a
+ * session that is refused repeatedly costs the others only its own attempt. Spec: LG-5, LG-6, LG-48.
  */
 import { Array as Arr, Effect, Exit, Fiber, Runtime } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 import * as Metrics from "../support/Metrics.ts"
-import type { Failure, Request, Result, Target } from "./Appends.ts"
-import * as Batches from "./Batches.ts"
-import * as DirectBatch from "./DirectBatch.ts"
+import * as Appends from "./Appends.ts"
 import { LogUnavailable } from "./EventLog.ts"
-import * as Suspects from "./Suspects.ts"
 import type { Commit } from "./Tails.ts"
 
 type Waiting = {
-  readonly request: Request
-  readonly answer: (result: Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>) => void
+  readonly request: Appends.Request
+  readonly answer: (result: Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Appends.Failure>) => void
 }
 
 /** Maximum number of appends per transaction. */
@@ -34,18 +28,20 @@ const closed = new LogUnavailable({ operation: "append", reason: "closed", cause
 
 export interface Writer {
   /** Writes the request and returns when it is durable. Not interruptible once queued. */
-  readonly submit: (request: Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Failure>
+  readonly submit: (request: Appends.Request) => Effect.Effect<NonEmptyReadonlyArray<SessionEvent>, Appends.Failure>
 }
 
-const requestOf = ({ request }: Waiting): Request => request
+const requestOf = ({ request }: Waiting): Appends.Request => request
 
 /** Starts the writer in the current scope. `announce` receives the commits before any caller is answered. */
-export const make = Effect.fnUntraced(function* (target: Target, announce: (commits: ReadonlyArray<Commit>) => void) {
+export const make = Effect.fnUntraced(function* (
+  target: Appends.Target,
+  announce: (commits: ReadonlyArray<Commit>) => void
+) {
   const runtime = yield* Effect.runtime<never>()
   // A caller that appends without pause waits on the writer, which must yield to the event loop (EX-14).
   const scheduler = yield* EventLoop.current
-  const suspects = Suspects.make()
-  const commit = Batches.make(target, suspects)
+  const suspects = Appends.makeSuspects()
   // Bounded by the number of callers: each waits for its answer.
   let waiting: Array<Waiting> = []
   let state: "idle" | "writing" | "closed" = "idle"
@@ -54,7 +50,7 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
   let answered = 0
 
   /** Announces the commits in the order of positions, then answers. */
-  const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Result>): void => {
+  const settle = (batch: NonEmptyReadonlyArray<Waiting>, results: ReadonlyArray<Appends.Result>): void => {
     const commits = results.flatMap((result) => (Exit.isSuccess(result) ? [result.value] : []))
     // Suspects were written last, wherever they were in the batch.
     if (commits.length > 0) EventLoop.committed()
@@ -66,7 +62,7 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
     Metrics.batchSize.unsafeUpdate(batch.length, [])
     Metrics.appends.unsafeUpdate(events, [])
     for (const [index, { answer, request }] of batch.entries()) {
-      const result = results[index] ?? Batches.unanswered
+      const result = results[index] ?? Appends.unanswered
       suspects.record(request.sessionID, result)
       answer(Exit.map(result, (commit) => commit.events))
     }
@@ -78,9 +74,11 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
     if (waiting.length > 0) begin()
   }
 
-  /** Writes the batch in a fiber, after a first attempt that failed, if any. */
-  const writeInFiber = (batch: NonEmptyReadonlyArray<Waiting>, first: DirectBatch.Attempt | undefined): void => {
-    const written = Effect.exit(commit(Arr.map(batch, requestOf), first)).pipe(
+  const flush = (): void => {
+    const batch = waiting.slice(0, batchLimit)
+    if (state === "closed" || !Arr.isNonEmptyArray(batch)) return
+    waiting = waiting.slice(batchLimit)
+    const written = Effect.exit(Appends.commit(target, suspects, Arr.map(batch, requestOf))).pipe(
       Effect.map((exit) => {
         inHand = undefined
         settle(batch, Exit.isSuccess(exit) ? exit.value : batch.map(() => Exit.failCause(exit.cause)))
@@ -89,19 +87,8 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
       Effect.uninterruptible
     )
     const fiber = Runtime.runFork(runtime)(written, { scheduler })
-    // A fiber that needed no pause has ended already.
+    // A commit that had to wait for nothing has ended already.
     if (fiber.unsafePoll() === null) inHand = fiber
-  }
-
-  const flush = (): void => {
-    const batch = waiting.slice(0, batchLimit)
-    if (state === "closed" || !Arr.isNonEmptyArray(batch)) return
-    waiting = waiting.slice(batchLimit)
-    const mayFail = batch.length > 1 && batch.some(({ request }) => suspects.has(request.sessionID))
-    const first = mayFail ? undefined : DirectBatch.attempt(target, Arr.map(batch, requestOf))
-    if (first === undefined || Exit.isFailure(first)) return writeInFiber(batch, first)
-    settle(batch, first.value)
-    next()
   }
 
   // All that run now can join in the first round. The second one lets several callers that the last commit answered
@@ -121,9 +108,9 @@ export const make = Effect.fnUntraced(function* (target: Target, announce: (comm
     })
   )
 
-  const submit = (request: Request) =>
+  const submit = (request: Appends.Request) =>
     Effect.uninterruptible(
-      Effect.async<NonEmptyReadonlyArray<SessionEvent>, Failure>((answer) => {
+      Effect.async<NonEmptyReadonlyArray<SessionEvent>, Appends.Failure>((answer) => {
         if (state === "closed") return answer(closed)
         waiting.push({ request, answer })
         if (state === "idle") begin()

@@ -1,7 +1,7 @@
 /**
  * Verifies the database: file, connection, and each session's log and projections. Reports what is wrong and what to
  * do. Writes nothing: it folds the events into a scratch database and compares the projections with it, one session per
- * snapshot, page by page. `Doctor.ts` verifies what is left of removed events. Spec: ST-12..ST-14, RT-16, RT-17.
+ * snapshot, page by page. Of removed events it verifies what is left. Spec: ST-12..ST-14, RT-16, RT-17.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -138,7 +138,7 @@ const checkBase = ({ position, row }: NonNullable<Below["base"]>, kept: Uint8Arr
 }
 
 /** Verifies a session up to its floor. */
-export const checkBelow = Effect.fnUntraced(function* (
+const checkBelow = Effect.fnUntraced(function* (
   sql: Sql,
   sessionID: SessionID,
   floor: number

@@ -8,9 +8,9 @@ import { statSync } from "node:fs"
 import { Effect, Schema } from "effect"
 import type { Stats } from "../domain/StoreStats.ts"
 import { SessionNotFound } from "../log/EventLog.ts"
-import type * as Driver from "../storage/Driver.ts"
+import type * as Connection from "../storage/Connection.ts"
 import * as EventLoop from "../support/EventLoop.ts"
-import { attempt, type BackupFailed, snapshotOf } from "./Copy.ts"
+import { attempt, type BackupFailed, snapshotOf } from "./Backup.ts"
 
 export { DayStats, SessionStats, Stats, TableStats, TypeStats } from "../domain/StoreStats.ts"
 
@@ -37,7 +37,7 @@ type Row = readonly [session: number, type: number, created: number, bytes: numb
 const isRow = Schema.is(Schema.Tuple(Schema.Number, Schema.Number, Schema.Number, Schema.Number))
 
 /** Reads a single number; 0 for null. */
-const numberOf = (db: Driver.Database, text: string, ...parameters: ReadonlyArray<unknown>): number => {
+const numberOf = (db: Connection.Database, text: string, ...parameters: ReadonlyArray<unknown>): number => {
   const value = db
     .prepare(text)
     .pluck()
@@ -52,7 +52,7 @@ const shown = "e.session NOT IN (SELECT session FROM event_sequence WHERE sessio
 
 /** The measured events, and how many each of them represents. */
 const measured = (
-  db: Driver.Database,
+  db: Connection.Database,
   { exact = false, sample = standardSample }: StatsOptions,
   session: number | undefined
 ) => {
@@ -145,7 +145,7 @@ const isPage = Schema.is(Schema.Tuple(Schema.String, Schema.Number))
 const isObject = Schema.is(Schema.Tuple(Schema.String, Schema.String))
 
 /** The pages of every table and of its indexes. */
-const tablesOf = (db: Driver.Database, path: string) => {
+const tablesOf = (db: Connection.Database, path: string) => {
   const objects = db.prepare("SELECT name, tbl_name FROM sqlite_master").raw().all().filter(isObject)
   const [tables, sizes] = [new Map(objects), new Map<string, number>()]
   const take = (row: unknown) => {
@@ -161,7 +161,7 @@ const tablesOf = (db: Driver.Database, path: string) => {
 
 const Named = Schema.Struct({ sessionID: Schema.String, title: Schema.NullOr(Schema.String) })
 
-const sessionNamed = (db: Driver.Database, session: number) =>
+const sessionNamed = (db: Connection.Database, session: number) =>
   Schema.decodeUnknownSync(Named)(
     db
       .prepare(
@@ -171,14 +171,14 @@ const sessionNamed = (db: Driver.Database, session: number) =>
       .get(session)
   )
 
-const typeNamed = (db: Driver.Database, type: number): string =>
+const typeNamed = (db: Connection.Database, type: number): string =>
   String(db.prepare("SELECT name FROM event_type WHERE type = ?").pluck().get(type) ?? "unknown")
 
 const walBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
 
 /** Everything of the report but the tables. */
 const countsOf = (
-  db: Driver.Database,
+  db: Connection.Database,
   { database }: StatsOptions,
   session: number | undefined,
   { days, sessions, types }: Sums
@@ -214,7 +214,7 @@ const countsOf = (
 }
 
 const measure = Effect.fnUntraced(function* (
-  db: Driver.Database,
+  db: Connection.Database,
   options: StatsOptions,
   session: number | undefined
 ): Effect.fn.Return<Stats, BackupFailed> {

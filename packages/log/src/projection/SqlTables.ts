@@ -12,7 +12,7 @@ import { type TableName, tableNames, tables, type Value } from "./Tables.ts"
 const sizes = [64, 16, 4, 3, 2, 1] as const
 
 /** Splits rows into runs of the sizes above. */
-export const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
+const inRuns = <A>(rows: ReadonlyArray<A>): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> => {
   const runs: Array<Arr.NonEmptyReadonlyArray<A>> = []
   let from = 0
   for (const size of sizes) {

@@ -1,7 +1,7 @@
 /**
- * The lines of an archive: a header, one line per removed event, and an end with the checksum of all lines before it.
- * An archive holds one contiguous range of one session, as stored, so that it can be put back exactly. Pure;
- * `Archive.ts` writes and reads the file. Spec: RT-20..RT-23, RT-20..RT-22, RT-25.
+ * Archives of removed events, as lines and as files: a header, one line per removed event, and an end with the checksum of all lines before it.
+ * An archive holds one contiguous range of one session, as stored, so that it can be put back exactly. Spec: RT-20..RT-23,
+ * RT-25.
  */
 import { createHash, type Hash, randomBytes } from "node:crypto"
 import { createReadStream } from "node:fs"
@@ -97,8 +97,7 @@ const nameOf = ({ from, incarnation, sessionID, to }: Header): string =>
   `${sessionID}.${incarnation}.${from + 1}-${to}.jsonl.gz`
 
 // Writes and reads archives: JSON lines, compressed with gzip in one member per page, so that memory is bounded and
-// compression runs off the event loop. A file appears under its name only when it is complete and durable. Format:
-// `Archive.ts`.
+// compression runs off the event loop. A file appears under its name only when it is complete and durable.
 
 const compress = promisify(gzip)
 

@@ -13,13 +13,13 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Effect, Either, Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
-import { EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
+import { EventUnreadable } from "../log/EventLog.ts"
 import * as EventRow from "../log/EventRow.ts"
 import { ofSession, selectCheckedPage, selectIdentity, sessionKey, toEvent, unavailable } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { immediately, retryBusy } from "../storage/Transaction.ts"
 import * as Archive from "./Archive.ts"
-import { type ArchiveUnusable, StoredEvent } from "./Archive.ts"
+import { StoredEvent } from "./Archive.ts"
 import { type Pace, paced } from "./Pace.ts"
 import { checkpoint } from "./Space.ts"
 import { type Cut, selectSubject, type Subject } from "./Plan.ts"
@@ -38,8 +38,6 @@ export class PruneLost extends Schema.TaggedError<PruneLost>("@daybook/log/Prune
     return `${this.sessionID} was removed, or another process prunes it`
   }
 }
-
-export type PruneError = PruneLost | EventUnreadable | LogUnavailable | ArchiveUnusable
 
 /** What a step did. */
 export interface Step {

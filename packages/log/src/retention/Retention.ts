@@ -1,6 +1,7 @@
 /**
  * Prunes sessions to bounds on age, place or the size of the file: the one unused for the longest time first. `Plan.ts`
- * finds what can go, `Prune.ts` removes it, `Space.ts` gives its pages back. Spec: specs/retention.md, RT-40..RT-42.
+ * finds what can go, `Prune.ts` removes it, `Space.ts` gives its pages back. Spec: specs/retention.md, RT-40..RT-42,
+ * RT-23, RT-24.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -8,10 +9,14 @@ import { Chunk, Clock, type Duration, Effect, Layer, Metric, Option, Schedule, S
 import { ConsumerStore } from "../consumer/ConsumerStore.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { EventLog, type EventUnreadable, type LogUnavailable } from "../log/EventLog.ts"
-import { unavailable } from "../log/EventRow.ts"
+import * as EventRow from "../log/EventRow.ts"
+import { checksumOf, selectIdentity, unavailable } from "../log/EventRow.ts"
+import * as SessionBase from "../projection/SessionBase.ts"
 import { ReadSql } from "../storage/Database.ts"
 import * as Metrics from "../support/Metrics.ts"
-import { gentle, type Pace } from "./Pace.ts"
+import * as Archive from "./Archive.ts"
+import { ArchiveUnusable, type Header, type StoredEvent } from "./Archive.ts"
+import { gentle, type Pace, paced } from "./Pace.ts"
 import {
   type Bounds,
   type Cut,
@@ -22,8 +27,114 @@ import {
   type Subject,
   type SubjectCursor
 } from "./Plan.ts"
-import { finish, prune, type PruneLost, type PruneOptions, typed } from "./Prune.ts"
+import {
+  asClaimed,
+  claim,
+  type Claimed,
+  finish,
+  prune,
+  type PruneLost,
+  type PruneOptions,
+  sweepMoved,
+  typed
+} from "./Prune.ts"
+import * as PrunedParts from "./PrunedParts.ts"
 import * as Space from "./Space.ts"
+
+// Puts an archive's events back: the same positions, ids and payloads, and the floor that they were removed from. They
+// are written below the present floor, where no reader sees them, until one transaction lowers it.
+
+/** What was put back. */
+interface Restored {
+  readonly header: Header
+  readonly events: number
+}
+
+/** Why the archive does not fit the session; undefined if it does. */
+const misfit = (header: Header, database: string, subject: Subject | undefined): string | undefined => {
+  const { incarnation, sessionID, to } = header
+  if (header.database !== database || subject === undefined || subject.incarnation !== incarnation) {
+    return `${sessionID} was removed, or is of another database; an archive goes back only into the session it came from`
+  }
+  if (subject.floor < to) return `the events of ${sessionID} up to ${to} are in the log already`
+  return subject.floor > to
+    ? `${sessionID} was pruned further, up to ${subject.floor}: first restore the archive that ends there`
+    : undefined
+}
+
+/** Refuses events that were changed, and counts the others. */
+const verified = ({ header, events }: Archive.Reading, file: string) =>
+  Stream.runFoldEffect(events, 0, (count, page) => {
+    const changed = page.find(
+      ({ checksum, ...event }) => checksumOf({ ...event, session_id: header.sessionID }) !== checksum
+    )
+    return changed === undefined
+      ? Effect.succeed(count + page.length)
+      : Effect.fail(new ArchiveUnusable({ file, details: `event ${changed.seq} was changed` }))
+  })
+
+/** Inserts a page as it was: an event that this database numbered stores no id. Names of types are never removed. */
+const insert = (sql: Sql, { database, sessionID }: Header, page: ReadonlyArray<StoredEvent>) => {
+  const idAt = EventRow.makeEventIds(database)
+  return Effect.forEach(
+    page,
+    ({ checksum, created, data, id, position, seq, type }) =>
+      sql`INSERT INTO event (position, session, seq, type, created, checksum, id, data)
+        SELECT ${position}, s.session, ${seq}, t.type, ${created}, ${checksum},
+          ${id === idAt(created, position) ? null : id}, ${data}
+        FROM event_sequence s, event_type t WHERE s.session_id = ${sessionID} AND t.name = ${type}`,
+    { discard: true }
+  )
+}
+
+/** Readers see the events from here on. */
+const lower = (sql: Sql, { base, from, sessionID }: Header) => {
+  const state = base === null ? null : SessionBase.encode(base)
+  return Effect.zipRight(
+    sql`UPDATE event_sequence SET floor = ${from} WHERE session_id = ${sessionID}`,
+    sql`UPDATE session_floor SET base = ${state}, position = ${base?.position ?? null} WHERE session_id = ${sessionID}`
+  )
+}
+
+/** Writes the pages of a claimed session, and lowers its floor. */
+const putBack = Effect.fnUntraced(function* (
+  sql: Sql,
+  claimed: Claimed,
+  { events, header }: Archive.Reading,
+  { pace, progress = () => Effect.void }: PruneOptions
+) {
+  yield* Stream.runForEach(events, (page) =>
+    Effect.zipRight(
+      paced(pace)(asClaimed(sql, claimed)(insert(sql, header, page))),
+      progress({ copied: page.length, deleted: 0 })
+    )
+  )
+  const { from, sessionID, to } = header
+  yield* PrunedParts.putBack(sql, sessionID, { from, through: to }, (step) =>
+    paced(pace)(asClaimed(sql, claimed)(step))
+  )
+  yield* asClaimed(sql, claimed)(lower(sql, header))
+})
+
+/**
+ * Puts the events of an archive back. The whole archive is verified first. A refusal changes nothing; after a kill the
+ * session is as before, and the same restore can be repeated.
+ */
+export const restore = Effect.fn("Retention.restore")(function* (file: string, options: PruneOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const archive = yield* Archive.read(file)
+  const { header } = archive
+  const events = yield* verified(archive, file)
+  const subject = yield* selectSubject(sql, header.sessionID)
+  const details = misfit(header, yield* selectIdentity(sql), subject)
+  if (details !== undefined || subject === undefined)
+    return yield* new ArchiveUnusable({ file, details: details ?? "" })
+  yield* finish(header.sessionID, options)
+  const claimed = yield* claim(sql, subject)
+  yield* putBack(sql, claimed, archive, options)
+  yield* sweepMoved(sql, claimed, header.from, options)
+  return { header, events } satisfies Restored
+}, typed)
 
 /** Which events may go. */
 export interface Request {
@@ -48,7 +159,7 @@ export const consumersOf =
     Effect.map(holds(sessionID), (found) => found.map(({ consumer, seq }) => ({ name: consumer, after: seq })))
 
 /** The registered consumers, and the tails of this process. */
-export const readersOf =
+const readersOf =
   (consumers: typeof ConsumerStore.Service, log: Pick<typeof EventLog.Service, "tailing">): Holders =>
   (sessionID) =>
     Effect.zipWith(consumersOf(consumers)(sessionID), log.tailing(sessionID), (held, tails) => [

@@ -13,7 +13,7 @@ import { selectEvents, toEvent, unavailable } from "../log/EventRow.ts"
 import { type DatabaseError, open, ReadSql } from "../storage/Database.ts"
 import { fileOf, openIndex, reset, searchPath } from "../storage/SearchFile.ts"
 import { directly, retryBusy } from "../storage/Transaction.ts"
-import { selectBySeq } from "../store/EventsBySeq.ts"
+import { selectBySeq } from "../store/Content.ts"
 import { clamp } from "../support/Clamp.ts"
 import { withSpan } from "../support/Spans.ts"
 import { type Document, documentOf, Role } from "./Document.ts"
@@ -44,7 +44,7 @@ export interface Place {
 }
 
 /** The documents by position. Those whose event cannot be read are absent. */
-export const readDocuments = (
+const readDocuments = (
   log: SqlClient.SqlClient,
   places: ReadonlyArray<Place>
 ): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>

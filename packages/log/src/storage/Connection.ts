@@ -1,18 +1,44 @@
 /**
  * Opens a database with better-sqlite3 as a client of `@effect/sql`. `@effect/sql-sqlite-node` does the same, but keeps
  * its connection to itself, and installs a driver that aborts on Node 24: here the connection also runs statements
- * directly, for code that runs many of them in one transaction (`Statements`). Spec: ST-28, PA-3.
+ * directly, for code that runs many of them in one transaction (`Statements`). Spec: ST-28, PA-3, PA-11.
  */
 import type * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqlError from "@effect/sql/SqlError"
 import * as SqlStatement from "@effect/sql/Statement"
-import type Sqlite from "better-sqlite3"
+import Sqlite from "better-sqlite3"
 import { Context, Effect, type Scope } from "effect"
 import * as FairLock from "../support/FairLock.ts"
-import * as Driver from "./Driver.ts"
 import * as PrivateFile from "./PrivateFile.ts"
+
+// Opens SQLite's driver, and is the only module that does. better-sqlite3 12 aborts the process on Node 24 when V8
+// collects a statement, seconds or hours after the database was opened; better-sqlite3 13 crashes on Node 20. Both
+// pairs are refused at once.
+
+export type Database = Sqlite.Database
+
+/** The oldest major version of Node that Daybook supports. */
+const oldestNode = 22
+
+/** Says why this driver cannot be used on this version of Node; undefined if it can. */
+export const problemOf = (driver: object, node: string): string | undefined => {
+  const major = Number.parseInt(node)
+  if (major < oldestNode) return `Daybook needs Node ${oldestNode} or newer, this is Node ${node}`
+  // Each release of 13 has this method, and none of 12.
+  const isOld = !("explain" in driver)
+  return isOld && major >= 24
+    ? `better-sqlite3 before version 13 aborts on Node ${node}; npm install better-sqlite3@13`
+    : undefined
+}
+
+/** Opens a database. Throws the driver's error, or an `Error` if the driver cannot be used on this version of Node. */
+export const openDatabase = (filename: string, options: Sqlite.Options = {}): Database => {
+  const problem = problemOf(Sqlite.prototype, process.versions.node)
+  if (problem !== undefined) throw new Error(problem)
+  return new Sqlite(filename, options)
+}
 
 export type Parameters = ReadonlyArray<string | number | null>
 
@@ -40,7 +66,7 @@ const kept = 400
 const failed = (message: string, cause: unknown) => new SqlError.SqlError({ cause, message })
 
 /** Prepares each text once, and keeps the most recently prepared ones. */
-const makePrepare = (db: Driver.Database) => {
+const makePrepare = (db: Database) => {
   const prepared = new Map<string, Sqlite.Statement<Array<unknown>>>()
   return (text: string): Sqlite.Statement<Array<unknown>> => {
     const known = prepared.get(text)
@@ -55,7 +81,7 @@ const makePrepare = (db: Driver.Database) => {
   }
 }
 
-const makeConnection = (db: Driver.Database, isReserved: () => boolean): DirectConnection => {
+const makeConnection = (db: Database, isReserved: () => boolean): DirectConnection => {
   const prepare = makePrepare(db)
 
   /** What a statement returns: its rows, or the driver's result if it has none. */
@@ -138,7 +164,7 @@ export const open = (
 > =>
   Effect.gen(function* () {
     const db = yield* Effect.acquireRelease(
-      Effect.sync(() => Driver.open(options.filename, { readonly: options.readonly ?? false })),
+      Effect.sync(() => openDatabase(options.filename, { readonly: options.readonly ?? false })),
       (opened) =>
         Effect.sync(() => {
           opened.close()

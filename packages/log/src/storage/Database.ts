@@ -36,7 +36,7 @@ const isStatement = (made: unknown): made is Statement<unknown> & { readonly com
  * while no transaction has reserved it: the driver is synchronous, so nothing can come between. Otherwise it waits as
  * the client's own statements do.
  */
-export const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: DirectConnection): Client => {
+const lean = <Client extends SqlClient.SqlClient>(client: Client, connection: DirectConnection): Client => {
   /** Runs on the connection that is free for the fiber, or as usual if there is none or the host wants the span. */
   const directly = <A>(
     run: (at: SqlConnection.Connection) => Effect.Effect<A, SqlError.SqlError>,

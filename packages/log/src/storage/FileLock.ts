@@ -4,10 +4,10 @@
  */
 import { rmSync, statSync } from "node:fs"
 import { Effect, Predicate, type Scope } from "effect"
-import * as Driver from "./Driver.ts"
+import * as Connection from "./Connection.ts"
 
 /** The name of the lock file of a file. It is empty, and exists while the lock is held or after a kill. */
-export const lockName = (path: string): string => `${path}.lock`
+const lockName = (path: string): string => `${path}.lock`
 
 const identity = (path: string): string | undefined => {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -18,9 +18,9 @@ const isBusy = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && cause.code.startsWith("SQLITE_BUSY")
 
 /** The open lock file; undefined if another holder has it. */
-const take = (name: string): Driver.Database | undefined => {
+const take = (name: string): Connection.Database | undefined => {
   for (;;) {
-    const db = Driver.open(name, { timeout: 0 })
+    const db = Connection.openDatabase(name, { timeout: 0 })
     const opened = identity(name)
     try {
       db.exec("BEGIN EXCLUSIVE")

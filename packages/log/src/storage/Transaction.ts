@@ -175,6 +175,56 @@ const runOn = <A, E>(
   }
 }
 
+/** A transaction that is open already is left over from a failed rollback: nothing else uses the connection. */
+const begin = (statements: Connection.Statements): void => {
+  try {
+    statements.run("BEGIN IMMEDIATE", [])
+  } catch (thrown) {
+    if (!(thrown instanceof SqlError.SqlError && failedInside(thrown))) throw thrown
+    statements.run("ROLLBACK", [])
+    statements.run("BEGIN IMMEDIATE", [])
+  }
+}
+
+/** After some errors (disk full) SQLite has already ended the transaction, so there is nothing to roll back. */
+const rollBack = (statements: Connection.Statements): void => {
+  for (let left = 2; left > 0; left--) {
+    try {
+      statements.run("ROLLBACK", [])
+      return
+    } catch {
+      // The next transaction rolls this one back if it is still open (ST-16).
+    }
+  }
+}
+
+/** Runs synchronous work in one write transaction. What the work or the commit throws rolls it back. */
+export const committed = <A>(statements: Connection.Statements, work: () => A): A => {
+  begin(statements)
+  try {
+    const done = work()
+    statements.run("COMMIT", [])
+    return done
+  } catch (thrown) {
+    rollBack(statements)
+    throw thrown
+  }
+}
+
+/** Runs synchronous work in a savepoint of the open transaction. What it throws rolls back only its own writes. */
+export const inSavepoint = <A>(statements: Connection.Statements, work: () => A): A => {
+  statements.run("SAVEPOINT daybook", [])
+  try {
+    const done = work()
+    statements.run("RELEASE daybook", [])
+    return done
+  } catch (thrown) {
+    statements.run("ROLLBACK TO daybook", [])
+    statements.run("RELEASE daybook", [])
+    throw thrown
+  }
+}
+
 /** Whether synchronous work would run at once: no transaction has reserved the client's connection. */
 export const isFree = (sql: SqlClient.SqlClient): boolean => Connection.connectionOf(sql)?.isReserved() === false
 

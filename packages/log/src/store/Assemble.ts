@@ -10,7 +10,7 @@ import type { Tokens } from "../domain/Values.ts"
 import type { SessionEvent } from "../events/SessionEvents.ts"
 import { plain } from "../projection/Change.ts"
 import type { InputRow, MessageRow, PartRow, SessionRow } from "../projection/Tables.ts"
-import type { EventsBySeq } from "./EventsBySeq.ts"
+import type { EventsBySeq } from "./Content.ts"
 import { MessageUnreadable } from "./StoreError.ts"
 
 /** Drops absent fields: schemas distinguish absent fields from undefined ones. */

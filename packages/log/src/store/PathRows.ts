@@ -11,22 +11,13 @@ import type { SessionID } from "../domain/Identifiers.ts"
 import { EventUnreadable } from "../log/EventLog.ts"
 import { sessionKey } from "../log/EventRow.ts"
 import type { MessageRow } from "../projection/Tables.ts"
-import { selectBySeq } from "./EventsBySeq.ts"
+import { selectBySeq } from "./Content.ts"
 
 const parse = Schema.decodeUnknownSync(Schema.parseJson(HistoryPath.Ranges))
 
 /** The path in a session's row. Only the fold writes it, so another text is a broken invariant. */
 export const pathOf = (text: string | null | undefined): HistoryPath.HistoryPath =>
   typeof text === "string" ? parse(text) : HistoryPath.linear
-
-/** The session's present path. */
-export const selectPath = (
-  sql: SqlClient.SqlClient,
-  sessionID: SessionID
-): Effect.Effect<HistoryPath.HistoryPath, SqlError.SqlError> =>
-  Effect.map(sql<{ readonly path: string | null }>`SELECT path FROM session WHERE id = ${sessionID}`, ([row]) =>
-    pathOf(row?.path)
-  )
 
 /** A move of the leaf. */
 export interface Move {

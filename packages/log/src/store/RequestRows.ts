@@ -18,8 +18,14 @@ import { EventUnreadable } from "../log/EventLog.ts"
 import { ofSession, selectEvents, sessionKey, toEvents } from "../log/EventRow.ts"
 import type { InputRow, MessageRow, PartRow } from "../projection/Tables.ts"
 import { eventsOf, partOwner } from "./Assemble.ts"
-import { type Blocks, makeBlocks, selectBlockBefore, selectKeptParts } from "./Content.ts"
-import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import {
+  type Blocks,
+  type EventsBySeq,
+  makeBlocks,
+  selectBlockBefore,
+  selectBySeq,
+  selectKeptParts
+} from "./Content.ts"
 import { selectMessagesIn, selectPathBefore, within } from "./PathRows.ts"
 
 type Found<A> = Effect.Effect<A, SqlError.SqlError>

@@ -10,8 +10,7 @@ import { Effect, Either, Option, Schema } from "effect"
 import { type Address, addressKey, type House, houseKeys } from "../domain/Address.ts"
 import { SessionID } from "../domain/Identifiers.ts"
 import { InvalidInput } from "../domain/InvalidInput.ts"
-import { TodoItem, TodoItems } from "../domain/Todo.ts"
-import { defaultAgent, type Estimated, type SessionMetrics, type Usage } from "../domain/Values.ts"
+import { defaultAgent, type Estimated, type SessionMetrics, TodoItem, TodoItems, type Usage } from "../domain/Values.ts"
 import {
   BranchSummarized,
   CompactionEnded,
@@ -29,7 +28,7 @@ import { clamp } from "../support/Clamp.ts"
 import { sessionOf, sessionsOf, tokensOf } from "./Assemble.ts"
 import { unpackPrompts } from "./ContentBlock.ts"
 import { marksColumns, marksOf, type MarksRow } from "./ContextRows.ts"
-import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import type { ListOptions } from "./Pages.ts"
 import { onPath } from "./PathRows.ts"
 import type { SessionSnapshot } from "./SessionStore.ts"

@@ -11,7 +11,7 @@ import { sessionKey } from "../log/EventRow.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./ContextRows.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
-import { selectBySeq } from "./EventsBySeq.ts"
+import { selectBySeq } from "./Content.ts"
 import { reading, readingTogether } from "./StoreError.ts"
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">

@@ -16,7 +16,7 @@ import { ReadSql } from "../storage/Database.ts"
 import { atOnce, directly, isFree } from "../storage/Transaction.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
-import { selectBySeq } from "./EventsBySeq.ts"
+import { selectBySeq } from "./Content.ts"
 import { type Admission, Inbox, type Prospect } from "./Inbox.ts"
 import { reading, type StoreError } from "./StoreError.ts"
 

@@ -1,13 +1,13 @@
 /** Implements the questions on SQL. Contract: `QuestionStore.ts`. */
-import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect, Either, Layer, Option } from "effect"
 import { QuestionClosed, type QuestionRef, type SessionID } from "../domain/Identifiers.ts"
 import { type Draft, draft } from "../events/SessionEvents.ts"
 import { type CommitHook, EventLog } from "../log/EventLog.ts"
-import { ofSession, sessionKey } from "../log/EventRow.ts"
+import { sessionKey } from "../log/EventRow.ts"
 import * as SqlHook from "../log/SqlHook.ts"
+import type { Parameters } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
-import { type EventsBySeq, selectBySeq } from "./EventsBySeq.ts"
+import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
 import { reading } from "./StoreError.ts"
 
@@ -24,30 +24,35 @@ const questionOf = (sessionID: SessionID, row: AskedRow, events: EventsBySeq): R
   return [{ sessionID, messageID, callID: row.key, input, askedAt: called.created }]
 }
 
+/** The parameters of `closings`. */
+const closingsOf = (sessionID: SessionID, { key, message_id, seq }: CallRow): Parameters => [
+  sessionID,
+  seq,
+  message_id,
+  key
+]
+
 /** Counts the answers and dismissals of one call in the log, of any version: `/` is the character after `.`. */
-const closings = (sql: SqlClient.SqlClient, sessionID: SessionID, { key, message_id, seq }: CallRow) =>
-  Effect.map(
-    sql<{ readonly total: number }>`SELECT count(*) AS total FROM event e
-      WHERE ${ofSession(sql, sessionID)} AND e.seq > ${seq}
-      AND e.type IN (SELECT type FROM event_type
-        WHERE name >= 'session.next.question.' AND name < 'session.next.question/')
-      AND json_extract(data, '$.assistantMessageID') = ${message_id}
-      AND json_extract(data, '$.callID') = ${key}`,
-    ([found]) => found?.total ?? 0
-  )
+const closings = `SELECT count(*) AS total FROM event e
+  WHERE e.session = (SELECT session FROM event_sequence WHERE session_id = ?) AND e.seq > ?
+  AND e.type IN (SELECT type FROM event_type
+    WHERE name >= 'session.next.question.' AND name < 'session.next.question/')
+  AND json_extract(data, '$.assistantMessageID') = ?
+  AND json_extract(data, '$.callID') = ?`
+
+type Total = { readonly total: number }
+
+const running = `SELECT message_id, key, seq FROM session_part
+  WHERE session = (SELECT session FROM event_sequence WHERE session_id = ?) AND message_id = ? AND kind = 'tool'
+  AND key = ? AND name = ? AND status = 'running' AND settled IS NULL`
 
 /** Refuses a closing event unless it is the first one of an open question. */
 const wasOpen = ({ callID, messageID, sessionID }: QuestionRef): CommitHook<QuestionClosed> =>
-  SqlHook.make((sql) =>
-    Effect.gen(function* () {
-      const [row] = yield* sql<CallRow>`SELECT message_id, key, seq
-        FROM session_part WHERE session = ${sessionKey(sql, sessionID)} AND message_id = ${messageID} AND kind = 'tool'
-        AND key = ${callID} AND name = ${questionTool} AND status = 'running' AND settled IS NULL`
-      if (row === undefined || (yield* closings(sql, sessionID, row)) !== 1) {
-        return yield* new QuestionClosed({ sessionID, messageID, callID })
-      }
-    })
-  )
+  SqlHook.check((statements) => {
+    const [row] = statements.all<CallRow>(running, [sessionID, messageID, callID, questionTool])
+    const [closed] = row === undefined ? [] : statements.all<Total>(closings, closingsOf(sessionID, row))
+    return closed?.total === 1 ? undefined : new QuestionClosed({ sessionID, messageID, callID })
+  })
 
 const make = Effect.gen(function* () {
   const sql = yield* ReadSql
@@ -63,7 +68,9 @@ const make = Effect.gen(function* () {
           const asked = yield* sql<AskedRow>`SELECT message_id, key, seq, called FROM session_part
             WHERE session = ${sessionKey(sql, sessionID)} AND settled IS NULL AND name = ${questionTool} AND kind = 'tool'
             AND status = 'running' ORDER BY seq`
-          const open = yield* Effect.filter(asked, (row) => Effect.map(closings(sql, sessionID, row), (n) => n === 0))
+          const open = yield* Effect.filter(asked, (row) =>
+            Effect.map(sql.unsafe<Total>(closings, closingsOf(sessionID, row)), ([closed]) => closed?.total === 0)
+          )
           const events = yield* selectBySeq(
             sql,
             sessionID,

@@ -3,8 +3,7 @@
  * Errors name the field and what is expected, never a value. Spec: SL-121, SL-122 in specs/shell.md.
  */
 import { Effect, Either, Schema } from "effect"
-import { expects, shaped } from "@daybook/core/definition/Fields"
-import { decodeParsed, type KeyPath, showIssue } from "@daybook/core/definition/Yaml"
+import { decodeParsed, expects, type KeyPath, shaped, showIssue } from "@daybook/core/definition/Yaml"
 import { ShellTransport } from "@daybook/log/events/LiveShellEvents"
 import { type CheckpointOptions, defaults } from "../ShellOptions.ts"
 import { Budget } from "../domain/ExecResult.ts"

@@ -17,7 +17,7 @@ import type { JsonRecord, ProviderMetadata, StoredError } from "@daybook/log/dom
 import { draft, type Draft, type LiveEvent } from "@daybook/log/events/SessionEvents"
 import { isBlank } from "@daybook/log/support/Text"
 import type { ModelInfo } from "../../model/ModelResolver.ts"
-import type { StreamPart } from "../../model/StreamPart.ts"
+import type { StreamPart } from "../../model/ProviderStream.ts"
 import { nothingReceived, type Received, toTokens, usedOf } from "../../model/Usage.ts"
 import { boundedInput, objectIn } from "../../tool/LenientInput.ts"
 

@@ -1,6 +1,6 @@
 /** All messages of a session with their branches, and the way back to each. Spec: IP-522 in specs/inspector.md. */
 import { useEffect, useState } from "preact/hooks"
-import type { TreeNode } from "@daybook/log/domain/Tree"
+import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { depthsOf } from "../fold/Branches.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf } from "../state/Route.ts"
