@@ -7,6 +7,23 @@
 import type { Frame } from "@daybook/api/wire/EventFrames"
 import { type Api, ApiError, withQuery } from "./Api.ts"
 
+export const joined = (milliseconds: number, work: () => Promise<void>): (() => void) => {
+  let [isWaiting, isRunning] = [false, false]
+  const call = (): void => {
+    if (isWaiting) return
+    isWaiting = true
+    setTimeout(start, milliseconds)
+  }
+  const start = (): void => {
+    // Called again while it runs: once more afterwards.
+    if (isRunning) return void setTimeout(start, milliseconds)
+    isWaiting = false
+    isRunning = true
+    void work().finally(() => (isRunning = false))
+  }
+  return call
+}
+
 /** `reading`: stored events arrive. `live`: all arrived. `ended`: the replay was asked for without what follows. */
 export type FollowState = "connecting" | "reading" | "live" | "lost" | "ended" | "refused" | "removed" | "expired"
 
