@@ -4,6 +4,7 @@
  *
  * @module @daybook/inspector/Inspector
  */
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Assets } from "./Assets.ts"
 
 /** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
@@ -28,24 +29,53 @@ export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"
 </svg>
 `
 
-/** The document. */
-export const document = `<!doctype html>
+/** Where a document finds its files, and what its script reads: no character in it means something in HTML. */
+interface Frame {
+  readonly title: string
+  readonly file: (name: string) => string
+  readonly body: string
+  readonly without: string
+}
+
+const frame = ({ body, file, title, without }: Frame): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Daybook</title>
-<link rel="icon" href="inspector/icon.svg">
-<link rel="stylesheet" href="inspector/page.css">
-<script type="module" src="inspector/page.js"></script>
+<title>${title}</title>
+<link rel="icon" href="${file("icon.svg")}">
+<link rel="stylesheet" href="${file("page.css")}">
+<script type="module" src="${file("page.js")}"></script>
 </head>
-<body>
+<body${body}>
 <div id="app"></div>
-<noscript><p>The inspector needs JavaScript.</p></noscript>
+<noscript><p>${without}</p></noscript>
 </body>
 </html>
 `
+
+const document = frame({
+  title: "Daybook",
+  file: (name) => `inspector/${name}`,
+  body: "",
+  without: "The inspector needs JavaScript."
+})
+
+/** The document of the page of live shells: of all, or of one session. The script asks for `events` with the token. */
+export const shellsDocument = ({
+  session,
+  token
+}: {
+  readonly session: SessionID | undefined
+  readonly token: string
+}): string =>
+  frame({
+    title: session === undefined ? "Daybook shells" : `Daybook shells of ${session}`,
+    file: (name) => `${name}?token=${token}`,
+    body: ` data-token="${token}"${session === undefined ? "" : ` data-session="${session}"`}`,
+    without: "This page needs JavaScript: it shows the commands when they end."
+  })
 
 /** A page that needs no token. */
 export interface Page {

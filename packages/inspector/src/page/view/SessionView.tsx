@@ -157,6 +157,8 @@ export const stateText: Readonly<Record<FollowState, string>> = {
   reading: "Reading",
   live: "Live",
   lost: "Connection lost, trying again",
+  full: "Too many readers, trying again",
+  unreadable: "The log cannot be read, trying again",
   ended: "Ended",
   refused: "The token is not valid",
   removed: "The session was removed",
