@@ -274,7 +274,7 @@ export const ShellsPage = ({ session, token }: { readonly session: string | unde
       <a class="skip" href="#entries">
         Skip to the commands
       </a>
-      <header class="bar">
+      <header class="shells-bar">
         <button
           type="button"
           class="menu"

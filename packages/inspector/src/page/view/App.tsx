@@ -13,7 +13,7 @@ import { Sidebar } from "./Sidebar.tsx"
 const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly onToken: (token: string) => void }) => {
   const [token, set] = useState("")
   return (
-    <main class="entry">
+    <main class="token-form">
       <form
         onSubmit={(event) => {
           event.preventDefault()
