@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { didYouMean, nearest } from "../../packages/cli/src/arguments/Verb.ts"
+import { didYouMean, nearest } from "../../packages/cli/src/support/Nearest.ts"
 
 const verbs = ["prompt", "events", "sessions", "messages", "show", "context", "compact", "rename", "remove", "models"]
 

@@ -4,11 +4,12 @@
  * Spec: CL-1..CL-3, CL-40..CL-42 in specs/cli.md.
  */
 import { Cause, Effect, Exit, Layer, Logger, LogLevel } from "effect"
-import { choose, didYouMean, surplus, type Verb } from "./arguments/Verb.ts"
+import { choose, surplus, type Verb } from "./arguments/Verb.ts"
 import * as Remote from "./host/Remote.ts"
 import { failureOfCause } from "./render/Failure.ts"
 import { oneLine, sentences, visible } from "./render/Plain.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
+import { didYouMean } from "./support/Nearest.ts"
 import { standard } from "./support/Stream.ts"
 import * as Output from "./terminal/Output.ts"
 

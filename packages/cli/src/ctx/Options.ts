@@ -1,6 +1,6 @@
 /** Parses the words after `ctx` and refuses everything that needs no file to be refused. Pure. Spec: CL-100, CL-102. */
 import { createHash } from "node:crypto"
-import { didYouMean } from "../arguments/Verb.ts"
+import { didYouMean } from "../support/Nearest.ts"
 
 /** The grammar of names (NA-1). */
 export const isName = (text: string): boolean =>
