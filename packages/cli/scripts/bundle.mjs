@@ -105,8 +105,10 @@ await writeFile(
   await notices([...Object.keys(metafile.inputs), ...inspector.inputs])
 )
 
-const { load } = require("../bin/load.js")
+const { load, loaded, store } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(await load(join(outdir, "main.js")).texts(version)))
+// This loaded every verb; the commands that run below store more of the code that they use.
+store(loaded.keys())
 
 const fillCaches = async () => {
   const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))

@@ -1,4 +1,4 @@
-/** Measures what `daybook stats` shows, for the command and for a server. Spec: CL-194..CL-196, CL-281 in specs/cli.md. */
+/** Measures what `daybook stats` shows, for the command and for a server, and words what prune frees. Spec: CL-194..CL-196, CL-281 in specs/cli.md. */
 import { Clock, Effect, Stream } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"

@@ -1,6 +1,8 @@
 /**
- * Answers the requests of the live page of all shells: its document, style, script and icon, and the stream of events. Reads the
- * log and changes nothing. Spec: SL-217..SL-222 in specs/shell.md.
+ * Serves the live page of all shells until a signal: its document, style, script and icon, which are the inspector's, and the
+ * stream of events. Reads the log and changes nothing. Spec: SL-215..SL-222 in specs/shell.md.
+ *
+ *   signal -> connections are closed -> the database closes
  */
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"

@@ -1,5 +1,6 @@
 /**
- * What a session did and how long, as spans in lanes. Holds one small object for each span, no texts of events. Pure.
+ * What a session did and how long, as spans in lanes, their scale of time, and their picture. Holds one small object for each
+ * span, no texts of events. Pure.
  * Spec: IP-12 in specs/inspector.md.
  */
 

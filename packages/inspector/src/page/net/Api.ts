@@ -1,4 +1,7 @@
-/** Asks the server's API. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md. */
+/**
+ * Asks the server's API with the token of this tab, which comes once after `#` in the address and then lives in the tab's
+ * storage. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md.
+ */
 
 const key = "daybook.token"
 

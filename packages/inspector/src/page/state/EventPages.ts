@@ -1,5 +1,6 @@
 /**
- * The stored events of a session by sequence number, read in pages when they come into view. Keeps the pages used last.
+ * The stored events of a session by sequence number, read in pages when they come into view, and each event as a line. Keeps the
+ * pages used last.
  * Spec: IP-16 in specs/inspector.md.
  */
 import { signal } from "@preact/signals"
