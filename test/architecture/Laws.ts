@@ -20,7 +20,7 @@ export const packages: Readonly<Record<string, ReadonlyArray<string>>> = {
   api: ["log", "core"],
   server: ["log", "core", "transcript", "files", "api"],
   client: ["log", "core", "api"],
-  inspector: ["log", "core", "api"],
+  inspector: ["log", "core", "shell", "api"],
   conformance: [],
   discord: ["log", "core", "api", "client"],
   cli: [

@@ -24,17 +24,24 @@ const loadUnder = (env: Record<string, string>, cwd: string, ...names: ReadonlyA
   return JSON.parse(stdout)
 }
 
+/** The files of modules, which are loaded when a verb runs. */
+const filesOf = (...modules: ReadonlyArray<string>) => {
+  const files = readdirSync(join(root(), "dist", "bundle")).filter((name) => name.endsWith(".js"))
+  const found = modules.map((module) => files.filter((name) => name.replace(/-\w+\.js$/, "") === module))
+  for (const [index, names] of found.entries()) assert.lengthOf(names, 1, modules[index])
+  return found.flat()
+}
+
 const loadIn = (cwd: string, ...names: ReadonlyArray<string>) => loadUnder({}, cwd, ...names)
 
 it("CL-60: V8 accepts the stored code of every file that a command loads at its start", () => {
-  const { loaded, rejected } = loadIn(root(), "reader.js", "ctx.js", "main.js")
+  const { loaded, rejected } = loadIn(root(), "reader.js", "ctx.js", "main.js", ...filesOf("prompt", "search", "shell"))
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 20)
 })
 
 it("CL-60: V8 accepts the stored code of every file that a server loads, under the server's flags", () => {
-  const work = readdirSync(join(root(), "dist", "bundle")).filter((name) => /^(?:Serve|Http)Work-\w+\.js$/.test(name))
-  assert.lengthOf(work, 2)
+  const work = filesOf("serve", "HttpWork")
   const { loaded, rejected } = loadUnder({ FLAG: "--heap-growing-percent=50" }, root(), "main.js", ...work)
   assert.deepStrictEqual(rejected, [])
   assert.isAbove(loaded, 100)

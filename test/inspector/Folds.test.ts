@@ -3,24 +3,31 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, FastCheck as fc } from "effect"
 import { ActivityID, EventID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
-import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/fold/EventLine.ts"
-import { Epochs, longestText, mostChanges } from "../../packages/inspector/src/page/fold/Epochs.ts"
+import { kindOf, passes, shortType, summaryOf } from "../../packages/inspector/src/page/state/EventPages.ts"
+import { Epochs, longestText, mostChanges, Story, storyTypes } from "../../packages/inspector/src/page/fold/Story.ts"
 import { proseOf } from "../../packages/inspector/src/page/fold/Prose.ts"
 import { type Block, changesOf } from "../../packages/inspector/src/page/fold/RequestBlocks.ts"
-import { endOf, stateOf } from "../../packages/inspector/src/page/fold/RunEnd.ts"
-import { Story, storyTypes } from "../../packages/inspector/src/page/fold/Story.ts"
-import { longestSpans, mostRows, Timeline } from "../../packages/inspector/src/page/fold/Timeline.ts"
+import {
+  agoText,
+  costText,
+  durationText,
+  endOf,
+  stateOf,
+  tokensText,
+  visible
+} from "../../packages/inspector/src/page/fold/Words.ts"
 import {
   boxAt,
   boxesOf,
+  longestSpans,
+  mostRows,
   moved,
   scaleOf,
   ticks,
+  Timeline,
+  timeScale,
   zoomed
-} from "../../packages/inspector/src/page/fold/TimelinePicture.ts"
-import { timeScale } from "../../packages/inspector/src/page/fold/TimeScale.ts"
-import { visible } from "../../packages/inspector/src/page/fold/Visible.ts"
-import { agoText, costText, durationText, tokensText } from "../../packages/inspector/src/page/fold/Words.ts"
+} from "../../packages/inspector/src/page/fold/Timeline.ts"
 import { parseRoute, hrefOf } from "../../packages/inspector/src/page/state/Route.ts"
 import { beginning, long, rich, type Timed } from "./support/Sample.ts"
 

@@ -1,7 +1,7 @@
 /** The inspector of the bundled command, as a process serves it. */
 import { assert, beforeAll, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { policy } from "../../packages/inspector/src/Policy.ts"
+import { policy } from "../../packages/inspector/src/Inspector.ts"
 import { build } from "../cli/support/Bundle.ts"
 import { place } from "../cli/support/Process.ts"
 

@@ -9,7 +9,7 @@ import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import * as Store from "../../packages/log/src/Store.ts"
-import * as ShellEventStream from "../../packages/cli/src/watch/ShellEventStream.ts"
+import { serverSentEvents, stream as streamOf } from "../../packages/cli/src/watch/ShellFeed.ts"
 import * as ShellFeed from "../../packages/cli/src/watch/ShellFeed.ts"
 import * as LocalServer from "../../packages/server/src/http/LocalServer.ts"
 import { fileLog, memoryLog, temporaryDatabase } from "../support/Database.ts"
@@ -50,6 +50,25 @@ it.scopedLive("SL-221: the stream replays the shells of all sessions, then follo
       })
     ).pipe(Effect.provide(elsewhere))
   })
+)
+
+it.scopedLive("SL-221: a reader that asks for lines gets the same events as frames, and the mark behind them", () =>
+  Effect.gen(function* () {
+    yield* create(one)
+    yield* append(one, opened(), ran("a"), ran("b"))
+    yield* serving(({ at }) =>
+      Effect.gen(function* () {
+        const lines = yield* read(at("/events", { after: 3 }), { headers: { accept: "application/x-ndjson" } })
+        assert.strictEqual(lines.headers["content-type"], "application/x-ndjson")
+        const text = yield* lines.until((text) => text.includes("replay.complete"))
+        const frames = text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]))
+        const [stored] = (yield* (yield* EventLog).readFeed({ after: 3 })).events
+        assert.deepStrictEqual(frames[0], { frame: "event", cursor: "4", event: JSON.parse(JSON.stringify(stored)) })
+        assert.deepStrictEqual(frames.at(-1), { frame: "replay.complete", cursor: "5" })
+        assert.strictEqual(frames.length, 3)
+      })
+    )
+  }).pipe(Effect.provide(fileLog))
 )
 
 it.scopedLive("SL-221: a reader continues behind any event, in `after` or in Last-Event-ID, which counts first", () =>
@@ -270,7 +289,7 @@ it.scoped("SL-223: a reader of a quiet log gets a heartbeat every 15 seconds, wh
     yield* create(one)
     const feed = yield* ShellFeed.ofAll
     const texts: Array<string> = []
-    const stream = yield* ShellEventStream.make(feed, -1)
+    const stream = yield* streamOf(feed, -1, serverSentEvents)
     const fiber = yield* Effect.fork(
       Stream.runForEach(Stream.take(stream, 3), (text) => Effect.sync(() => texts.push(text)))
     )

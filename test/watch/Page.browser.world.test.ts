@@ -174,7 +174,7 @@ describe.skipIf(lacks("chromium"))("the page", () => {
       yield* isLive(page)
       yield* act(() => list(page).first().click())
       yield* act(() => page.locator(".entry").nth(3).waitFor())
-      const shown = hostile.replace("\u001b", "\u241b").replace("\u202e", "\\u{202e}").replace("\u200b", "\\u{200b}")
+      const shown = hostile.replace("\u001b", "\u241b").replace("\u202e", "⟨U+202E⟩").replace("\u200b", "⟨U+200B⟩")
       assert.strictEqual((yield* commands(page))[0], shown.replace("\r", "\u240d"))
       const texts = (yield* act(() => page.locator("body").allTextContents())).join("")
       assert.isAbove(texts.split("<script>document.title='owned'</script>").length, 10)

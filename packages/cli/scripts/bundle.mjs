@@ -70,18 +70,7 @@ const stream = await build({
   entryPoints: { stream: join(root, "src", "support", "Stream.ts") },
   format: "cjs"
 })
-// The live page of shells (SL-215): its script and its style are texts in the bundle.
-const page = await build({
-  ...options,
-  write: false,
-  entryPoints: ["Main.ts", "page.css"].map((name) => join(root, "src", "watch", "page", name)),
-  platform: "browser",
-  format: "esm",
-  target: "es2024",
-  charset: "ascii"
-})
 const inspector = await bundled()
-const textOf = (ending) => page.outputFiles.find(({ path }) => path.endsWith(ending)).text
 const { metafile, outputFiles } = await build({
   ...options,
   entryPoints: {
@@ -91,8 +80,6 @@ const { metafile, outputFiles } = await build({
   format: "esm",
   define: {
     DAYBOOK_VERSION: JSON.stringify(version),
-    DAYBOOK_WATCH_SCRIPT: JSON.stringify(textOf(".js")),
-    DAYBOOK_WATCH_STYLE: JSON.stringify(textOf(".css")),
     DAYBOOK_INSPECTOR_SCRIPT: JSON.stringify(inspector.script),
     DAYBOOK_INSPECTOR_STYLE: JSON.stringify(inspector.style)
   },
@@ -118,8 +105,10 @@ await writeFile(
   await notices([...Object.keys(metafile.inputs), ...inspector.inputs])
 )
 
-const { load } = require("../bin/load.js")
+const { load, loaded, store } = require("../bin/load.js")
 await writeFile(join(outdir, "help.json"), JSON.stringify(await load(join(outdir, "main.js")).texts(version)))
+// This loaded every verb; the commands that run below store more of the code that they use.
+store(loaded.keys())
 
 const fillCaches = async () => {
   const folder = await mkdtemp(join(tmpdir(), "daybook-bundle-"))

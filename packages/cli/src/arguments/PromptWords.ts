@@ -1,4 +1,7 @@
-/** Reads a prompt's options: attachments, the answer's schema, enabled tools. Spec: CL-84..CL-87 in specs/cli.md. */
+/**
+ * Reads a prompt's text from words or stdin, and its options: attachments, the answer's schema, enabled tools.
+ * Spec: CL-23..CL-25, CL-84..CL-87 in specs/cli.md.
+ */
 import { readFile, realpath, stat } from "node:fs/promises"
 import { basename, isAbsolute, relative, resolve, sep } from "node:path"
 import { pathToFileURL } from "node:url"

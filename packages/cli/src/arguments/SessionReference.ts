@@ -1,4 +1,4 @@
-/** Resolves a typed session reference to a session. Spec: CL-10, CL-11 in specs/cli.md. */
+/** Resolves a typed reference to a session or to a message of it. Spec: CL-10, CL-11, CL-210 in specs/cli.md. */
 import { Effect, Either, Option, Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
 import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,4 +1,7 @@
-/** `daybook discord`: runs the Discord bot. Spec: CL-310..CL-312 in specs/cli.md, specs/discord.md. */
+/**
+ * `daybook discord`: runs the bot over a server, or over a runtime of its own that it serves to itself on a loopback address.
+ * Spec: CL-310..CL-312 in specs/cli.md, DI-2 in specs/discord.md.
+ */
 import { readFile, stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** `daybook models`: lists the models that can be chosen. Spec: CL-130, CL-720..CL-724. */
+/** `daybook models` and `daybook agents`: list what can be chosen. Spec: CL-92, CL-130, CL-720..CL-724. */
 import { Effect } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import type { Agent } from "@daybook/core/domain/Agent"

@@ -1,4 +1,7 @@
-/** `daybook prompt`: admits a prompt, runs it, and streams the answer. Spec: CL-4..CL-11, CL-23..CL-26. */
+/**
+ * `daybook prompt`: admits a prompt, runs it, and streams the answer. `daybook continue` prompts the most recent session of this
+ * terminal or folder. Spec: CL-4..CL-11, CL-23..CL-26, CL-260..CL-262.
+ */
 import { Effect, Schema } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, MessageID } from "@daybook/log/domain/Identifiers"

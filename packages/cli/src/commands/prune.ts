@@ -8,7 +8,6 @@ import * as Store from "@daybook/log/Store"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import * as Pace from "@daybook/log/retention/Pace"
 import type { Cut, Holders } from "@daybook/log/retention/Plan"
-import * as Restore from "@daybook/log/retention/Restore"
 import * as Retention from "@daybook/log/retention/Retention"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -16,7 +15,7 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
-import { added, cutJson, cutLine, heading, none, totalsLine } from "../render/PruneText.ts"
+import { added, cutJson, cutLine, heading, none, totalsLine } from "../host/StatsMeasure.ts"
 import { ageOf, ageRule, many, sizeOf, sizeRule, sizeText } from "../support/Amounts.ts"
 import { Interrupted, PruneIncomplete, UsageError } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
@@ -172,7 +171,7 @@ const run = (filename: string, request: Request) =>
 const putBack = Effect.fn("Command.prune.restore")(function* (filename: string, file: string, json: boolean) {
   const output = yield* Output
   const { events, header } = yield* Effect.provide(
-    Restore.restore(resolve(file), { pace: Pace.brisk }),
+    Retention.restore(resolve(file), { pace: Pace.brisk }),
     Store.layer({ filename })
   )
   const { from, sessionID } = header

@@ -1,4 +1,7 @@
-/** `daybook resume`: runs the session's waiting prompts and unfinished work. Spec: CL-17. */
+/**
+ * `daybook resume`: runs the session's waiting prompts and unfinished work. `daybook compact`: summarises its conversation.
+ * Spec: CL-17, CL-88, CL-89.
+ */
 import { Effect, Either, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import { Identifiers, type MessageID, type SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,4 +1,4 @@
-/** `daybook search`: finds texts in all sessions. Spec: CL-250..CL-253. */
+/** `daybook search`: finds texts in all sessions. `daybook history`: lists earlier prompts. Spec: CL-250..CL-253, CL-263. */
 import { Effect, Layer } from "effect"
 import * as Store from "@daybook/log/Store"
 import {

@@ -1,4 +1,7 @@
-/** `daybook messages` and `daybook show`: the transcript as a list, and in full. Spec: CL-15, CL-16. */
+/**
+ * `daybook sessions`: lists sessions. `daybook messages` and `daybook show`: a transcript as a list, and in full.
+ * Spec: CL-14..CL-16, CL-400.
+ */
 import { Chunk, Clock, Effect, Option, Stream } from "effect"
 import * as OwnerRows from "@daybook/log/coordination/OwnerRows"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"

@@ -88,8 +88,8 @@ const printOver = Effect.fn("Command.shell.watch.over")(function* (server: Serve
 /** Serves the page, which always follows and shows what commands printed. */
 const servePage = Effect.fn("Command.shell.watch.serve")(function* (options: Options) {
   const session = yield* chosen(options.session)
-  const { run } = yield* Effect.promise(() => import("../host/WatchWork.ts"))
-  yield* run({
+  const { serve } = yield* Effect.promise(() => import("../watch/WatchApp.ts"))
+  yield* serve({
     feed: yield* feedOf(session),
     session,
     after: options.after ?? -1,

@@ -1,4 +1,7 @@
-/** `daybook tree` and `daybook label`: the tree of a session's messages, and names in it. Spec: CL-211 to CL-213. */
+/**
+ * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, names in it, where history continues, and a new
+ * session from it. Spec: CL-211..CL-216.
+ */
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

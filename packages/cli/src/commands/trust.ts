@@ -4,9 +4,9 @@ import type * as TrustStore from "@daybook/core/trust/TrustStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import { verb } from "../arguments/Verb.ts"
+import { didYouMean } from "../support/Nearest.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
-import { didYouMean } from "../support/Nearest.ts"
 import { Output } from "../terminal/Output.ts"
 
 const verbs = ["status", "grant", "revoke"] as const

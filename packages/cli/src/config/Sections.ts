@@ -1,6 +1,6 @@
 /**
- * The section `providers` of the configuration: model servers of one's own, and what differs for known ones. Pure.
- * Spec: CF-720..CF-724 in specs/config.md.
+ * The larger sections of the configuration: `providers`, model servers of one's own and what differs for known ones, and
+ * `shell`, the limits of live shells; and the fields that sections share. Pure. Spec: CF-720..CF-724 in specs/config.md.
  */
 import { ParseResult, Predicate, Record, Redacted, Schema, Struct } from "effect"
 import { amount, boolean, counting, expects, optional, selected, shaped, someText, texts, type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"

@@ -1,4 +1,7 @@
-/** Parses the words after `ctx` and refuses everything that needs no file to be refused. Pure. Spec: CL-100, CL-102. */
+/**
+ * Parses the words after `ctx` and refuses everything that needs no file to be refused, with the help texts and exit codes.
+ * Pure. Spec: CL-100..CL-103.
+ */
 import { createHash } from "node:crypto"
 import { didYouMean } from "../support/Nearest.ts"
 

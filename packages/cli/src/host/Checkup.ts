@@ -1,6 +1,6 @@
 /**
- * Checks for `daybook doctor`: the database, whether a process keeps the session files current, and whether each
- * configured provider answers. Spec: CL-19.
+ * Checks for `daybook doctor`: the database, whether a process keeps the session files current, whether each configured
+ * provider answers, and what a prompt in the folder would be made of. Spec: CL-19, CL-93.
  */
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"

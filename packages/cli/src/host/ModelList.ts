@@ -1,5 +1,5 @@
 /**
- * Lists models: those of the configured providers from the catalogue, the configuration and the servers themselves, and on
+ * The models of the environment and of the person's configuration, and their list: those of the configured providers from the catalogue, the configuration and the servers themselves, and on
  * request all others of the catalogue. Spec: CL-130, CL-131, CL-720..CL-724 in specs/cli.md.
  */
 import { Effect, Layer } from "effect"

@@ -1,6 +1,6 @@
 /**
- * The services of a verb over a server: what the HTTP API offers. Everything else needs the database, and says so. Spec:
- * CL-303, CL-304 in specs/cli.md.
+ * The services of a verb over a server, its searches and figures, and its live shells: what the HTTP API offers. Everything else
+ * needs the database, and says so. Spec: CL-303, CL-304 in specs/cli.md.
  */
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"

@@ -1,4 +1,7 @@
-/** Runs `daybook shell exec`. Spec: SL-182..SL-184 in specs/shell.md. */
+/**
+ * Runs `daybook shell exec`, and a command in a live shell for the console too; the words of both. Spec: SL-182..SL-184 in
+ * specs/shell.md.
+ */
 import { randomUUID } from "node:crypto"
 import { StringDecoder } from "node:string_decoder"
 import { Deferred, Effect, Stream, Struct } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter.
- * Spec: SL-171 in specs/shell.md.
+ * Also the files of Daybook's own, which a sandbox hides. Spec: SL-171 in specs/shell.md.
  */
 import { mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"

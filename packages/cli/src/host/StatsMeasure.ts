@@ -1,15 +1,59 @@
-/** Measures what `daybook stats` shows, for the command and for a server. Spec: CL-194..CL-196, CL-281 in specs/cli.md. */
+/** Measures what `daybook stats` shows, for the command and for a server, and words what prune frees. Spec: CL-194..CL-196, CL-281 in specs/cli.md. */
 import { Clock, Effect, Stream } from "effect"
 import * as Snapshots from "@daybook/core/snapshot/Snapshots"
 import * as Upkeep from "@daybook/core/snapshot/Upkeep"
+import * as Store from "@daybook/log/Store"
 import { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Prunable, StatsReport } from "@daybook/log/domain/StoreStats"
 import { stats } from "@daybook/log/maintenance/Stats"
+import type { Cut } from "@daybook/log/retention/Plan"
 import * as Retention from "@daybook/log/retention/Retention"
-import * as Store from "@daybook/log/Store"
 import { SessionStore } from "@daybook/log/store/SessionStore"
-import { added, none } from "../render/PruneText.ts"
+import { oneLine, pad } from "../render/Plain.ts"
+import { many, sizeText } from "../support/Amounts.ts"
+
+/** The totals of several cuts. */
+interface Totals {
+  readonly sessions: number
+  readonly events: number
+  readonly bytes: number
+}
+
+export const none: Totals = { sessions: 0, events: 0, bytes: 0 }
+
+export const added = (totals: Totals, { bytes, events }: Pick<Cut, "bytes" | "events">): Totals => ({
+  sessions: totals.sessions + (events > 0 ? 1 : 0),
+  events: totals.events + events,
+  bytes: totals.bytes + bytes
+})
+
+const columns = [34, 10, 10, 10] as const
+
+const row = (cells: ReadonlyArray<string>, last: string): string =>
+  `${cells.map((cell, index) => pad(cell, columns[index] ?? 0)).join("  ")}  ${last}`.trimEnd() + "\n"
+
+export const heading = row(["SESSION", "EVENTS", "BYTES", "UP TO"], "HELD BACK BY")
+
+/** One session's line of the table. */
+export const cutLine = ({ bytes, events, held, sessionID, to }: Cut): string =>
+  row(
+    [oneLine(sessionID, 110), String(events), sizeText(bytes), events === 0 ? "-" : String(to)],
+    held.map(({ after, name }) => `${oneLine(name, 80)} (at ${after})`).join(", ")
+  )
+
+/** The fields of a cut for `--json`. */
+export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => ({
+  sessionID,
+  floor,
+  to,
+  events,
+  bytes,
+  held
+})
+
+export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
+  `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
 
 /** What to measure. */
 interface Measuring {

@@ -1,5 +1,5 @@
 /**
- * Reads and asks for the person's trust decision about the project that a command works in.
+ * Reads and asks for the person's trust decision about the project that a command works in, and shows it.
  * Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
  */
 import { homedir } from "node:os"

@@ -1,6 +1,7 @@
 /**
- * Renders the live lines of a followed run: each running call with the end of its output, and a status line. Pure: a
- * function of the run's state, the time and the terminal's size. Spec: CL-45 in specs/cli.md.
+ * Renders the live lines of a followed run: its phase, each running call with the end of its output, and a status line; and
+ * draws them again in their region of the terminal. Pure: a function of the run's state, the time and the terminal's size.
+ * Spec: CL-45 in specs/cli.md.
  */
 import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Call, callText, elapsed, tail } from "./CallText.ts"

@@ -1,4 +1,7 @@
-/** Fits text to one line, to columns, or to a number of cells; `Visible.ts` sanitizes it. Pure. Spec: CL-31, CL-32. */
+/**
+ * Sanitizes text for terminals and logs, measures it in cells, and fits it to one line, to columns, or to a number of cells.
+ * Pure. Spec: CL-31, CL-32, CL-45, CL-150 in specs/cli.md.
+ */
 import stringWidth from "string-width"
 import wrapAnsi from "wrap-ansi"
 

@@ -1,6 +1,7 @@
 /**
- * Renders an entry of the server's log as a line: time, level, message, session, cause and annotations. Text for people, JSON
- * for programs; neither contains a control character or a secret of the environment. Pure. Spec: CL-127 in specs/cli.md.
+ * The logs on stderr: of a server, of a host of live shells (up to a limit: no one empties its log while it runs), and warnings of
+ * work that continues. An entry is a line of text for people or JSON for programs, without control characters and secrets of the
+ * environment. Spec: CL-112, CL-122, CL-127 in specs/cli.md, SL-171 in specs/shell.md.
  */
 import { Cause, HashMap, Inspectable, Layer, Logger, LogLevel } from "effect"
 import { redactSecrets } from "@daybook/log/support/Redaction"

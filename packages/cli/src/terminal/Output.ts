@@ -14,7 +14,7 @@ export class Output extends Context.Tag("@daybook/cli/Output")<
     /** Whether stdout is a terminal. */
     readonly terminal: boolean
     readonly write: (text: string) => Effect.Effect<void, OutputClosed | OutputFailed>
-    /** Writes redrawn lines of `render/Region.ts` or `render/RunView.ts`, sanitized there, with cursor movements and styles. */
+    /** Writes redrawn lines of `render/LiveLines.ts` or `render/RunView.ts`, sanitized there, with cursor movements and styles. */
     readonly draw: (to: "stdout" | "stderr", picture: string) => Effect.Effect<void, OutputClosed | OutputFailed>
     /** Writes a note to stderr. If the write fails, the work continues and `complete` fails at the end. */
     readonly note: (text: string) => Effect.Effect<void>

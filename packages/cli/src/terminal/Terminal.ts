@@ -1,6 +1,6 @@
 /**
  * Serialises the writers of the process's one terminal. A question waits until earlier output is written, and removes the
- * live lines until it is answered. Spec: CL-35, CL-45 in specs/cli.md.
+ * live lines until it is answered. Also the keys that are typed at it. Spec: CL-35, CL-45 in specs/cli.md.
  */
 import { StringDecoder } from "node:string_decoder"
 import { Effect } from "effect"

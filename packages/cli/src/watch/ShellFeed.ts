@@ -1,5 +1,11 @@
-/** Pages of the events of live shells, of one session or of all, for viewers in a terminal and a browser. Spec: SL-113..SL-116. */
-import { Effect, type Scope } from "effect"
+/**
+ * The events of live shells, of one session or of all, for viewers in a terminal and a browser: pages, and a stream of what the
+ * log has after a cursor, then of what any process appends. The reader sets the pace: a page is read when the one before it was
+ * written. Spec: SL-113..SL-116, SL-221, SL-223 in specs/shell.md.
+ *
+ *   page -> texts -> page -> ... -> caught-up -> wait for a change or a heartbeat -> page
+ */
+import { Chunk, Duration, Effect, Option, type Scope, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import {
   type CursorAhead,
@@ -9,6 +15,7 @@ import {
   type LogUnavailable,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
+import * as ServerSentEvents from "@daybook/server/http/ServerSentEvents"
 import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellList"
 
 export type ShellFeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | SessionNotFound
@@ -62,3 +69,84 @@ export const ofAll = Effect.map(EventLog, (log): ShellFeed => ({
       hasMore
     }))
 }))
+
+/** The type of the event after which a reader has all that the log has. */
+const caughtUp = "caught-up"
+
+/** Milliseconds after which a reader connects again. */
+const retry = 1_000
+const heartbeatEvery = Duration.seconds(15)
+
+/** Where the stream is. */
+interface Place {
+  readonly cursor: number
+  /** Events were sent, or the stream has begun, since the reader last heard that it is caught up. */
+  readonly behind: boolean
+  /** The log had no more: waits before it reads. */
+  readonly waits: boolean
+  /** Read already. */
+  readonly page?: ShellPage
+}
+
+/** How a stream is written. */
+export interface Format {
+  readonly contentType: string
+  readonly opening: string
+  readonly event: (cursor: number, event: ShellEvent) => string
+  readonly caughtUp: (cursor: number) => string
+  readonly heartbeat: (cursor: number) => string
+}
+
+export const serverSentEvents: Format = {
+  contentType: ServerSentEvents.contentType,
+  opening: ServerSentEvents.opening(retry),
+  event: (id, event) => ServerSentEvents.frame({ id, data: JSON.stringify(event) }),
+  caughtUp: (id) => ServerSentEvents.frame({ id, event: caughtUp, data: "{}" }),
+  heartbeat: ServerSentEvents.heartbeat
+}
+
+const line = (frame: object): string => `${JSON.stringify(frame)}\n`
+
+/** The frames of the HTTP API, for the page's follower. */
+export const lines: Format = {
+  contentType: "application/x-ndjson",
+  opening: "\n",
+  event: (cursor, event) => line({ frame: "event", cursor: String(cursor), event }),
+  caughtUp: (cursor) => line({ frame: "replay.complete", cursor: String(cursor) }),
+  heartbeat: () => "\n"
+}
+
+/** The frames of a page, and the place behind it. */
+const framed = ({ cursorOf }: ShellFeed, format: Format, place: Place, { cursor, events, hasMore }: ShellPage) => {
+  const frames = events.map((event) => format.event(cursorOf(event), event))
+  const behind = place.behind || frames.length > 0
+  if (behind && !hasMore) frames.push(format.caughtUp(cursor))
+  return [frames, { cursor, behind: behind && hasMore, waits: !hasMore }] as const
+}
+
+/** The texts after a cursor. Fails at once if the first page cannot be read; the stream ends if a later one cannot. */
+export const stream = (
+  feed: ShellFeed,
+  after: number,
+  format: Format
+): Effect.Effect<Stream.Stream<string>, ShellFeedError, Scope.Scope> =>
+  Effect.gen(function* () {
+    // Registered before the first read, so that no event is missed between reading and waiting.
+    const changed = yield* feed.changes
+    const start: Place = { cursor: after, behind: true, waits: false, page: yield* feed.page(after) }
+    const next = Effect.fnUntraced(function* (place: Place) {
+      const isChanged = !place.waits || Option.isSome(yield* Effect.timeoutOption(changed, heartbeatEvery))
+      // After a heartbeat it reads too: a change that nothing announced waits no longer than that.
+      const [frames, then] = isChanged
+        ? framed(feed, format, place, place.page ?? (yield* feed.page(place.cursor)))
+        : [[format.heartbeat(place.cursor)], { ...place, waits: false }]
+      return [Chunk.unsafeFromArray(ServerSentEvents.joined(frames)), Option.some<Place>(then)] as const
+    })
+    return Stream.make(format.opening).pipe(
+      Stream.concat(Stream.paginateChunkEffect(start, next)),
+      // A reader whose stream ended connects again, and gets the reason as a status.
+      Stream.catchAll(() => Stream.empty),
+      // One text at a time: each waits until the reader takes it.
+      Stream.rechunk(1)
+    )
+  })

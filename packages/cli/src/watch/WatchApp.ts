@@ -1,20 +1,25 @@
 /**
- * Answers the requests of the live page of all shells: its document, style, script and icon, and the stream of events. Reads the
- * log and changes nothing. Spec: SL-217..SL-222 in specs/shell.md.
+ * Serves the live page of all shells until a signal: its document, style, script and icon, which are the inspector's, and the
+ * stream of events. Reads the log and changes nothing. Spec: SL-215..SL-222 in specs/shell.md.
+ *
+ *   signal -> connections are closed -> the database closes
  */
 import * as HttpRouter from "@effect/platform/HttpRouter"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { Effect, Schema, Stream } from "effect"
-import { policy } from "@daybook/inspector/Policy"
+import { icon, policy, shellsDocument } from "@daybook/inspector/Inspector"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { AccessToken } from "@daybook/server/http/AccessToken"
 import * as LocalServer from "@daybook/server/http/LocalServer"
-import { guarded, sentence } from "@daybook/server/http/LocalServer"
-import { document } from "./Document.ts"
-import { icon } from "./Icon.ts"
+import { document } from "../../../../test/formats/support/CodexLogs.ts"
 import * as ShellEventStream from "./ShellEventStream.ts"
-import type { ShellFeed, ShellFeedError } from "./ShellFeed.ts"
+import { type ShellFeed, type ShellFeedError, lines, serverSentEvents, stream } from "./ShellFeed.ts"
+import { AccessToken, fresh } from "@daybook/server/http/AccessToken"
+import { guarded, sentence } from "@daybook/server/http/LocalServer"
+import { jsonLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+import * as Signal from "../support/Signal.ts"
+import { Output } from "../terminal/Output.ts"
 
 export interface WatchOptions {
   readonly token: AccessToken
@@ -38,13 +43,15 @@ const Cursor = Schema.String.pipe(
 const decodeQuery = HttpServerRequest.schemaSearchParams(
   Schema.Struct({ after: Schema.optional(Cursor), token: Schema.String })
 )
-const decodeHeaders = HttpServerRequest.schemaHeaders(Schema.Struct({ "last-event-id": Schema.optional(Cursor) }))
+const decodeHeaders = HttpServerRequest.schemaHeaders(
+  Schema.Struct({ accept: Schema.optional(Schema.String), "last-event-id": Schema.optional(Cursor) })
+)
 
-/** Where a reader continues. `Last-Event-ID` is newer than `after` in the address. */
-const cursor = Effect.gen(function* () {
+/** Where a reader continues, and what it reads. `Last-Event-ID` is newer than `after` in the address. */
+const asked = Effect.gen(function* () {
   const { after } = yield* decodeQuery
-  const { "last-event-id": last } = yield* decodeHeaders
-  return last ?? after
+  const { accept, "last-event-id": last } = yield* decodeHeaders
+  return { cursor: last ?? after, format: accept === lines.contentType ? lines : serverSentEvents }
 })
 
 /** The status tells a page what to do: start again after 409, give up after 410, else try again. */
@@ -75,10 +82,10 @@ const events = ({ after, feed }: WatchOptions) => {
     () => Effect.sync(() => open--)
   )
   return Effect.gen(function* () {
-    const from = Math.max(after, (yield* cursor) ?? after)
+    const { cursor = after, format } = yield* asked
     if (!(yield* place)) return full
-    const texts = yield* ShellEventStream.make(feed, from)
-    return HttpServerResponse.stream(Stream.encodeText(texts), { contentType: LocalServer.sseType })
+    const texts = yield* stream(feed, Math.max(after, cursor), format)
+    return HttpServerResponse.stream(Stream.encodeText(texts), { contentType: format.contentType })
   }).pipe(
     Effect.catchTag("ParseError", () =>
       Effect.succeed(sentence(400, "after and Last-Event-ID are whole numbers from -1 on: give the id of an event"))
@@ -92,7 +99,7 @@ const fixed = (contentType: string, text: string) => HttpServerResponse.text(tex
 /** The app, behind the guard. */
 export const make = (options: WatchOptions) =>
   HttpRouter.empty.pipe(
-    HttpRouter.get("/", Effect.succeed(fixed("text/html; charset=utf-8", document(options)))),
+    HttpRouter.get("/", Effect.succeed(fixed("text/html; charset=utf-8", shellsDocument(options)))),
     HttpRouter.get("/page.css", Effect.succeed(fixed("text/css; charset=utf-8", options.style))),
     HttpRouter.get("/page.js", Effect.succeed(fixed("text/javascript; charset=utf-8", options.script))),
     HttpRouter.get("/icon.svg", Effect.succeed(fixed("image/svg+xml", icon))),
@@ -100,3 +107,54 @@ export const make = (options: WatchOptions) =>
     Effect.catchTag("RouteNotFound", () => Effect.succeed(sentence(404, "there is no such page here"))),
     guarded(options.token, policy)
   )
+
+// The build defines them: the inspector's script and style.
+declare const DAYBOOK_INSPECTOR_SCRIPT: string
+declare const DAYBOOK_INSPECTOR_STYLE: string
+
+/** A request to serve. */
+interface Request {
+  readonly feed: ShellFeed
+  readonly session: SessionID | undefined
+  readonly after: number
+  /** 0: a free one. */
+  readonly port: number
+  readonly json: boolean
+}
+
+const decodeToken = Schema.decodeUnknown(AccessToken)
+
+/** The operator's token, for an address that stays the same when the server is started again; else a new one. */
+const token = Effect.suspend(() => {
+  const given = process.env["DAYBOOK_WATCH_TOKEN"] ?? ""
+  return given === ""
+    ? fresh
+    : Effect.mapError(
+        decodeToken(given),
+        () => new UsageError({ message: "DAYBOOK_WATCH_TOKEN: expected 22 to 128 letters, digits, - or _" })
+      )
+})
+
+export const serve = Effect.fn("Command.shell.watch.serve")(function* ({ after, feed, json, port, session }: Request) {
+  const signal = yield* Signal.first
+  const output = yield* Output
+  const secret = yield* token
+  const served = Effect.gen(function* () {
+    const app = make({
+      token: secret,
+      feed,
+      after,
+      session,
+      script: DAYBOOK_INSPECTOR_SCRIPT,
+      style: DAYBOOK_INSPECTOR_STYLE
+    })
+    yield* LocalServer.serve(app)
+    const url = `http://127.0.0.1:${yield* LocalServer.port}/?token=${secret}`
+    const line = json ? jsonLine({ type: "ready", url }, output.terminal) : url
+    // Serving continues without a reader of stdout.
+    yield* Effect.catchTag(output.write(`${line}\n`), "OutputClosed", () => Effect.void)
+    if (!json) yield* output.note("open the page in a browser; Ctrl-C ends it\n")
+    yield* signal
+  })
+  yield* Effect.provide(Effect.scoped(served), LocalServer.layer(port))
+}, Effect.scoped)

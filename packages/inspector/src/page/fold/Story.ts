@@ -2,11 +2,117 @@
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
  * Spec: IP-11 in specs/inspector.md.
  */
-import { withheldText } from "@daybook/log/domain/Message"
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
-import { Epochs } from "./Epochs.ts"
-import { Spending } from "./Spending.ts"
+
+
+import type { Budget, Tokens } from "@daybook/log/domain/Values"
+import { withheldText } from "@daybook/log/domain/Message"
 import { type Lane, Timeline } from "./Timeline.ts"
+
+/** One provider request that ended. */
+export interface Spent {
+  readonly seq: number
+  readonly at: number
+  readonly input: number
+  readonly output: number
+  readonly cached: number
+  readonly cost: number
+  /** All until now. */
+  readonly totalCost: number
+  readonly totalTokens: number
+  /** The rest of the budget at that time; undefined if there was no budget. */
+  readonly costLeft: number | undefined
+  readonly tokensLeft: number | undefined
+}
+
+export class Spending {
+  readonly points: Array<Spent> = []
+  budget: Budget = {}
+  totalCost = 0
+  totalTokens = 0
+
+  /** Counts from here. */
+  restart(): void {
+    this.points.length = 0
+    this.totalCost = 0
+    this.totalTokens = 0
+  }
+
+  /** A request, a retry or a compaction was charged. */
+  charge(
+    { at, seq }: { readonly at: number; readonly seq: number },
+    { cost = 0, tokens }: { readonly cost?: number | undefined; readonly tokens?: Tokens | undefined }
+  ): void {
+    if (tokens === undefined && cost === 0) return
+    const [input, output] = [tokens?.input ?? 0, (tokens?.output ?? 0) + (tokens?.reasoning ?? 0)]
+    this.totalCost += cost
+    this.totalTokens += input + output
+    const left = (most: number | undefined, spent: number) =>
+      most === undefined ? undefined : Math.max(0, most - spent)
+    this.points.push({
+      seq,
+      at,
+      input,
+      output,
+      cached: tokens?.cache.read ?? 0,
+      cost,
+      totalCost: this.totalCost,
+      totalTokens: this.totalTokens,
+      costLeft: left(this.budget.cost, this.totalCost),
+      tokensLeft: left(this.budget.tokens, this.totalTokens)
+    })
+  }
+}
+
+/** What happened to the context. */
+export interface Change {
+  readonly seq: number
+  readonly at: number
+  readonly kind: "updated" | "compacted" | "pruned" | "instructions" | "tools"
+  readonly text: string
+}
+
+export interface Epoch {
+  readonly seq: number
+  readonly at: number
+  readonly baseline: string
+  /** The sources that the baseline tells of. */
+  readonly sources: ReadonlyArray<string>
+  readonly changes: Array<Change>
+}
+
+/** Characters of a kept text; the rest is in the events view. */
+export const longestText = 20_000
+/** Kept epochs, the newest, and kept changes of one. */
+export const mostEpochs = 200
+export const mostChanges = 500
+
+export const shortened = (text: string): string =>
+  text.length <= longestText
+    ? text
+    : `${text.slice(0, longestText)}\n\u2026 ${text.length - longestText} more characters`
+
+export class Epochs {
+  epochs: Array<Epoch> = []
+  /** How many old epochs and changes were dropped. */
+  dropped = 0
+
+  begin(at: { readonly seq: number; readonly at: number }, baseline: string, sources: ReadonlyArray<string>): void {
+    this.epochs.push({ ...at, baseline: shortened(baseline), sources, changes: [] })
+    if (this.epochs.length <= mostEpochs) return
+    this.epochs.shift()
+    this.dropped++
+  }
+
+  change(change: Change): void {
+    const epoch = this.epochs.at(-1)
+    if (epoch === undefined) return
+    epoch.changes.push({ ...change, text: shortened(change.text) })
+    if (epoch.changes.length <= mostChanges) return
+    epoch.changes.shift()
+    this.dropped++
+  }
+}
 
 /** A request to the provider: where it is in the log, and its answer. */
 export interface Turn {
@@ -213,4 +319,25 @@ export class Story {
       this.epochs.change({ ...at, kind: "tools", text: `Offered tools: ${data.tools.offered.join(", ") || "none"}` })
     }
   }
+}
+
+/** What is known of a message. */
+interface Node {
+  readonly id: string
+  readonly parentID?: string
+}
+
+/** Deeper branches are not indented further. */
+const deepest = 12
+
+/** The depth of each message, by its id. Parents come before their children. */
+export const depthsOf = (nodes: ReadonlyArray<Node>): ReadonlyMap<string, number> => {
+  const [depths, seen] = [new Map<string, number>(), new Set<string>()]
+  for (const { id, parentID = "" } of nodes) {
+    const of = depths.get(parentID) ?? 0
+    // The first child continues its parent's branch.
+    depths.set(id, seen.has(parentID) ? Math.min(deepest, of + 1) : of)
+    seen.add(parentID)
+  }
+  return depths
 }

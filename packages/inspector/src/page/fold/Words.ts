@@ -1,4 +1,47 @@
-/** How numbers and times are written. Pure. Spec: IP-10 in specs/inspector.md. */
+/**
+ * How numbers and times are written, why a run ended, and how characters are shown that would hide or reorder text. Pure.
+ * Spec: IP-10, IP-30 in specs/inspector.md.
+ */
+import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
+import type { Session } from "@daybook/log/domain/Message"
+
+// Tab and line feed stay; a carriage return before a line feed is dropped. ZWJ and ZWNJ stay: words and emoji need them.
+const invisible =
+  // oxlint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
+
+const pictured = (character: string): string => {
+  const code = character.codePointAt(0) ?? 0
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code)
+  if (code === 0x7f) return "\u2421"
+  return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`
+}
+
+/** The text, with each invisible character as a visible one. */
+export const visible = (text: string): string => text.replaceAll("\r\n", "\n").replace(invisible, pictured)
+
+/** A session's state as a word. `cut off`: it says that it runs, but no process runs it. */
+export const stateOf = (session: Pick<Session, "activity">, isActive: boolean, isNeedy: boolean): string => {
+  const { activity } = session
+  if (isNeedy) return "needs you"
+  if (isActive) return "running"
+  if (activity === undefined) return "idle"
+  const problem = problemOfActivity(session)
+  if (problem !== undefined) return problemWords(problem)
+  return activity.state === "running" ? "cut off" : activity.state
+}
+
+const ends = { running: "was cut off", failed: "failed", interrupted: "was interrupted" }
+const reasons = { running: "its process ended", failed: "no reason was stored", interrupted: undefined }
+
+/** Why the last run, which is over, has no whole answer; undefined if it has one, or if a person stopped it. */
+export const endOf = (session: Pick<Session, "activity">): string | undefined => {
+  const { activity } = session
+  if (activity === undefined) return undefined
+  if (activity.state === "completed") return problemOfActivity(session)?.message
+  const why = activity.error?.message ?? reasons[activity.state]
+  return why === undefined ? undefined : `The last run ${ends[activity.state]}: ${why}`
+}
 
 /** `950 ms`, `3.4 s`, `2 min 5 s`, `3 h 12 min`, `4 d 2 h`. */
 export const durationText = (milliseconds: number): string => {

@@ -1,4 +1,21 @@
-/** Asks the server's API. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md. */
+/**
+ * Asks the server's API with the token of this tab, which comes once after `#` in the address and then lives in the tab's
+ * storage. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md.
+ */
+
+const key = "daybook.token"
+
+/** Takes a token out of the address; returns the tab's token, if it has one. */
+export const takeToken = (): string | undefined => {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token")
+  if (given !== null) {
+    sessionStorage.setItem(key, given)
+    history.replaceState(null, "", `${location.pathname}#/`)
+  }
+  return sessionStorage.getItem(key) ?? undefined
+}
+
+export const keepToken = (token: string): void => sessionStorage.setItem(key, token)
 
 /** Why the server refused, or `Unreachable`. */
 export class ApiError extends Error {

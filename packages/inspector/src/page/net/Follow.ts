@@ -1,14 +1,35 @@
 /**
  * Follows a stream of events line by line, and continues at its cursor when it was cut off: each event once, in order. Ends when
- * the server says that nothing can follow. Spec: IP-5 in specs/inspector.md.
+ * the server says that nothing can follow. Spec: IP-5 in specs/inspector.md, SL-229 in specs/shell.md.
  *
  *   connecting -> reading -> live -> (cut off) waiting -> connecting at the last cursor
  */
 import type { Frame } from "@daybook/api/wire/EventFrames"
 import { type Api, ApiError, withQuery } from "./Api.ts"
 
-/** `reading`: stored events arrive. `live`: all arrived. `ended`: the replay was asked for without what follows. */
-export type FollowState = "connecting" | "reading" | "live" | "lost" | "ended" | "refused" | "removed" | "expired"
+export const joined = (milliseconds: number, work: () => Promise<void>): (() => void) => {
+  let [isWaiting, isRunning] = [false, false]
+  const call = (): void => {
+    if (isWaiting) return
+    isWaiting = true
+    setTimeout(start, milliseconds)
+  }
+  const start = (): void => {
+    // Called again while it runs: once more afterwards.
+    if (isRunning) return void setTimeout(start, milliseconds)
+    isWaiting = false
+    isRunning = true
+    void work().finally(() => (isRunning = false))
+  }
+  return call
+}
+
+/**
+ * `reading`: stored events arrive. `live`: all arrived. `lost`, `full` and `unreadable` are tried again, the others are not.
+ * `ended`: the replay was asked for without what follows.
+ */
+export type FollowState =
+  "connecting" | "reading" | "live" | "lost" | "full" | "unreadable" | "ended" | "refused" | "removed" | "expired"
 
 export interface FollowOptions {
   readonly path: string
@@ -16,6 +37,10 @@ export interface FollowOptions {
   readonly after?: string | undefined
   /** Events after the cursor were pruned: the oldest ones that are kept follow. Without it, the reader ends as `expired`. */
   readonly pruned?: () => void
+  /** What statuses mean, where it is not what they mean in the API. `again`: the log is another one, and starts again. */
+  readonly refusals?: Readonly<Record<number, FollowState | "again">>
+  /** The stream starts again. */
+  readonly again?: () => void
   /** Deltas of running turns too. */
   readonly live?: boolean
   readonly frames: (frames: ReadonlyArray<Frame>) => void
@@ -50,8 +75,9 @@ const outcomes: Readonly<Record<string, FollowState | undefined>> = {
   expired: "expired"
 }
 
-const refusalOf = (error: unknown): FollowState | undefined => {
+const refusalOf = (error: unknown, { refusals }: FollowOptions): FollowState | "again" | undefined => {
   if (!(error instanceof ApiError)) return undefined
+  if (refusals !== undefined) return refusals[error.status]
   if (error.status === 401 || error.status === 403) return "refused"
   if (error.status === 410) return "expired"
   return error.status >= 400 && error.status < 500 && error.status !== 429 ? "removed" : undefined
@@ -101,20 +127,25 @@ export const follow = async (api: Api, options: FollowOptions): Promise<void> =>
     let restart: string | undefined
     const outcome = await readOnce(api, options, cursor).catch((error: unknown) => {
       restart = restartOf(error, options, cursor.after)
-      return restart === undefined ? refusalOf(error) : undefined
+      return restart === undefined ? refusalOf(error, options) : undefined
     })
     if (signal.aborted) return
+    if (outcome === "again") {
+      cursor.after = options.after
+      options.again?.()
+    }
     if (restart !== undefined) {
       cursor.after = restart
       options.pruned?.()
       continue
     }
     // A stream that ends as expired is refused with the floor's cursor when it is asked for again.
-    const isOver = outcome !== undefined && !(outcome === "expired" && options.pruned !== undefined && cursor.moved)
-    if (isOver) return state?.(outcome)
+    const goesOn = outcome === "expired" && options.pruned !== undefined && cursor.moved
+    const trouble = outcome === "full" || outcome === "unreadable" ? outcome : "lost"
+    if (outcome !== undefined && outcome !== "again" && outcome !== trouble && !goesOn) return state?.(outcome)
     if (cursor.moved) wait = shortest
     cursor.moved = false
-    state?.("lost")
+    state?.(trouble)
     // A server that was started again is not asked by all its pages at once.
     await pause(wait * (0.5 + Math.random() / 2), signal)
     wait = Math.min(longest, wait * 2)

@@ -9,8 +9,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import type { SearchPage } from "@daybook/log/search/Search"
 import type { SessionPage } from "@daybook/log/store/Pages"
 import { type Api, ApiError } from "../net/Api.ts"
-import { follow, type FollowState } from "../net/Follow.ts"
-import { joined } from "./Debounce.ts"
+import { follow, type FollowState, joined } from "../net/Follow.ts"
 
 const pageSize = 50
 /** The most that the server sends at a time. */

@@ -1,11 +1,10 @@
 /** The page: the sessions beside the one that is shown. Spec: IP-6, IP-20 in specs/inspector.md. */
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { Api } from "../net/Api.ts"
-import { keepToken } from "../net/Token.ts"
+import { Api, keepToken } from "../net/Api.ts"
 import { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf, readRoute, route, tabs } from "../state/Route.ts"
-import { SessionList } from "../state/SessionList.ts"
 import { choice, chooseTheme } from "../state/Theme.ts"
+import { SessionList } from "../state/SessionList.ts"
 import { Empty } from "./Parts.tsx"
 import { SessionView, stateText } from "./SessionView.tsx"
 import { Sidebar } from "./Sidebar.tsx"
@@ -14,7 +13,7 @@ import { Sidebar } from "./Sidebar.tsx"
 const Entry = ({ isRefused, onToken }: { readonly isRefused: boolean; readonly onToken: (token: string) => void }) => {
   const [token, set] = useState("")
   return (
-    <main class="entry">
+    <main class="token-form">
       <form
         onSubmit={(event) => {
           event.preventDefault()

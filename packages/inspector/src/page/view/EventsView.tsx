@@ -1,7 +1,7 @@
 /** The events as they are stored, with a filter. Spec: IP-16, IP-17 in specs/inspector.md. */
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
-import { type EventKind, kindOf, shortType, summaryOf } from "../fold/EventLine.ts"
+import { type EventKind, kindOf, shortType, summaryOf } from "../state/EventPages.ts"
 import { clockText, countText } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { Code } from "./Markdown.tsx"

@@ -1,11 +1,13 @@
-/** One message of a transcript. Spec: IP-8, IP-18 in specs/inspector.md. */
+/** A transcript, and one message of it. Spec: IP-8, IP-18 in specs/inspector.md. */
 import type { ComponentChildren } from "preact"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
 import type { AssistantMessage, Message, Part, ToolPart } from "@daybook/log/domain/Message"
 import { clockText, costText, countText, durationText, tokensText } from "../fold/Words.ts"
+import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
 import { Code, Markdown } from "./Markdown.tsx"
-import { Badge, Copy, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
+import { Badge, Copy, Empty, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
+import { VirtualList } from "./VirtualList.tsx"
 
 interface MessageProps {
   readonly message: Message
@@ -197,3 +199,52 @@ export const MessageView = (props: MessageProps) => (
     <Body {...props} />
   </article>
 )
+
+export const TranscriptView = ({ at, session }: { readonly session: OpenSession; readonly at: number | undefined }) => {
+  const { transcript } = session
+  const messages = transcript.messages.value
+  const growing = transcript.growing.value
+  const error = transcript.error.value
+  if (messages.length === 0) {
+    return (
+      <Empty>
+        {error ??
+          (transcript.loaded.value ? "No message yet. Write the first prompt below." : "Reading the transcript…")}
+      </Empty>
+    )
+  }
+  const found = at === undefined ? -1 : messages.findLastIndex(({ seq }) => seq <= at)
+  return (
+    <>
+      {error === undefined ? undefined : (
+        <p class="problem" role="alert">
+          {error}{" "}
+          <button type="button" onClick={() => transcript.again()}>
+            Try again
+          </button>
+        </p>
+      )}
+      <VirtualList
+        class="transcript"
+        label="Transcript"
+        count={messages.length}
+        estimate={160}
+        stick
+        at={found < 0 ? undefined : found}
+        keyOf={(index) => messages[index]?.id ?? index}
+        // After a failure the reader asks again.
+        atStart={
+          transcript.earlier.value === undefined || error !== undefined
+            ? undefined
+            : () => void transcript.loadEarlier()
+        }
+        row={(index) => {
+          const message = messages[index]
+          return message === undefined ? undefined : (
+            <MessageView message={message} sessionID={session.id} growing={growing} />
+          )
+        }}
+      />
+    </>
+  )
+}

@@ -1,8 +1,35 @@
 /** Small parts that several views use. Spec: IP-10 in specs/inspector.md. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { dateText } from "../fold/Words.ts"
-import { visible } from "../fold/Visible.ts"
+import { dateText, visible } from "../fold/Words.ts"
+import { ApiError } from "../net/Api.ts"
+
+export interface Action {
+  /** Why the last one was refused. */
+  readonly error: string | undefined
+  readonly isBusy: boolean
+  /** Returns whether it was done. */
+  readonly run: (work: () => Promise<unknown>) => Promise<boolean>
+}
+
+export const useAction = (): Action => {
+  const [error, setError] = useState<string | undefined>(undefined)
+  const [isBusy, setBusy] = useState(false)
+  const run = async (work: () => Promise<unknown>): Promise<boolean> => {
+    setBusy(true)
+    try {
+      await work()
+      setError(undefined)
+      return true
+    } catch (cause) {
+      setError(cause instanceof ApiError ? cause.message : String(cause))
+      return false
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { error, isBusy, run }
+}
 
 /** A text from outside on one line or more, with its own direction. */
 export const Text = ({ children }: { readonly children: string }) => <bdi>{visible(children)}</bdi>

@@ -1,18 +1,97 @@
 /**
- * What the model was shown, beside what it answered, and what changed since the turn before. Spec: IP-13 in specs/inspector.md.
+ * What the model was shown, beside what it answered, and what changed since the turn before; the context epochs. Spec: IP-13 in specs/inspector.md.
  */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { Message } from "@daybook/log/domain/Message"
 import { type Block, type BlockChange, blocksOf, changesOf, type EncodedRequest } from "../fold/RequestBlocks.ts"
-import { visible } from "../fold/Visible.ts"
-import { clockText, countText, tokensText } from "../fold/Words.ts"
-import type { Turn } from "../fold/Story.ts"
+import type { Change, Epoch, Turn } from "../fold/Story.ts"
+import { clockText, countText, tokensText, visible } from "../fold/Words.ts"
 import { ApiError } from "../net/Api.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf } from "../state/Route.ts"
 import { MessageView } from "./MessageView.tsx"
-import { Badge, Empty, Fold, Raw, Text, type Tone } from "./Parts.tsx"
+import { Badge, Empty, Fold, Raw, Text, Time, type Tone } from "./Parts.tsx"
 
+const changeTones: Readonly<Record<Change["kind"], Tone>> = {
+  updated: "plain",
+  compacted: "warn",
+  pruned: "warn",
+  instructions: "plain",
+  tools: "plain"
+}
+
+const EpochView = ({
+  epoch: { at, baseline, changes, seq, sources },
+  isLast,
+  number,
+  sessionID
+}: {
+  readonly epoch: Epoch
+  readonly number: number
+  readonly isLast: boolean
+  readonly sessionID: string
+}) => (
+  <li class="epoch">
+    <header>
+      <h3>Epoch {number}</h3>
+      <Time at={at}>{clockText(at)}</Time>
+      <a href={hrefOf(sessionID, "events", seq)}>event {seq}</a>
+      <span class="soft">
+        <Text>{sources.join(", ")}</Text>
+      </span>
+    </header>
+    <Fold title={`Baseline, ${countText(baseline.length, "character")}`} open={isLast}>
+      {() => <Raw label={`Baseline of epoch ${number}`} text={baseline} />}
+    </Fold>
+    {changes.map((change) => (
+      <Fold
+        key={change.seq}
+        title={
+          <>
+            <Badge tone={changeTones[change.kind]}>{change.kind}</Badge>{" "}
+            <Time at={change.at}>{clockText(change.at)}</Time>
+            <span class="one-line soft">
+              <Text>{change.text.slice(0, 160)}</Text>
+            </span>
+          </>
+        }
+      >
+        {() => <Raw label={`Change at event ${change.seq}`} text={change.text} />}
+      </Fold>
+    ))}
+  </li>
+)
+
+export const ContextView = ({ session }: { readonly session: OpenSession; readonly at: number | undefined }) => {
+  useEffect(() => session.needStory(), [session])
+  const version = session.storyVersion.value
+  const { dropped, epochs } = session.story.epochs
+  if (epochs.length === 0) {
+    return <Empty>{session.storyState.value === "live" ? "No context was told yet." : "Reading the history…"}</Empty>
+  }
+  return (
+    <div class="scroller context" tabIndex={0} role="region" aria-label="Context epochs" data-version={version}>
+      {dropped === 0 ? undefined : (
+        <p class="soft">{`${dropped.toLocaleString("en-US")} older entries are`} not kept: see the events.</p>
+      )}
+      <ol reversed class="epochs">
+        {epochs
+          .map((epoch, index) => (
+            <EpochView
+              key={epoch.seq}
+              epoch={epoch}
+              number={index + 1}
+              isLast={index === epochs.length - 1}
+              sessionID={session.id}
+            />
+          ))
+          .toReversed()}
+      </ol>
+    </div>
+  )
+}
+
+/** A request as the API encodes it. */
 interface Loaded {
   readonly blocks: ReadonlyArray<Block>
   readonly request: EncodedRequest
@@ -54,7 +133,7 @@ const title = ({ kind, title, tokens }: Block) => (
   </>
 )
 
-const Change = ({ block, change, lines }: BlockChange) => (
+const ChangedBlock = ({ block, change, lines }: BlockChange) => (
   <Fold
     open={change === "added" || change === "changed"}
     title={
@@ -114,7 +193,7 @@ const Shown = ({ blocks, changes }: Loaded) => {
           {shown
             .filter(({ change }) => change !== "same")
             .map((each, index) => (
-              <Change key={index} {...each} />
+              <ChangedBlock key={index} {...each} />
             ))}
         </>
       )}

@@ -1,13 +1,56 @@
-/** The sessions, newest first, and whether they work. Spec: IP-7 in specs/inspector.md. */
-import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
+/** The sessions, newest first, and whether they work; a person begins one here. Spec: IP-7 in specs/inspector.md. */
+import { useState } from "preact/hooks"
 import type { Session } from "@daybook/log/domain/Message"
-import { stateOf } from "../fold/RunEnd.ts"
-import { visible } from "../fold/Visible.ts"
-import { agoText, costText, folderText } from "../fold/Words.ts"
-import { hrefOf } from "../state/Route.ts"
+import type { SearchHit, SearchPage } from "@daybook/log/search/Search"
+import { agoText, costText, folderText, stateOf, visible } from "../fold/Words.ts"
+import { go, hrefOf } from "../state/Route.ts"
 import type { SessionList } from "../state/SessionList.ts"
-import { NewSession } from "./NewSession.tsx"
-import { Text, useNow } from "./Parts.tsx"
+import { Text, useAction, useNow } from "./Parts.tsx"
+
+export const NewSession = ({ list }: { readonly list: SessionList }) => {
+  const { error, isBusy, run } = useAction()
+  const [isOpen, setOpen] = useState(false)
+  const [written, setWritten] = useState<string | undefined>(undefined)
+  // The folder of the session that was used last.
+  const directory = written ?? list.items.value[0]?.location.directory ?? ""
+  if (!isOpen) {
+    return (
+      <button type="button" class="more" onClick={() => setOpen(true)}>
+        New session
+      </button>
+    )
+  }
+  const begin = async () => {
+    const made: { session?: Session | undefined } = {}
+    if (!(await run(async () => (made.session = await list.create(directory))))) return
+    setOpen(false)
+    if (made.session !== undefined) go(hrefOf(made.session.id, "transcript"))
+  }
+  return (
+    <form
+      class="group"
+      aria-label="New session"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void begin()
+      }}
+    >
+      <label>
+        Folder
+        <input value={directory} onInput={({ currentTarget }) => setWritten(currentTarget.value)} />
+      </label>
+      <div class="actions">
+        <button type="submit" class="main" disabled={isBusy || directory.trim() === ""}>
+          Begin
+        </button>
+        <button type="button" onClick={() => setOpen(false)}>
+          Cancel
+        </button>
+      </div>
+      {error === undefined ? undefined : <p class="problem">{error}</p>}
+    </form>
+  )
+}
 
 /** A session's state as a word. `cut off`: it says that it runs, but no process runs it. */
 export const titleOf = ({ id, title }: Session): string => (title === undefined || title.trim() === "" ? id : title)

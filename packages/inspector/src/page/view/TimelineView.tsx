@@ -1,6 +1,5 @@
 /** The timeline as a picture that can be zoomed, and the longest spans as a table. Spec: IP-12 in specs/inspector.md. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
-import { longestSpans, type Span, type Timeline } from "../fold/Timeline.ts"
 import {
   axisHeight,
   type Box,
@@ -9,15 +8,17 @@ import {
   endOf,
   heightOf,
   lanePlaces,
+  longestSpans,
   moved,
   scaleOf,
+  type Span,
   ticks,
+  type Timeline,
+  type TimeScale,
   type Window,
   zoomed
-} from "../fold/TimelinePicture.ts"
-import type { TimeScale } from "../fold/TimeScale.ts"
-import { visible } from "../fold/Visible.ts"
-import { clockText, countText, dateText, durationText } from "../fold/Words.ts"
+} from "../fold/Timeline.ts"
+import { clockText, countText, dateText, durationText, visible } from "../fold/Words.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { hrefOf } from "../state/Route.ts"
 import { theme } from "../state/Theme.ts"

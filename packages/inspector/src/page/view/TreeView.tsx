@@ -1,11 +1,10 @@
 /** All messages of a session with their branches, and the way back to each. Spec: IP-522 in specs/inspector.md. */
 import { useEffect, useState } from "preact/hooks"
 import type { TreeNode } from "@daybook/log/domain/HistoryPath"
-import { depthsOf } from "../fold/Branches.ts"
+import { depthsOf } from "../fold/Story.ts"
 import type { OpenSession } from "../state/OpenSession.ts"
 import { go, hrefOf } from "../state/Route.ts"
-import { useAction } from "./Action.ts"
-import { Badge, Empty, Text } from "./Parts.tsx"
+import { Badge, Empty, Text, useAction } from "./Parts.tsx"
 import { VirtualList } from "./VirtualList.tsx"
 
 /** Reads all pages of the tree again when the head moves. */

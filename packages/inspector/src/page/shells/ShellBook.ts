@@ -1,6 +1,7 @@
 /**
- * What the page knows: every shell with its events, in bounded memory. `ShellList` decides which shells there are and what is
- * known about each; this keeps their events beside it. No DOM. Spec: SL-224, SL-228 in specs/shell.md.
+ * What the page of live shells knows: every shell with its events, in bounded memory, and which events a filter finds.
+ * `ShellList` decides which shells there are and what is known about each; this keeps their events beside it. No DOM.
+ * Spec: SL-224, SL-227, SL-228 in specs/shell.md.
  */
 import * as ShellList from "@daybook/shell/record/ShellList"
 import type { ShellEvent } from "@daybook/shell/record/ShellList"
@@ -59,11 +60,11 @@ const lengthOf = (event: ShellEvent): number => {
   }
 }
 
-const isOpen = ({ listed }: Shell): boolean => listed.closed === undefined
+export const isOpen = ({ listed }: Shell): boolean => listed.closed === undefined
 
 const openedAt = ({ lastAt, listed }: Shell): number => listed.openedAt ?? lastAt
 
-export class Book {
+export class ShellBook {
   readonly #bounds: Bounds
   /** The lists of shells, by session. */
   readonly #lists = new Map<string, ShellList.ShellList>()
@@ -145,5 +146,63 @@ export class Book {
     for (const { event } of shell.entries) this.#characters -= lengthOf(event)
     // Its places among the arrivals find nothing to drop.
     shell.entries.length = 0
+  }
+}
+
+/** The texts of an entry that are searched. */
+const textsOf = ({ event }: Entry): ReadonlyArray<string | undefined> => {
+  switch (event.type) {
+    case "session.next.shell.executed":
+      return [event.data.command, event.data.stdout, event.data.stderr, event.data.lateOutput]
+    case "session.next.shell.blocked":
+      return [event.data.command, event.data.reason]
+    case "session.next.shell.checkpointed":
+      return [event.data.checkpointID, event.data.label]
+    case "session.next.shell.restored":
+      return [event.data.checkpointID]
+    case "session.next.shell.opened":
+      return [event.data.title, event.data.cwd]
+    case "session.next.shell.closed":
+      return [event.data.reason]
+    default:
+      return event satisfies never
+  }
+}
+
+const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)
+
+interface Found {
+  readonly entries: Array<Entry>
+  /** How many entries of the shell were searched, dropped ones included. */
+  searched: number
+}
+
+/** One text to find; remembers what was searched, so that each entry is searched once. */
+export class Filter {
+  readonly text: string
+  readonly pattern: RegExp
+  readonly #found = new WeakMap<Shell, Found>()
+
+  constructor(text: string) {
+    this.text = text
+    this.pattern = new RegExp(literal(text), "i")
+  }
+
+  /** The shell's entries that contain the text. */
+  matches(shell: Shell): ReadonlyArray<Entry> {
+    const found = this.#found.get(shell) ?? { entries: [], searched: 0 }
+    this.#found.set(shell, found)
+    const { dropped, entries } = shell
+    for (const entry of entries.slice(Math.max(0, found.searched - dropped))) {
+      if (textsOf(entry).some((text) => text !== undefined && this.pattern.test(text))) found.entries.push(entry)
+    }
+    found.searched = dropped + entries.length
+    const [first] = entries
+    // Dropped entries are the oldest ones.
+    if (first !== undefined) {
+      const kept = found.entries.findIndex(({ event }) => event.position >= first.event.position)
+      found.entries.splice(0, kept < 0 ? found.entries.length : kept)
+    }
+    return found.entries
   }
 }

@@ -1,4 +1,9 @@
-/** Shows both ends of a long text, and what a filter finds, until the reader asks for the whole. No DOM. Spec: SL-225, SL-227 in specs/shell.md. */
+/**
+ * Texts of the page of live shells: both ends of a long text and what a filter finds in it, until the reader asks for the
+ * whole, and what the page says in words. No DOM. Spec: SL-224, SL-225, SL-227 in specs/shell.md.
+ */
+import type { ShellCloseReason } from "@daybook/log/events/LiveShellEvents"
+import { countText } from "../fold/Words.ts"
 
 /** A part that is not shown. */
 export interface Hidden {
@@ -61,3 +66,28 @@ export const fold = (text: string, pattern?: RegExp): ReadonlyArray<Piece> | und
   const isShown = pattern === undefined || pattern.test(head) || pattern.test(tail)
   return [head, ...middle(rest, isShown ? null : pattern.exec(rest)), tail]
 }
+
+const reasons: Readonly<Record<ShellCloseReason, string>> = {
+  destroyed: "on request",
+  reaped: "it was idle for too long",
+  exited: "the shell ended",
+  timeout: "a command did not stop in time",
+  lost: "its connection or its process ended",
+  shutdown: "its host ended",
+  processes: "it had too many processes",
+  memory: "it used too much memory",
+  unprotected: "a protected file was replaced"
+}
+
+/** Why a shell closed: `reaped: it was idle for too long`. */
+export const reasonText = (reason: ShellCloseReason): string => `${reason}: ${reasons[reason]}`
+
+/** What a folded text hides. */
+export const hiddenText = ({ characters, lines }: Hidden): string =>
+  lines > 0 ? `Show ${countText(lines, "more line")}` : `Show ${countText(characters, "more character")}`
+
+export const droppedText = (dropped: number): string =>
+  `${countText(dropped, "older event")} of this shell ${dropped === 1 ? "is" : "are"} no longer on this page: ` +
+  "daybook shell watch --output prints them."
+
+export const filesText = (files: number): string => `${countText(files, "file")} changed`
