@@ -1,11 +1,8 @@
 /** What the live page keeps of the events, as pure values: the same shells as `ShellList`, in bounded memory. */
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import { Book } from "../../packages/discord/src/live/Book.ts"
 import { type Shell, Filter, ShellBook as Book } from "../../packages/inspector/src/page/shells/ShellBook.ts"
-import { fold } from "../../packages/cli/src/watch/page/Folded.ts"
 import { fold } from "../../packages/inspector/src/page/shells/ShellTexts.ts"
-import * as ShellFact from "../../packages/shell/src/record/ShellFact.ts"
 import * as ShellList from "../../packages/shell/src/record/ShellList.ts"
 import type { ShellEvent } from "../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"

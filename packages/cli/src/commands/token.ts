@@ -1,7 +1,7 @@
 /** `daybook token`: makes a token for the HTTP API. Spec: CL-302. */
 import { Clock, Duration, Effect, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
-import { issue } from "@daybook/server/http/Authorization"
+import { issue } from "@daybook/server/http/Tokens"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import * as HttpToken from "../host/HttpWork.ts"

@@ -8,7 +8,27 @@ import { Effect, Either, ParseResult, Predicate, Redacted, Schema, Struct } from
 import { ConfiguredAgent, userAgent } from "@daybook/core/agent/AgentDefinition"
 import type { EnvironmentGrants } from "@daybook/core/child/ChildEnvironment"
 import type { SandboxSettings } from "@daybook/core/child/Sandbox"
-import { amount, boolean, counting, expects, namePattern, nameRule, optional, selected, shaped, someText, texts, whole, decodeParsed, Issue, type KeyPath, type Parsed, parseYaml, showIssues, showPath } from "@daybook/core/definition/Yaml"
+import {
+  amount,
+  boolean,
+  counting,
+  expects,
+  namePattern,
+  nameRule,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts,
+  whole,
+  decodeParsed,
+  Issue,
+  type KeyPath,
+  type Parsed,
+  parseYaml,
+  showIssues,
+  showPath
+} from "@daybook/core/definition/Yaml"
 import type { Agent } from "@daybook/core/domain/Agent"
 import type { Template } from "@daybook/core/prompt/Templates"
 import { NamingMode } from "@daybook/core/session/SessionOptions"

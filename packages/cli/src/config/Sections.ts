@@ -3,7 +3,21 @@
  * `shell`, the limits of live shells; and the fields that sections share. Pure. Spec: CF-720..CF-724 in specs/config.md.
  */
 import { ParseResult, Predicate, Record, Redacted, Schema, Struct } from "effect"
-import { amount, boolean, counting, expects, optional, selected, shaped, someText, texts, type Issue, nearest, type Parsed, showPath } from "@daybook/core/definition/Yaml"
+import {
+  amount,
+  boolean,
+  counting,
+  expects,
+  optional,
+  selected,
+  shaped,
+  someText,
+  texts,
+  type Issue,
+  nearest,
+  type Parsed,
+  showPath
+} from "@daybook/core/definition/Yaml"
 import type { Price } from "@daybook/log/domain/Values"
 import type { Profile } from "@daybook/models/Profiles"
 import type { ConfiguredProvider, ModelSettings } from "@daybook/models/Providers"

@@ -15,7 +15,7 @@ import {
   type LogUnavailable,
   type SessionNotFound
 } from "@daybook/log/log/EventLog"
-import * as ServerSentEvents from "@daybook/server/http/ServerSentEvents"
+import * as LocalServer from "@daybook/server/http/LocalServer"
 import { isShellEvent, type ShellEvent } from "@daybook/shell/record/ShellList"
 
 export type ShellFeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable | SessionNotFound
@@ -98,11 +98,11 @@ export interface Format {
 }
 
 export const serverSentEvents: Format = {
-  contentType: ServerSentEvents.contentType,
-  opening: ServerSentEvents.opening(retry),
-  event: (id, event) => ServerSentEvents.frame({ id, data: JSON.stringify(event) }),
-  caughtUp: (id) => ServerSentEvents.frame({ id, event: caughtUp, data: "{}" }),
-  heartbeat: ServerSentEvents.heartbeat
+  contentType: LocalServer.sseType,
+  opening: LocalServer.sseOpening(retry),
+  event: (id, event) => LocalServer.sseFrame({ id, data: JSON.stringify(event) }),
+  caughtUp: (id) => LocalServer.sseFrame({ id, event: caughtUp, data: "{}" }),
+  heartbeat: LocalServer.sseHeartbeat
 }
 
 const line = (frame: object): string => `${JSON.stringify(frame)}\n`
@@ -140,7 +140,7 @@ export const stream = (
       const [frames, then] = isChanged
         ? framed(feed, format, place, place.page ?? (yield* feed.page(place.cursor)))
         : [[format.heartbeat(place.cursor)], { ...place, waits: false }]
-      return [Chunk.unsafeFromArray(ServerSentEvents.joined(frames)), Option.some<Place>(then)] as const
+      return [Chunk.unsafeFromArray(LocalServer.joined(frames)), Option.some<Place>(then)] as const
     })
     return Stream.make(format.opening).pipe(
       Stream.concat(Stream.paginateChunkEffect(start, next)),

@@ -7,7 +7,6 @@ import { basename, dirname, join, resolve } from "node:path"
 import { StringDecoder } from "node:string_decoder"
 import { Effect, Either, Layer, Option, type Scope, Stream } from "effect"
 import * as FileLock from "@daybook/log/storage/FileLock"
-import * as Latch from "./SessionStorage.ts"
 import { makeFolders } from "@daybook/log/storage/PrivateFile"
 import {
   makeLatch,

@@ -19,7 +19,7 @@ export type Now = () => number
 const realTime: Now = () => performance.now()
 
 /** Whether work has lasted for `millis` since the event loop ran. `onTurn` is called when it has run again. */
-const makeStretch = (millis: number, now: Now = realTime, onTurn: () => void = () => {}): (() => boolean) => {
+export const makeStretch = (millis: number, now: Now = realTime, onTurn: () => void = () => {}): (() => boolean) => {
   /** When the first work began after the event loop ran. */
   let began: number | undefined
   return () => {

@@ -4,7 +4,6 @@
  */
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 
-
 import type { Budget, Tokens } from "@daybook/log/domain/Values"
 import { withheldText } from "@daybook/log/domain/Message"
 import { type Lane, Timeline } from "./Timeline.ts"
