@@ -11,6 +11,10 @@ export const chunk = (delta: unknown, finish_reason: unknown = null, more: Json 
   choices: [{ index: 0, delta, finish_reason }],
   ...more
 })
+/** A chunk with more in its choice. */
+export const chosen = (delta: unknown, finish_reason: unknown, more: Json) => ({
+  choices: [{ index: 0, delta, finish_reason, ...more }]
+})
 export const said = (...words: ReadonlyArray<string>) => words.map((content) => chunk({ content }))
 export const stop = chunk({}, "stop")
 export const done = data("[DONE]")
@@ -26,7 +30,6 @@ export const called = chunk({}, "tool_calls")
 export const one = { path: "one" }
 export const two = { path: "two" }
 export const text = JSON.stringify
-export const fine = { text: "fine", reason: "stop" }
 export const whole = (message: Json, finish_reason: unknown = "stop", more: Json = {}) => ({
   id: "c1",
   choices: [{ index: 0, message, finish_reason }],

@@ -22,8 +22,10 @@ export interface Expected {
   readonly cached?: number
 }
 
-/** The clause, what was reported, the reply, and what it is read as. */
-export type Row = readonly [string, string, Reply, Expected]
+/** By clause and by what was reported: the reply, and what it is read as if that is not `fine`. */
+export type Reports = Readonly<Record<string, Readonly<Record<string, Reply | readonly [Reply, Expected]>>>>
+
+export const fine: Expected = { text: "fine", reason: "stop" }
 
 const thoughtOf = (parts: ReadonlyArray<Part>): string =>
   only(parts, "reasoning-delta")
@@ -68,24 +70,31 @@ const isBalanced = (parts: ReadonlyArray<Part>): void => {
   assert.strictEqual(only(parts, "finish").length, 1)
 }
 
-/** One test for each row. */
-export const reported = (api: Api | "gemini", model: string, rows: ReadonlyArray<Row>): void => {
+const isPlain = (row: Reply | readonly [Reply, Expected]): row is Reply => !Array.isArray(row)
+
+/** One test for each report. */
+export const reported = (api: Api | "gemini", model: string, ...tables: ReadonlyArray<Reports>): void => {
+  const rows = tables.flatMap((table) =>
+    Object.entries(table).flatMap(([clause, reports]) =>
+      Object.entries(reports).map(
+        ([what, row]) => [clause, what, ...(isPlain(row) ? ([row, fine] as const) : row)] as const
+      )
+    )
+  )
   describe(`reports about ${api}`, () => {
     for (const [clause, what, reply, expected] of rows) {
-      it.scopedLive(`${clause}: ${what}`, () =>
-        Effect.gen(function* () {
-          const client = yield* connect(api, { id: model }, reply)
-          const asked = { prompt: "go", tools: [tool("look"), tool("read")] }
-          const result = yield* Effect.either(answer(client.model, asked))
-          if (Either.isLeft(result)) {
-            const { message, retryable } = classifyError(result.left)
-            check({ error: message, retryable }, expected)
-          } else {
-            check(factsOf(result.right), expected)
-            if (expected.error === undefined) isBalanced(result.right)
-          }
-        })
-      )
+      it.scopedLive(`${clause}: ${what}`, function* () {
+        const client = yield* connect(api, { id: model }, reply)
+        const asked = { prompt: "go", tools: [tool("look"), tool("read")] }
+        const result = yield* Effect.either(answer(client.model, asked))
+        if (Either.isLeft(result)) {
+          const { message, retryable } = classifyError(result.left)
+          check({ error: message, retryable }, expected)
+        } else {
+          check(factsOf(result.right), expected)
+          if (expected.error === undefined) isBalanced(result.right)
+        }
+      })
     }
   })
 }
