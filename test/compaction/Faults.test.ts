@@ -5,16 +5,15 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import type { Projector } from "../../packages/log/src/log/Appends.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, failureOf, transcript } from "../runner/support/Runs.ts"
 import { temporaryDatabase } from "../support/Database.ts"
 import { Faults, faultyLog } from "../support/FaultySql.ts"
-import { eventTypes, newSession, say } from "../support/Harness.ts"
+import { eventTypes, say, scene } from "../support/Harness.ts"
 import { admitted, begin, contents, message, renamed, session } from "../support/Logs.ts"
-import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { says } from "../support/ScriptedModel.ts"
 import { checkpointIn, exchange, long, narrow, summary } from "./support/Talks.ts"
 
 it.scopedLive(
@@ -86,8 +85,7 @@ it.scoped("CM-7: an end that cannot be stored fails the run, the past stays, and
       }
     }
     yield* Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       for (const name of ["one", "two", "three"]) yield* exchange(id, name)
       yield* model.answer(says(summary("To be lost")))
       yield* say(id, long("four", 300), { resume: false })

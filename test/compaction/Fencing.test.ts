@@ -4,14 +4,13 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { dataOf } from "../runner/support/Runs.ts"
-import { eventTypes, newSession, say, temporaryFolder } from "../support/Harness.ts"
+import { eventTypes, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { brief, checkpointIn, exchange, long, narrow, summary } from "./support/Talks.ts"
 
 /** Three exchanges, and a fourth prompt whose summary waits for the gate. */
 const summarizing = Effect.gen(function* () {
-  const model = yield* ScriptedModel
-  const { id } = yield* newSession()
+  const { id, model } = yield* scene()
   for (const name of ["one", "two", "three"]) yield* exchange(id, name)
   const gate = yield* Deferred.make<void>()
   yield* model.answer(held(textParts("s", summary("To be fenced")), gate, [finish()]))

@@ -4,7 +4,16 @@ import { Deferred, Duration, Effect, Fiber, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, gatedTool, tool, toUnknownModel } from "../runner/support/Runs.ts"
-import { allUserTexts, eventTypes, newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import {
+  allUserTexts,
+  eventTypes,
+  newSession,
+  open,
+  say,
+  scene,
+  temporaryFolder,
+  userTexts
+} from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -72,8 +81,7 @@ it.scoped("CP-37: a person can ask for a compaction where they are turned off", 
 
 it.scoped("CM-5: a request that finds nothing to compact ends as failed and says why", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const messageID = yield* sessions.compact(id)
     const session = yield* sessions.wait(id)
     const [failed] = yield* dataOf(id, "session.next.compaction.failed")

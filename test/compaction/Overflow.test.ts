@@ -8,7 +8,7 @@ import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, failureOf, transcript } from "../runner/support/Runs.ts"
-import { allUserTexts, eventTypes, newSession, say } from "../support/Harness.ts"
+import { allUserTexts, eventTypes, say, scene } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -106,8 +106,7 @@ it.scoped("CM-11: a second overflow is the run's failure, and the session can go
 
 it.scoped("CM-11: where nothing can be compacted, the first overflow is the run's failure", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* model.answer(tooLong)
     assert.strictEqual(yield* run(id), "ProviderFailed")
     assert.strictEqual(yield* model.pending, 1)

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { allUserTexts, newSession, say } from "../support/Harness.ts"
+import { allUserTexts, say, scene } from "../support/Harness.ts"
 import { says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { checkpointIn, compaction, exchange, full, long, narrow, summary } from "./support/Talks.ts"
 
@@ -14,8 +14,7 @@ it.scoped(
   "CP-49: a prompt without an answer is shown after the checkpoint with its picture and its own system text",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       for (const name of ["one", "two", "three"]) yield* exchange(id, name, { prompt: 1_600, answer: 500 })
       yield* model.answer(says(summary("Kept")))
       yield* model.answer(says("I see it."))

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, failureOf } from "../runner/support/Runs.ts"
-import { newSession, open, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { newSession, open, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -117,8 +117,7 @@ it.scoped(
 
 it.scoped("CM-5: what holds nothing to summarize is not compacted, and nothing is written of it", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     const request = yield* exchange(id, "one", { prompt: 2_500 })
     assert.strictEqual(userTexts(request).length, 1)
     assert.deepStrictEqual(yield* compactions(id), [])
@@ -128,8 +127,7 @@ it.scoped("CM-5: what holds nothing to summarize is not compacted, and nothing i
 
 /** A small session that its provider counted as larger than the budget. */
 const overcounted = Effect.gen(function* () {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* exchange(id, "one", { prompt: 300 })
   yield* model.answer(counted(long("two-answer", 100), 2_100, 100))
   yield* say(id, long("two", 300))

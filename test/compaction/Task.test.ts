@@ -9,7 +9,7 @@ import { MessageID, type SessionID } from "../../packages/log/src/domain/Identif
 import type { Message } from "../../packages/log/src/domain/Message.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, tool } from "../runner/support/Runs.ts"
-import { newSession, open, say, temporaryFolder } from "../support/Harness.ts"
+import { newSession, open, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, ref, says, ScriptedModel, type SeenRequest } from "../support/ScriptedModel.ts"
 import {
   asksForSummary,
@@ -78,8 +78,7 @@ it.scopedLive(
         )
       const [id, sent] = yield* within(
         Effect.gen(function* () {
-          const sessions = yield* Sessions
-          const { id } = yield* newSession()
+          const { id, sessions } = yield* scene()
           yield* works(3)
           yield* say(id, task)
           yield* sessions.wait(id)

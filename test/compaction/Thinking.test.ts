@@ -1,17 +1,15 @@
 /** Summaries by models that think before they speak: what they think counts in the allowance of the answer. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, say } from "../support/Harness.ts"
-import { finish, says, ScriptedModel, streams } from "../support/ScriptedModel.ts"
+import { say, scene } from "../support/Harness.ts"
+import { finish, says, streams } from "../support/ScriptedModel.ts"
 import { asksForSummary, checkpointIn, exchange, long, narrow, summary } from "./support/Talks.ts"
 
 it.scoped(
   "CP-26: an allowance that was spent without a word is asked for once more, as large as that of an answer",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       for (const name of ["one", "two", "three"]) yield* exchange(id, name)
       yield* model.answer(streams(finish("length")))
       yield* model.answer(says(summary("To be told")))

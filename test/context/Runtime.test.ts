@@ -7,7 +7,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { dataOf, resultsIn, systemTexts } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { newSession, open, runtime, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { put } from "./support/Look.ts"
 
@@ -32,8 +32,7 @@ it.scoped(
       yield* put(join(here, "a", "b", "CLAUDE.md"), "Rule of b.")
       yield* put(join(here, "a", "b", "file.txt"), "content")
       yield* put(join(here, "other", "AGENTS.md"), "Rule of another folder.")
-      const { id } = yield* newSession(here)
-      const model = yield* ScriptedModel
+      const { id, model } = yield* scene(here)
       yield* model.answer(calls(callParts("c1", "read", { path: "a/b/file.txt" })))
       yield* turn(id, "read it")
       const after = yield* model.request
@@ -63,8 +62,7 @@ it.scoped("CX-43: two reads at once that come upon one file tell it once", () =>
     yield* put(join(here, "a", "AGENTS.md"), "Rule of a.")
     yield* put(join(here, "a", "one.txt"), "content")
     yield* put(join(here, "a", "two.txt"), "content")
-    const { id } = yield* newSession(here)
-    const model = yield* ScriptedModel
+    const { id, model } = yield* scene(here)
     const both = [callParts("c1", "read", { path: "a/one.txt" }), callParts("c2", "read", { path: "a/two.txt" })]
     yield* model.answer(calls(...both))
     yield* turn(id, "read them")
@@ -78,8 +76,7 @@ it.scoped("CX-49, CX-43: a read of what does not belong to the project discovers
     const here = yield* folder
     yield* put(join(here, "node_modules", "x", "AGENTS.md"), "A stranger's rule.")
     yield* put(join(here, "node_modules", "x", "index.js"), "content")
-    const { id } = yield* newSession(here)
-    const model = yield* ScriptedModel
+    const { id, model } = yield* scene(here)
     yield* model.answer(calls(callParts("c1", "read", { path: "node_modules/x/index.js" })))
     yield* turn(id, "read it")
     assert.notInclude(userTexts(yield* model.request).join(), "stranger")
@@ -92,8 +89,7 @@ it.scoped("CX-47: a project's skill is named in the baseline, and its body is lo
     const here = yield* folder
     const file = join(here, ".daybook", "skills", "release", "SKILL.md")
     yield* put(file, "---\ndescription: how to release\n---\nStep one.")
-    const { id } = yield* newSession(here)
-    const model = yield* ScriptedModel
+    const { id, model } = yield* scene(here)
     yield* model.answer(calls(callParts("c1", "skill", { name: "release" })))
     const first = yield* turn(id, "release it")
     assert.include(systemTexts(first).join(), "- release: how to release")
@@ -106,8 +102,7 @@ it.scoped(
   "EP-6: the baseline is the same bytes after a switch of the model and of the agent; the model's is told",
   () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession(yield* folder)
+      const { id, sessions } = yield* scene(yield* folder)
       const first = yield* turn(id, "one")
       yield* sessions.switchModel(id, otherRef)
       const second = yield* turn(id, "two")

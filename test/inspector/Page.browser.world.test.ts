@@ -8,9 +8,8 @@ import { assert, beforeAll, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Browser, Page } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { newSession, say } from "../support/Harness.ts"
+import { newSession, say, scene } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
@@ -194,8 +193,7 @@ describe.skipIf(lacks("chromium"))("the inspector", () => {
     it.scoped("IP-30: hostile titles, prompts, answers and outputs stay text, and ask nobody", () =>
       Effect.gen(function* () {
         const evil = `<img src=x onerror=alert(1)><script>alert(2)</script> ![p](http://evil.example/p.png) [l](javascript:alert(3)) \u001b]0;t\u0007 abc\u202etxt`
-        const log = yield* EventLog
-        const { id } = yield* newSession("/tmp")
+        const { id, log } = yield* scene("/tmp")
         const model = yield* Script.ScriptedModel
         yield* log.append(id, [draft("session.next.renamed", { title: evil })])
         yield* model.answer(Script.says(`${evil}\n\n<b onclick="alert(4)">bold</b>\n\n\`\`\`html\n${evil}\n\`\`\``))

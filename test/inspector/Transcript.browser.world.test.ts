@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, say } from "../support/Harness.ts"
+import { newSession, say, scene } from "../support/Harness.ts"
 import * as Script from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
@@ -57,8 +57,7 @@ describe.skipIf(lacks("chromium"))("the transcript", () => {
 
     it.scoped("IP-8: what happens while the session is read is shown", () =>
       Effect.gen(function* () {
-        const { id } = yield* newSession("/tmp")
-        const log = yield* EventLog
+        const { id, log } = yield* scene("/tmp")
         const model = yield* Script.ScriptedModel
         yield* model.answer(Script.says("An answer in between."))
         const { page } = yield* ServedInspector.visit(browser)

@@ -1,11 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import * as Mcp from "../../packages/mcp/src/Mcp.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { callParts, calls, says } from "../support/ScriptedModel.ts"
 import { obedient } from "./support/Servers.ts"
 
 const agent = {
@@ -18,9 +17,7 @@ it.scoped("MC-3: a session's model is offered a server's tools, calls them, and 
     const host = Layer.succeed(HostTools, yield* HostTools)
     const servers = yield* Layer.build(Layer.provide(Mcp.layer({ own: obedient }), host))
     yield* Context.get(servers, Mcp.Mcp).ready
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("c1", "own_echo", { said: "hi" }), callParts("c2", "own_fail", {})))
     yield* model.answer(says("I see."))
     yield* say(id, "go", { resume: false })

@@ -4,16 +4,14 @@ import { Effect, Stream, TestClock } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { ActivityID, MessageID, SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { calls, callParts, failure, ref, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { callParts, calls, failure, ref, says } from "../support/ScriptedModel.ts"
 
 it.effect(
   "PJ-16: metrics count the turns that ended, the calls, and the time of the activities, a running one included",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       assert.deepInclude(yield* sessions.metrics(id), { turns: 0, toolCalls: 0, durationMs: 0, cost: 0 })
       yield* say(id, "What is here?")
       yield* model.request
@@ -39,8 +37,7 @@ it.effect(
 
 it.effect("PJ-16: an activity whose process died ended when it last stored an event, whenever it is settled", () =>
   Effect.gen(function* () {
-    const [sessions, log] = [yield* Sessions, yield* EventLog]
-    const { id } = yield* newSession()
+    const { id, log, sessions } = yield* scene()
     const assistantMessageID = MessageID.make("msg_cut")
     const step = { assistantMessageID, agent: "build", model: ref }
     yield* TestClock.adjust("1 minute")
@@ -62,8 +59,7 @@ it.effect("PJ-16: an activity whose process died ended when it last stored an ev
 
 it.effect("PJ-16: a fork counts from the fork on", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("c1", "glob", { pattern: "a" })))
     yield* model.answer(says("Nothing."))
     yield* say(id, "What is here?")

@@ -6,7 +6,7 @@ import type { NamingMode } from "../../packages/core/src/session/SessionOptions.
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { calls, callParts, failure, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 
 const naming = (mode: NamingMode = "model", options: Parameters<typeof runtime>[0] = {}) =>
@@ -32,8 +32,7 @@ const named = (sessionID: SessionID) => Effect.flatMap(Naming, ({ settled }) => 
 
 it.effect("NM-1: after its first turn, a session is named by its model, once", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("I fixed it."))
     yield* model.answer(says('"Login page fix."'))
     yield* firstTurn(id)
@@ -96,8 +95,7 @@ it.effect(
 
 it.effect("NM-4: a session that has used up its budget is named by its prompt, and no model is asked", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("I fixed it."))
     yield* firstTurn(id)
     yield* named(id)
@@ -122,8 +120,7 @@ it.effect(
   "NM-5: a name that a person gives while the model is asked stays; NM-6: what the request used is counted",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const gate = yield* Deferred.make<void>()
       yield* model.answer(says("I fixed it."))
       yield* model.answer(held([], gate, [...textParts("t", "Login page"), { type: "finish", reason: "stop", usage }]))
@@ -144,8 +141,7 @@ const usage = { inputTokens: 90, outputTokens: 7, totalTokens: 97 }
 
 it.effect("NM-6: cost and tokens of the request are in the event, and in the session's totals", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("I fixed it."))
     yield* model.answer(
       Stream.fromIterable([...textParts("t", "Login page"), { type: "finish", reason: "stop", usage }])
@@ -171,8 +167,7 @@ it.scoped(
       const first = yield* Scope.make()
       const opened = yield* Scope.extend(open({ filename, naming: "model" }), first)
       const id = yield* Effect.gen(function* () {
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model } = yield* scene()
         yield* model.answer(says("I fixed it."))
         yield* model.answer(Stream.never)
         yield* firstTurn(id)
@@ -189,8 +184,7 @@ it.scoped(
 
 it.effect("NM-7: no turn waits for the name: the next one runs while the model is asked", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     yield* model.answer(says("I fixed it."))
     yield* model.answer(held([], gate, [...textParts("t", "Login page"), { type: "finish", reason: "stop", usage }]))
@@ -213,8 +207,7 @@ it.effect("NM-8: with `prompt` no model is asked; with `off`, the default, a ses
       [undefined, undefined]
     ] as const) {
       yield* Effect.gen(function* () {
-        const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(says("I fixed it."))
         yield* firstTurn(id)
         yield* named(id)
@@ -254,8 +247,7 @@ it.effect(
 
 it.effect("NM-1: the name comes after the whole turn, its tools included", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("c1", "glob", { pattern: "*.nothing" })))
     yield* say(id, "What is here?")
     yield* model.request

@@ -7,9 +7,8 @@ import {
 import { InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Effect, Layer } from "effect"
 import { layer as otel } from "../../packages/core/src/otel.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { callParts, calls, says } from "../support/ScriptedModel.ts"
 
 it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counted", () =>
   Effect.gen(function* () {
@@ -17,9 +16,7 @@ it.live("OB-1: an OpenTelemetry host sees the spans of a turn and what it counte
     const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
     const metricReader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 })
     const turn = Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* model.answer(calls(callParts("c1", "read", { path: "nothing-here" })))
       yield* model.answer(says("There is nothing."))
       yield* say(id, "look")

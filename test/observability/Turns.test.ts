@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Metric, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import { failure, says, type Script, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const counted = (outcome: string) =>
@@ -40,8 +40,7 @@ it.layer(runtime())("turns", (it) => {
     Effect.gen(function* () {
       const turns = yield* during(
         Effect.gen(function* () {
-          const sessions = yield* Sessions
-          const { id } = yield* newSession()
+          const { id, sessions } = yield* scene()
           const started = yield* Deferred.make<void>()
           const hangs = Stream.fromEffect(Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
           yield* (yield* ScriptedModel).answer(hangs)

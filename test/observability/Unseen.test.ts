@@ -1,8 +1,7 @@
 /** What is logged of runs that fail. */
 import { assert, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, HashMap, Logger, LogLevel, Stream } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import { failure, ScriptedModel } from "../support/ScriptedModel.ts"
 
 interface Line {
@@ -51,9 +50,7 @@ it.live("EX-17: a run that fails is logged with its session and its cause", () =
 it.live("EX-17: it is logged once, also while callers wait for it and receive its failure", () =>
   logged((lines) =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const gate = yield* Deferred.make<void>()
       yield* model.answer(Stream.unwrap(Effect.as(Deferred.await(gate), refusal)))
       yield* say(id, "look")

@@ -5,7 +5,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { asksForSummary, brief, counted, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
 import { dataOf, failureOf, tool } from "../runner/support/Runs.ts"
-import { eventTypes, newSession, runtime, say } from "../support/Harness.ts"
+import { eventTypes, newSession, runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const price = { input: 1, output: 10, cacheRead: 0, cacheWrite: 0 }
@@ -19,8 +19,7 @@ const run = Effect.fnUntraced(function* (id: SessionID, text: string) {
 
 it.scoped("EX-B8, EX-B1: a spent limit of tokens stops before the next request, and the session says so", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* sessions.setBudget(id, { tokens: 100 })
     yield* model.answer(counted("One.", 60, 39))
     assert.isUndefined(yield* run(id, "one"))
@@ -42,8 +41,7 @@ it.scoped("EX-B8, EX-B1: a spent limit of tokens stops before the next request, 
 
 it.scoped("EX-B8, EX-B1: exactly the limit is spent", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* sessions.setBudget(id, { tokens: 100 })
     yield* model.answer(counted("One.", 60, 40))
     yield* run(id, "one")
@@ -120,8 +118,7 @@ it.scoped("EX-B3: the host's limit holds for sessions without one, once for a fa
 
 it.scoped("EX-B4: a budget that is raised lets the session go on with what it was at", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* sessions.setBudget(id, { tokens: 10 })
     yield* model.answer(says("One."))
     yield* run(id, "one")
@@ -140,8 +137,7 @@ it.scoped("EX-B4: a budget that is raised lets the session go on with what it wa
 
 it.scoped("EX-B4: amounts that are none are refused, with the field that is wrong", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     for (const amounts of [{ tokens: -1 }, { tokens: 1.5 }, { cost: Number.NaN }, { cost: Infinity }]) {
       const error = yield* Effect.flip(sessions.setBudget(id, amounts))
       assert.strictEqual(error._tag, "InvalidInput")
@@ -153,8 +149,7 @@ it.scoped("EX-B4: amounts that are none are refused, with the field that is wron
 
 it.scoped("EX-B8, EX-B1: a summary that spends the rest stops the request after it", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     for (const name of ["one", "two", "three"]) yield* exchange(id, name)
     yield* sessions.setBudget(id, { tokens: 100 })
     yield* model.answer(counted(summary("To spend"), 90, 10))

@@ -7,7 +7,7 @@ import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief, counted, full, long, narrow } from "../compaction/support/Talks.ts"
 import { crash } from "../runner/support/Crash.ts"
 import { dataOf, failureOf } from "../runner/support/Runs.ts"
-import { newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { newSession, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import {
   callParts,
   failure,
@@ -58,8 +58,7 @@ describe("EX-B5: an unfinished step is charged with an estimate", () => {
   ] as ReadonlyArray<readonly [string, Script, number]>) {
     it.scoped(`EX-B5: a step ${name} counts its request and its output so far`, () =>
       Effect.gen(function* () {
-        const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(script)
         assert.strictEqual(yield* run(id, long("one", 200)), "ProviderFailed")
         const input = yield* inputOf(id)
@@ -123,8 +122,7 @@ describe("EX-B5: an unfinished step is charged with an estimate", () => {
 
 it.scoped("EX-B5: what the provider counted takes the place of the estimate", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(counted("One.", 60, 39))
     assert.isUndefined(yield* run(id, "one"))
     assert.deepInclude(yield* spentBy(id), { input: 60, output: 39 })
@@ -135,8 +133,7 @@ it.scoped("EX-B5: what the provider counted takes the place of the estimate", ()
 
 it.scoped("EX-B5: a finished step that the provider did not count is estimated as well", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     const usage = { inputTokens: undefined, outputTokens: undefined, totalTokens: undefined }
     yield* model.answer(Stream.fromIterable([...textParts("t", "x".repeat(40)), { ...finish(), usage }]))
     assert.isUndefined(yield* run(id, "one"))
@@ -154,8 +151,7 @@ for (const [name, script] of [
 ] as const) {
   it.scoped(`EX-B9, EX-B5: a request that was ${name} costs nothing`, () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       yield* model.answer(script)
       assert.strictEqual(yield* run(id, "one"), "ProviderFailed")
       assert.deepStrictEqual(yield* spentBy(id), { cost: 0, input: 0, output: 0 })
@@ -165,8 +161,7 @@ for (const [name, script] of [
 
 it.scoped("EX-B9, EX-B5: an attempt that came to nothing and is made again is charged, and a refused one is not", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* model.answer(Stream.fail(Object.assign(failure("no"), { cause: { code: "ECONNRESET" } })))
     yield* model.answer(failed({ type: "overloaded_error", message: "busy" }))
     yield* model.answer(counted("At last.", 60, 39))
@@ -205,8 +200,7 @@ it.scoped("EX-B5: a summary that breaks off is charged with an estimate", () =>
 describe("EX-B6: a budget of cost where the price is not known", () => {
   it.scoped("EX-B6: it is refused when it is set, with what to do, and nothing is stored", () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       for (const budget of [{ cost: 1 }, { cost: 0, tokens: 100 }]) {
         const error = yield* Effect.flip(sessions.setBudget(id, budget))
         assert.strictEqual(error._tag, "PriceUnknown")
@@ -234,8 +228,7 @@ describe("EX-B6: a budget of cost where the price is not known", () => {
 
   it.scoped("EX-B6: it is refused after a switch to a model without a price, and named prices come first", () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* sessions.setBudget(id, { cost: 1 })
       yield* model.answer(counted("One.", 1_000_000, 0))
       assert.isUndefined(yield* run(id, "one"))
@@ -251,8 +244,7 @@ describe("EX-B6: a budget of cost where the price is not known", () => {
 
   it.scoped("EX-B6: a price of 0 is one", () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* sessions.setBudget(id, { cost: 1 })
       yield* model.answer(says("Free."))
       assert.isUndefined(yield* run(id, "one"))

@@ -5,8 +5,8 @@ import { HostRequests, type RequestHook } from "../../packages/core/src/request/
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { dataOf, systemTexts } from "../runner/support/Runs.ts"
-import { allUserTexts, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
-import { says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
+import { says } from "../support/ScriptedModel.ts"
 
 const quiet = { agents: [{ ...brief(), settings: { temperature: 0.5 } }] }
 
@@ -23,8 +23,7 @@ const noting = (name: string, text: string): RequestHook => ({
 })
 
 const run = Effect.fnUntraced(function* (text: string) {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* model.answer(says("Done."))
   yield* say(id, text)
   yield* sessions.wait(id)

@@ -6,7 +6,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { PromptInput } from "../../packages/log/src/domain/Values.ts"
 import { brief } from "../compaction/support/Talks.ts"
 import { gatedTool, resultsIn, tool } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
+import { newSession, open, runtime, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const quiet = { agents: [brief("look", "lift", "weigh")] }
@@ -167,8 +167,7 @@ it.scoped("RQ-27: a call of a tool that the prompt turned off is not run, and th
 
 it.scoped("RQ-27: an exact retry may name them again; other overrides are another prompt", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     const send = (prompt: PromptInput) =>
       Effect.either(sessions.prompt({ id: "msg_same", sessionID: id, prompt, resume: false }))
     const prompt = { text: "a", system: "Rhyme.", tools: { "*": false, look: true } }

@@ -13,7 +13,7 @@ import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { tool } from "../runner/support/Runs.ts"
-import { newSession, type Opened, runtime, say } from "../support/Harness.ts"
+import { newSession, type Opened, runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { bodyOf } from "./support/Conversation.ts"
 import { parsed, seenBody, summary } from "./support/GeneratedModel.ts"
@@ -107,8 +107,7 @@ describe("RQ-37: the request that would go out now", () => {
   test(
     "has the system text and the tools that the waiting prompt asks for",
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       yield* exchange(id, "hello")
       yield* sessions.prompt({
         sessionID: id,
@@ -147,8 +146,7 @@ describe("RQ-37: the request that would go out now", () => {
   test(
     "is another model's and another agent's after a switch",
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       yield* exchange(id, "hello")
       yield* sessions.switchModel(id, otherRef)
       yield* sessions.switchAgent(id, "careful")
@@ -166,9 +164,7 @@ describe("RQ-37: the request that would go out now", () => {
   test(
     "begins anew after a compaction",
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       let weather = "It rains."
       const context = yield* HostContext
       yield* context.register(

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { build } from "../../packages/core/src/agent/BuiltinAgents.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { dataOf, failureOf, gatedTool, tool } from "../runner/support/Runs.ts"
-import { allUserTexts, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const isReminder = (text: string): boolean => text.startsWith("<reminder>")
@@ -117,8 +117,7 @@ it.scoped(
   "RQ-54, RQ-24: a switch says what the one agent leaves with and the other begins with, and nothing to itself",
   () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* sessions.switchAgent(id, "careful")
       yield* sessions.switchAgent(id, "careful")
       yield* sessions.switchAgent(id, "bold")

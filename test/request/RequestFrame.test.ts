@@ -17,7 +17,7 @@ import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { EventOfType } from "../../packages/log/src/events/SessionEvents.ts"
 import { brief, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
 import { dataOf, eventsOf, tool } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const quiet = {
@@ -29,8 +29,7 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       yield* tool("look", () => Effect.succeed("seen"))
-      const { id } = yield* newSession()
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
+      const { id, model, sessions } = yield* scene()
       yield* model.answer(calls(callParts("c", "look", {})))
       yield* model.answer(says("Done."))
       yield* say(id, "one")
@@ -144,8 +143,7 @@ it.scopedLive("RQ-32: after a restart an unchanged frame is not written again, a
 
 it.scoped("RQ-30: a compaction's fresh baseline is a change of the frame, and its request for a summary is none", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     for (const name of ["one", "two", "three"]) yield* exchange(id, name)
     yield* model.answer(says(summary("To begin anew")))
     yield* model.answer(says("Done."))

@@ -7,7 +7,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import type { JsonRecord, OutputFormat } from "../../packages/log/src/domain/Values.ts"
 import { brief, compaction, exchange, long, narrow, summary, window } from "../compaction/support/Talks.ts"
 import { dataOf, failureOf, resultsIn, tool, transcript } from "../runner/support/Runs.ts"
-import { allUserTexts, newSession, open, runtime, temporaryFolder } from "../support/Harness.ts"
+import { allUserTexts, newSession, open, runtime, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const format: OutputFormat = {
@@ -37,8 +37,7 @@ const values = (id: SessionID) =>
 
 it.scoped("RQ-40: the model is offered the form as a tool, has to call one, and its input is the answer", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(answer(ada))
     assert.isUndefined(yield* ask(id))
     const request = yield* model.request
@@ -61,8 +60,7 @@ it.scoped("RQ-40: the model is offered the form as a tool, has to call one, and 
 
 it.scoped("RQ-40: the next prompt asks for no form, unless it says so", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* model.answer(answer(ada))
     yield* ask(id)
     yield* model.request
@@ -115,8 +113,7 @@ it.scoped("RQ-41: other tools may be called first, as often as needed", () =>
 describe("RQ-42: an answer that does not fit", () => {
   it.scoped("RQ-42: it is corrected once: the model reads what is wrong, and may try again", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       yield* model.answer(answer({ name: "Ada", age: -1, sex: "f" }))
       yield* model.answer(answer(ada, "o2"))
       assert.isUndefined(yield* ask(id))
@@ -131,8 +128,7 @@ describe("RQ-42: an answer that does not fit", () => {
 
   it.scoped("RQ-42: a second answer that does not fit is the run's failure, and the session says so", () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* model.answer(answer({ name: "Ada" }))
       yield* model.answer(answer({ age: 36 }, "o2"))
       assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
@@ -147,8 +143,7 @@ describe("RQ-42: an answer that does not fit", () => {
 
   it.scoped("RQ-42: two wrong calls in one answer are one wrong answer; a right one beside a wrong one counts", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       const wrong = callParts("w1", "structured_output", {})
       yield* model.answer(calls(wrong, callParts("w2", "structured_output", { name: 1 })))
       yield* model.answer(calls(callParts("o", "structured_output", ada), callParts("w3", "structured_output", {})))
@@ -159,8 +154,7 @@ describe("RQ-42: an answer that does not fit", () => {
 
   it.scoped("RQ-42: a resume after the failure is a new try", () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       for (const name of ["o1", "o2"]) yield* model.answer(answer({}, name))
       assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
       yield* model.answer(answer({}, "o3"))
@@ -173,8 +167,7 @@ describe("RQ-42: an answer that does not fit", () => {
 
 it.scoped("RQ-43: an answer in words is corrected once, durably; a second one is the run's failure", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* model.answer(says("It is Ada."))
     yield* model.answer(says("As I said: Ada."))
     assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
@@ -191,8 +184,7 @@ it.scoped("RQ-43: an answer in words is corrected once, durably; a second one is
 
 it.scoped("RQ-43: one answer in words and one that does not fit are two", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* model.answer(says("It is Ada."))
     yield* model.answer(answer({}))
     assert.strictEqual(yield* ask(id), "StructuredOutputFailed")
@@ -202,8 +194,7 @@ it.scoped("RQ-43: one answer in words and one that does not fit are two", () =>
 
 it.scoped("RQ-44: a schema that cannot be used is refused at admission, with the reason, and nothing is admitted", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     const refused = Effect.fnUntraced(function* (schema: JsonRecord) {
       const error = yield* Effect.flip(sessions.prompt({ sessionID: id, prompt: { text: "?", output: { schema } } }))
       assert.strictEqual(error._tag, "InvalidInput")
@@ -257,8 +248,7 @@ it("LM-23: patterns of a schema are matched in linear time, anywhere in the text
 
 it.scoped("RQ-44: two schemas that use one id are two schemas", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     for (const [nth, type] of (["string", "integer"] as const).entries()) {
       const schema = { $id: "https://example.com/x", type: "object", properties: { a: { type } }, required: ["a"] }
       yield* model.answer(answer({ a: type === "string" ? "1" : 1 }, `o${nth}`))
@@ -270,8 +260,7 @@ it.scoped("RQ-44: two schemas that use one id are two schemas", () =>
 
 it.scoped("RQ-40: a long answer is whole in the log, whatever of a result is shown", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     const lines = { lines: Array.from({ length: 5_000 }, (_, nth) => `${nth} ${"x".repeat(30)}`) }
     yield* model.answer(answer(lines))
     assert.isUndefined(yield* ask(id, { schema: { type: "object" } }))

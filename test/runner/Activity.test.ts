@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
+import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool } from "./support/Runs.ts"
 
@@ -22,9 +22,7 @@ const answers = (count: number) =>
 
 it.scoped("TU-1: a drain that finds nothing eligible asks no provider and writes nothing", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("Hello."))
     const { id: messageID } = yield* say(id, "Hi")
     yield* sessions.wait(id)
@@ -118,9 +116,7 @@ it.scoped("TU-4: an agent has a limit of its own, and each activity counts anew"
 
 it.scoped("TU-4: a steer that waits after the last turn is work that remains", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* sessions.switchAgent(id, "short")
     yield* tool("more", () =>
       Effect.as(Effect.provideService(say(id, "steer"), Sessions, sessions), "more").pipe(Effect.orDie)
@@ -138,9 +134,7 @@ it.scoped("TU-4: a steer that waits after the last turn is work that remains", (
 
 it.scoped("TU-13: resume goes on from the projected history, without a new input", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("Hello."))
     yield* say(id, "Hi")
     yield* sessions.wait(id)

@@ -6,7 +6,7 @@ import { Effect, Layer, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { brief } from "../compaction/support/Talks.ts"
-import { allUserTexts, newSession, open, runtime, say, temporaryFolder, userTexts } from "../support/Harness.ts"
+import { allUserTexts, newSession, open, runtime, say, scene, temporaryFolder, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, says, type Script, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, tool } from "./support/Runs.ts"
 
@@ -30,8 +30,7 @@ const nothing = answer("stop")
 
 /** Prompts a new session, and returns it once these answers have settled it. */
 const answered = Effect.fnUntraced(function* (...scripts: ReadonlyArray<Script>) {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   for (const script of scripts) yield* model.answer(script)
   yield* say(id, "go")
   yield* sessions.wait(id)
@@ -230,8 +229,7 @@ it.scoped("EX-T45: an answer that its provider ends with an error is a failed re
 
 it.scoped("EX-T46: a structured answer that the model refuses fails with the words of the refusal's kind", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(refuses(some))
     yield* model.answer(refuses(some))
     yield* sessions.prompt({ sessionID: id, prompt: { text: "go", output: { schema: { type: "object" } } } })

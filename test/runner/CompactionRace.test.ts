@@ -1,15 +1,13 @@
 /** What others write into a session while its conversation is summarized. Method: a summary that is held meanwhile. */
 import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { asksForSummary, brief, checkpointIn, exchange, long, narrow, summary } from "../compaction/support/Talks.ts"
-import { allUserTexts, newSession, say } from "../support/Harness.ts"
-import { finish, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { allUserTexts, say, scene } from "../support/Harness.ts"
+import { finish, says, textParts } from "../support/ScriptedModel.ts"
 
 it.scoped("CM-9: what a switch of agents says while a summary is written is not lost with what it summarizes", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     for (const name of ["one", "two", "three"]) yield* exchange(id, name)
     const [asked, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     yield* model.answer(

@@ -10,7 +10,7 @@ import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { EpochStore } from "../../packages/log/src/store/EpochStore.ts"
 import * as SqlEpochStore from "../../packages/log/src/store/SqlEpochStore.ts"
-import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
+import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { contents, storeAs } from "../support/Logs.ts"
 import { otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, systemTexts, toUnknownModel } from "./support/Runs.ts"
@@ -167,8 +167,7 @@ it.scoped("EP-8: what cannot be revoked in words waits for a complete look, then
 
 it.scoped("EP-9: a stored snapshot that does not decode is a typed error, and the prompt stays pending", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     yield* turn(id, "one")
     const [framed] = (yield* eventsOf(id)).filter(({ type }) => type === "session.next.request.framed")
     assert.isDefined(framed)

@@ -11,7 +11,7 @@ import { type Draft, draft } from "../../packages/log/src/events/SessionEvents.t
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { SessionStore } from "../../packages/log/src/store/SessionStore.ts"
 import { cases } from "../support/Cases.ts"
-import { newSession, runtime } from "../support/Harness.ts"
+import { newSession, runtime, scene } from "../support/Harness.ts"
 
 const model = { providerID: "scripted", id: "one" }
 const message = (n: number) => MessageID.make(`msg_${n}`)
@@ -98,8 +98,7 @@ it.scoped("EP-10: the kept history is the one that the rows give, whatever happe
       numRuns: cases(24),
       seed: 7
     })) {
-      const { id } = yield* newSession()
-      const log = yield* EventLog
+      const { id, log } = yield* scene()
       const store = yield* SessionStore
       const { history } = yield* counted()
       let baselineSeq = 0

@@ -12,8 +12,8 @@ import {
 } from "../../packages/core/src/model/ProviderStream.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { finish, held, says, type Script, ScriptedModel, streams, textParts } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { finish, held, says, type Script, streams, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf } from "./support/Runs.ts"
 
 const overloaded: Script = streams({ type: "error", error: { type: "overloaded_error", message: "busy" } })
@@ -32,9 +32,7 @@ const withPolicy = (policy: ModelPolicy) => Effect.provide(runtime({}, { policy 
 
 /** Starts a run with these answers. */
 const started = Effect.fnUntraced(function* (...scripts: ReadonlyArray<Script>) {
-  const sessions = yield* Sessions
-  const model = yield* ScriptedModel
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* Effect.forEach(scripts, model.answer)
   yield* say(id, "go", { resume: false })
   return { id, model, run: yield* Effect.fork(failureOf(sessions.resume(id))) }

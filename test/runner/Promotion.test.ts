@@ -5,8 +5,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { HostContext } from "../../packages/core/src/context/ContextRegistry.ts"
 import * as SystemContext from "../../packages/core/src/context/SystemContext.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
+import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, eventsOf, failureOf, tool, transcript } from "./support/Runs.ts"
 
@@ -43,8 +42,7 @@ it.scoped("PR-2: a queued input is promoted first, then the steers that came up 
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const host = yield* HostContext
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* say(id, "queued", { delivery: "queue", resume: false })
     // The context is observed after the queued input was chosen and before the boundary.
     const load = Effect.as(
@@ -61,9 +59,7 @@ it.scoped("PR-2: a queued input is promoted first, then the steers that came up 
 
 it.scoped("PR-3: three steers during a turn are in the next request of the same drain, in admission order", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held([], gate, [...textParts("t", "one"), finish()]))
     yield* model.answer(says("two"))
@@ -81,9 +77,7 @@ it.scoped("PR-3: three steers during a turn are in the next request of the same 
 
 it.scoped("PR-4: queued inputs stay invisible until the activity settles, then open one each, first in first out", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     yield* model.answer(held([], gate, [...textParts("t", "one"), finish()]))
     yield* say(id, "start")
@@ -137,9 +131,7 @@ it.scoped("PR-4: an activity of several turns promotes no second queued input", 
 
 it.scoped("PR-5: a waiting steer is visible before an older queued input", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* say(id, "queued", { delivery: "queue", resume: false })
     yield* say(id, "steer", { resume: false })
     yield* model.answer(says("to the steer"))
@@ -152,9 +144,7 @@ it.scoped("PR-5: a waiting steer is visible before an older queued input", () =>
 
 it.scoped("PR-6: a wake with only promoted work asks no provider; resume asks at least once", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("Hello."))
     const input = yield* say(id, "Hi")
     yield* sessions.wait(id)
@@ -174,9 +164,7 @@ it.scoped("PR-6: a wake with only promoted work asks no provider; resume asks at
 
 it.scoped("PR-7: the transcript follows promotion, whatever ids say; a message keeps the time of its admission", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const ids = ["msg_zzz", "msg_aaa", "msg_mmm"]
     const inputs = yield* Effect.forEach(ids, (messageID) => say(id, messageID, { id: messageID, resume: false }))
     yield* model.answer(says("Yes."))
@@ -220,10 +208,7 @@ it.scoped("PR-8: a fault while promoting leaves the input waiting, and a later w
 
 it.scoped("PR-8: a listener that breaks on a promotion does not strand the input", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const log = yield* EventLog
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, log, model, sessions } = yield* scene()
     yield* log.listen((events) =>
       events.some(({ type }) => type === "session.next.prompt.promoted") ? Effect.dieMessage("listener") : Effect.void
     )
@@ -237,9 +222,7 @@ it.scoped("PR-8: a listener that breaks on a promotion does not strand the input
 
 it.scoped("IN-12: one boundary takes a bounded batch of steers; the rest follow at the next, none is lost", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* Effect.forEach(["a", "b", "c", "d", "e"], (text) => say(id, text, { resume: false }))
     yield* Effect.forEach(["1", "2", "3"], (text) => model.answer(says(text)))
     const run = yield* Effect.fork(sessions.resume(id))

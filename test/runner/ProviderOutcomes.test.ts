@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import type { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import {
   callParts,
   failure,
@@ -47,9 +47,7 @@ const web = tool("web", () => Effect.dieMessage("the provider runs it"))
 
 it.scoped("TO-7: an error part fails the step, interrupts local calls, and nothing goes on or comes after", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     yield* web
     const gate = yield* Deferred.make<void>()
@@ -96,9 +94,7 @@ it.scoped("TO-7: a call in the same piece as the error is not run", () =>
 
 it.scoped("TO-8: when the stream breaks, started tools are awaited, hosted calls fail, and joiners get the error", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     yield* web
     const parts = [hostedCall, ...callParts("c1", "slow", {})]
@@ -146,8 +142,7 @@ it.scoped("TO-8: what comes after the end of an answer, a fault or silence, chan
 
 it.scoped("TO-9: a hosted call without a result at a clean end fails as that, and the turn does not go on", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model } = yield* scene()
     yield* web
     assert.isUndefined(yield* answeredBy(id, streams(hostedCall, finish())))
     assert.deepStrictEqual(
@@ -161,9 +156,7 @@ it.scoped("TO-9: a hosted call without a result at a clean end fails as that, an
 
 it.scoped("TO-11: call side and result side of a hosted call are kept apart, and both are shown again", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* web
     assert.isUndefined(yield* answeredBy(id, streams(hostedCall, hostedResult, finish())))
     const [, answer] = yield* transcript(id)
@@ -242,8 +235,7 @@ const faults = {
 
 it.scoped.each(Object.keys(faults))("TU-15: %s fails the step and the run, typed, with its fragments closed", (name) =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     yield* tool("echo", () => Effect.succeed("echo"))
     yield* web
     const parts = Object.entries(faults).find(([key]) => key === name)?.[1] ?? []

@@ -6,7 +6,7 @@ import { HostRequests } from "../../packages/core/src/request/HostRequests.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { joined } from "../../packages/core/src/model/ProviderStream.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, runtime, say, userTexts } from "../support/Harness.ts"
+import { newSession, runtime, say, scene, userTexts } from "../support/Harness.ts"
 import { callParts, calls, finish, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 import { tool } from "./support/Runs.ts"
 
@@ -22,9 +22,7 @@ const appends = Effect.gen(function* () {
 
 it.scoped("EX-110, EX-111: an answer that streams in parts, and the end of its activity, are few commits", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("The first turn records the frame."))
     yield* say(id, "Begin.", { resume: false })
     yield* sessions.resume(id)
@@ -64,9 +62,7 @@ const statementsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 it.scoped("EX-114: a prompt and its turn run at most 30 statements, however many turns came before", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const turn = Effect.gen(function* () {
       yield* model.answer(Stream.rechunk(Stream.fromIterable([...textParts("t", "Hello", " you."), finish()]), 1))
       yield* say(id, "Hi", { resume: false })
@@ -82,9 +78,7 @@ it.scoped("EX-114: a prompt and its turn run at most 30 statements, however many
 
 it.scoped("EX-110: a text is stored when its end has arrived, though the provider is silent after it", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     const silence = Stream.drain(Stream.fromEffect(Deferred.await(gate)))
     yield* model.answer(
@@ -104,9 +98,7 @@ it.scoped("EX-110: a text is stored when its end has arrived, though the provide
 
 it.scoped("EX-111: a steer that waits at the end of an answer keeps its activity open", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     const started = yield* Deferred.make<void>()
     const seen = yield* appends
@@ -160,8 +152,7 @@ const heldRequests = Effect.gen(function* () {
 
 it.scoped("EX-113: a prompt that is withdrawn while its request is assembled is not sent, and the others are", () =>
   Effect.gen(function* () {
-    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const held = yield* heldRequests
     const seen = yield* appends
     const first = yield* say(id, "first", { resume: false })
@@ -180,8 +171,7 @@ it.scoped("EX-113: a prompt that is withdrawn while its request is assembled is 
 
 it.scoped("EX-113: the only prompt, withdrawn while its request is assembled, opens no activity", () =>
   Effect.gen(function* () {
-    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const held = yield* heldRequests
     const input = yield* say(id, "first")
     yield* held.entered
@@ -196,8 +186,7 @@ it.scoped("EX-113: the only prompt, withdrawn while its request is assembled, op
 
 it.scoped("EX-113: an interrupt while the request is assembled stores the promotion, and ends the activity", () =>
   Effect.gen(function* () {
-    const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const held = yield* heldRequests
     const seen = yield* appends
     yield* say(id, "first")

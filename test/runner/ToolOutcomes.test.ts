@@ -3,19 +3,15 @@ import { Tool } from "@effect/ai"
 import { assert, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, FiberRef, Schema, Scope, Stream } from "effect"
 import { ToolDeclined, ToolFailure, ToolStorageError } from "../../packages/core/src/domain/ToolError.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { HostTools } from "../../packages/core/src/tool/HostTools.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { callParts, calls, finish, held, says, textParts } from "../support/ScriptedModel.ts"
 import { dataOf, failureOf, gatedTool, resultsIn, tool, transcript } from "./support/Runs.ts"
 
 /** Calls the tool once and returns what the second request shows of it, with the stored error. */
 const outcomeOf = Effect.fnUntraced(function* (name: string, params: unknown = {}) {
-  const sessions = yield* Sessions
-  const model = yield* ScriptedModel
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* model.answer(calls(callParts("c1", name, params)))
   yield* model.answer(says("I see."))
   yield* say(id, "go", { resume: false })
@@ -65,9 +61,7 @@ it.scoped("TO-3: input that fails its schema is an error for the model, naming t
 
 it.scoped("TO-3: a call of an unknown tool is an error for the model; the answer and its usage are kept", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(textParts("t", "Let me fly."), callParts("c1", "teleport", { to: "moon" })))
     yield* model.answer(says("I walk."))
     yield* say(id, "go", { resume: false })
@@ -85,9 +79,7 @@ it.scoped("TO-3: a call of an unknown tool is an error for the model; the answer
 
 it.scoped("TO-3: beside an unknown tool, a known one is run", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* tool("echo", () => Effect.succeed("echoed"))
     yield* model.answer(calls(callParts("c1", "echo", {}), callParts("c2", "teleport", {})))
     yield* model.answer(says("I walk."))
@@ -102,9 +94,7 @@ it.scoped("TO-3: beside an unknown tool, a known one is run", () =>
 
 it.scoped("TO-125, TO-3: a tool that was withdrawn after it was offered is an error for the model", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const scope = yield* Scope.make()
     const gate = yield* Deferred.make<void>()
     yield* Scope.extend(
@@ -131,9 +121,7 @@ it.scoped("TO-4: a call that no rule allows and nobody can be asked about is an 
 
 it.scoped("TO-5: a declined call stops the others, fails what is unsettled, and interrupts the drain", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     const begun = yield* Deferred.make<void>()
     yield* tool("ask", () => Effect.zipRight(Deferred.await(begun), new ToolDeclined({ tool: "ask" })))
@@ -161,9 +149,7 @@ it.scoped("TO-5: a declined call stops the others, fails what is unsettled, and 
 
 it.scoped("TO-5: a call that is declined while the answer streams ends the stream", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* tool("ask", () => new ToolDeclined({ tool: "ask" }))
     const never = yield* Deferred.make<void>()
     const parts = [...callParts("c1", "ask", {}), ...textParts("t", "and").slice(0, 2)]
@@ -181,9 +167,7 @@ it.scoped("TO-5: a call that is declined while the answer streams ends the strea
 
 it.scoped("TO-6: when a tool's output cannot be kept, unsettled calls fail and the drain fails", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     const begun = yield* Deferred.make<void>()
     const broken = new ToolStorageError({ operation: "write", cause: new Error("disk full") })
@@ -201,9 +185,7 @@ it.scoped("TO-6: when a tool's output cannot be kept, unsettled calls fail and t
 
 it.scoped("TO-10: an interrupt while tools run stops them and fails their calls", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     yield* model.answer(calls(callParts("c1", "slow", {}), callParts("c2", "slow", {})))
     yield* say(id, "go")
@@ -224,9 +206,7 @@ it.scoped("TO-10: an interrupt while tools run stops them and fails their calls"
 
 it.scoped("TO-10: a call is not failed while its tool still runs: an end that takes time is awaited", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const begun = yield* Deferred.make<void>()
     const gate = yield* Deferred.make<void>()
     const interrupted = yield* Deferred.make<void>()
@@ -254,10 +234,7 @@ it.scoped("TO-10: a call is not failed while its tool still runs: an end that ta
 
 it.scoped("TO-10: a result that a tool has returned is recorded, even when the turn is interrupted meanwhile", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const log = yield* EventLog
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, log, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     const [stream, append, never] = yield* Effect.all([
       Deferred.make<void>(),
@@ -291,9 +268,7 @@ it.scoped("TO-10: a result that a tool has returned is recorded, even when the t
 
 it.scoped("TO-10: an interrupt during the stream closes fragments, fails calls, and the step", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const slow = yield* gatedTool("slow")
     const never = yield* Deferred.make<void>()
     const open = [...textParts("t", "Once ", "upon").slice(0, 3), { type: "reasoning-start", id: "r" } as const]

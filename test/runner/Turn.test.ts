@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Ref, Stream } from "effect"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { eventTypes, newSession, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import {
   callParts,
   calls,
@@ -28,9 +28,7 @@ const standard = runtime({
 
 it.scoped("2.2: one plain text turn has its events in the documented order", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(says("Hello."))
     yield* say(id, "Hi")
     yield* sessions.wait(id)
@@ -51,9 +49,7 @@ it.scoped("2.2: one plain text turn has its events in the documented order", () 
 
 it.scoped("EX-560: a turn that a defect of the host's model ended names the defect", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(Stream.die(new TypeError("boom in my model")))
     yield* say(id, "Hi")
     yield* Effect.exit(sessions.wait(id))
@@ -92,9 +88,7 @@ it.scoped("TU-7: the request is the agent's prompt, the baseline, and the histor
 
 it.scoped("CR-4: a switch during a turn is for the next one; the turn and the baseline stay as they are", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     yield* tool("echo", () => Effect.succeed("echo"))
     yield* model.answer(held([], gate, [...callParts("c1", "echo", {}), finish("tool-calls")]))
@@ -151,10 +145,7 @@ it.scoped("CR-6: a session without an agent behaves as `build`, and may do what 
 
 it.scoped("TU-8: a call is on disk before its side effect starts, which is while the answer still streams", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const log = yield* EventLog
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, log, model, sessions } = yield* scene()
     const gate = yield* Deferred.make<void>()
     const seen = yield* Deferred.make<ReadonlyArray<string>>()
     yield* tool("look", () =>
@@ -184,9 +175,7 @@ it.scoped("TU-8: a call is on disk before its side effect starts, which is while
 
 it.scoped("TU-9: five tools run at the same time, and all five results are stored before the one next request", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const gated = yield* gatedTool("wait")
     const ids = ["c1", "c2", "c3", "c4", "c5"]
     yield* model.answer(calls(...ids.map((callID) => callParts(callID, "wait", {}))))
@@ -229,9 +218,7 @@ it.scoped("TU-9: a local tool's result is in the second request", () =>
 
 it.scoped("TU-9, EX-T44: input that never became a call is failed, and the answer without a call is asked again", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* tool("echo", () => Effect.succeed("echo"))
     const unfinished = callParts("c1", "echo", {}).slice(0, 2)
     yield* model.answer(calls(unfinished))
@@ -249,9 +236,7 @@ it.scoped("TU-9, EX-T44: input that never became a call is failed, and the answe
 
 it.scoped("TU-10: one call id in two turns settles in the message that made the call", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     const count = yield* Ref.make(0)
     yield* tool("count", () =>
       Effect.map(
@@ -277,10 +262,7 @@ it.scoped("TU-10: one call id in two turns settles in the message that made the 
 
 it.scoped("TO-10: an interrupt that comes as soon as the step is open closes it", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const log = yield* EventLog
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, log, model, sessions } = yield* scene()
     const [opened, goOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     yield* log.listen((events) =>
       events.some(({ type }) => type === "session.next.step.started")

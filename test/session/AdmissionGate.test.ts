@@ -4,8 +4,9 @@ import { Effect, Fiber, Layer, Metric, Queue } from "effect"
 import * as AdmissionGate from "../../packages/core/src/coordination/AdmissionGate.ts"
 import { type Lag, LoopLag, type Source, watch } from "../../packages/core/src/coordination/AdmissionGate.ts"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
+import { type Lag, LoopLag, type Source, watch } from "../../packages/core/src/support/LoopLag.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
 
 /** Pauses that end one by one: `begun` has an item for each pause that began, and each item in `over` ends one. */
 const makePauses = Effect.gen(function* () {
@@ -157,8 +158,7 @@ describe("the lag of the loop", () => {
       const { begun, layer, measure, over } = yield* makeLoop
       const services = yield* Layer.build(Layer.provide(runtime(), layer))
       yield* Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* Queue.take(begun)
         yield* measure({ p50: 201, p99: 201 })
         yield* Queue.take(begun)

@@ -7,14 +7,12 @@ import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Queue } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../packages/embedded/src/Daybook.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
-import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { memoryLog, temporaryFolder } from "../support/Database.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
 import { begin, session } from "../support/Logs.ts"
-import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { callParts, calls, says } from "../support/ScriptedModel.ts"
 
 /** The names of all files that were made in the folder while the effect ran; `sentinel` is made after it. */
 const madeIn = <A, E, R>(folder: string, effect: Effect.Effect<A, E, R>) =>
@@ -74,8 +72,7 @@ it.scopedLive("TO-26: a whole run in memory that keeps nothing makes no file, wh
     const permissions = [{ permission: "*", resource: "*", verdict: "allow" as const }]
     const options: Partial<Daybook.Options> = { toolOutputs: false, agents: [{ name: "free", permissions }] }
     const run = Effect.gen(function* () {
-      const [model, sessions, log] = [yield* ScriptedModel, yield* Sessions, yield* EventLog]
-      const { id } = yield* newSession(work)
+      const { id, log, model, sessions } = yield* scene(work)
       yield* sessions.switchAgent(id, "free")
       yield* model.answer(calls(callParts("call", "bash", { command: "seq 1 100000" })))
       yield* model.answer(says("seen"))

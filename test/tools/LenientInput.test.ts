@@ -4,12 +4,11 @@ import { join } from "node:path"
 import { Tool } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Schema, Stream } from "effect"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { decodeInput } from "../../packages/core/src/tool/LenientInput.ts"
 import { define, fromJsonSchema } from "../../packages/core/src/tool/ToolDefinition.ts"
 import type { TodoItem } from "../../packages/log/src/domain/Values.ts"
 import { dataOf } from "../runner/support/Runs.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 import { patchOf } from "./PatchTree.ts"
 import { agentWith, allowAll, callBy, makeWorkbench, type Options, textOf } from "./Workbench.ts"
@@ -294,8 +293,7 @@ describe("the habits of models", () => {
 describe("in a session", () => {
   /** The model makes one call, and ends. */
   const called = Effect.fnUntraced(function* (name: string, input: unknown) {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("call", name, input)))
     yield* model.answer(says("done"))
     yield* say(id, "go")

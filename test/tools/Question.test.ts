@@ -8,7 +8,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { SessionID } from "../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
-import { eventTypes, newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { eventTypes, newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../support/Owners.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
@@ -17,9 +17,7 @@ const name = { question: "Which name?" }
 
 /** A session whose model has just asked. */
 const asking = Effect.fnUntraced(function* (...questions: ReadonlyArray<unknown>) {
-  const sessions = yield* Sessions
-  const model = yield* ScriptedModel
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* model.answer(calls(callParts("q", "question", { questions })))
   yield* say(id, "go")
   yield* model.request
@@ -231,8 +229,7 @@ it.effect("TO-85: what is no open question cannot be answered, and a session tha
 
 it.effect("TO-86: without a host that answers there is no such tool, and asking is told to be unknown", () =>
   Effect.gen(function* () {
-    const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(calls(callParts("q", "question", { questions: [name] })))
     yield* model.answer(says("I see."))
     yield* say(id, "go")

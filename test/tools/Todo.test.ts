@@ -8,7 +8,7 @@ import type { TodoItem } from "../../packages/log/src/domain/Values.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { dataOf, resultsIn } from "../runner/support/Runs.ts"
-import { newSession, open, runtime, say, temporaryFolder } from "../support/Harness.ts"
+import { newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
 
 const item = (text: string, status: TodoItem["status"] = "pending"): TodoItem => ({ text, status })
@@ -27,8 +27,7 @@ const called = Effect.fnUntraced(function* (sessionID: SessionID, ...inputs: Rea
 
 it.effect("TO-91: items take the place of the whole list, and a session without a list has an empty one", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     assert.deepStrictEqual(yield* sessions.todos(id), [])
     yield* called(id, { items: [item("read", "in_progress"), item("write")] })
     assert.deepStrictEqual(yield* sessions.todos(id), [item("read", "in_progress"), item("write")])
@@ -43,8 +42,7 @@ it.effect("TO-91: items take the place of the whole list, and a session without 
 
 it.effect("TO-91: without items the current list comes back, and a look beside a change does not undo it", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     yield* called(id, { items: [item("old")] })
     const seen = yield* called(id, {})
     assert.include(JSON.stringify(seen.at(-1)), "old")
@@ -57,8 +55,7 @@ it.effect("TO-91: without items the current list comes back, and a look beside a
 
 it.effect("TO-92: a list beyond its bounds is refused, and the one before stays", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession()
+    const { id, sessions } = yield* scene()
     yield* called(id, { items: [item("kept")] })
     const bad = [
       Array.from({ length: 101 }, (_, index) => item(`${index}`)),
@@ -110,8 +107,7 @@ it.effect(
   "TO-91: in a log of an earlier release, whose results do not say so, a call with items changed the list",
   () =>
     Effect.gen(function* () {
-      const [sessions, log] = [yield* Sessions, yield* EventLog]
-      const { id } = yield* newSession()
+      const { id, log, sessions } = yield* scene()
       yield* called(id, { items: [item("now")] })
       const [{ assistantMessageID } = { assistantMessageID: MessageID.make("msg_none") }] = yield* dataOf(
         id,

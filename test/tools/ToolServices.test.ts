@@ -5,16 +5,14 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import { assert, it } from "@effect/vitest"
 import { Context, Effect, Layer, Ref, Schema } from "effect"
 import { HostTools, layerToolkit, layerTools } from "../../packages/core/src/tool/HostTools.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { define } from "../../packages/core/src/tool/ToolDefinition.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
-import { callParts, calls, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { runtime, say, scene } from "../support/Harness.ts"
+import { callParts, calls, says } from "../support/ScriptedModel.ts"
 import { resultsIn } from "../runner/support/Runs.ts"
 
 /** Calls the tool once and returns what the second request shows of it. */
 const shown = Effect.fnUntraced(function* (name: string, params: unknown = {}) {
-  const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-  const { id } = yield* newSession()
+  const { id, model, sessions } = yield* scene()
   yield* model.answer(calls(callParts("c1", name, params)))
   yield* model.answer(says("I see."))
   yield* say(id, "go", { resume: false })

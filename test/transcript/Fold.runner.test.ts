@@ -7,7 +7,7 @@ import * as Fold from "../../packages/transcript/src/Fold.ts"
 import type { EventRow } from "../../packages/transcript/src/row/Rows.ts"
 import { folded } from "../files/support/Logs.ts"
 import { eventsOf, gatedTool, tool } from "../runner/support/Runs.ts"
-import { newSession, runtime, say } from "../support/Harness.ts"
+import { newSession, runtime, say, scene } from "../support/Harness.ts"
 import { callParts, calls, failure, finish, held, says, ScriptedModel, textParts } from "../support/ScriptedModel.ts"
 
 const filesOf = (sessionID: SessionID) => Effect.map(eventsOf(sessionID), (events) => folded(events))
@@ -45,9 +45,7 @@ it.scoped("FR-7: a run of two steps with parallel calls: its rows, its order, it
 
 it.scoped("FI-620: the message of a run whose answer is not whole has the sentence that says so", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(Stream.fromIterable([...textParts("t", "Half of it"), finish("content-filter")]))
     yield* say(id, "go")
     yield* sessions.wait(id)
@@ -89,9 +87,7 @@ it.scoped("FR-11: an interrupted run keeps what was said and ends as cancelled",
 
 it.scoped("FI-32: a run whose provider failed says so, once, as its end", () =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession()
+    const { id, model, sessions } = yield* scene()
     yield* model.answer(Stream.fail(failure("the line is dead")))
     yield* say(id, "go", { resume: false })
     yield* Effect.ignore(sessions.resume(id))

@@ -3,8 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Stream } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, type SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, userTexts } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, userTexts } from "../../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel, textParts } from "../../support/ScriptedModel.ts"
 
 export const branching = ({ runtime }: Runtimes) => {
@@ -46,8 +45,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-20: after a branch the next request shows the history up to that message, and nothing that came after it",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* exchange(id, "two", "2")
         yield* exchange(id, "three", "3")
@@ -78,8 +76,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-21: a prompt is branched off before it, and its text is returned to be edited and sent again",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* exchange(id, "two", "2")
         const prompts = yield* ids(id, "user")
@@ -95,8 +92,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-22: a branch to the leaf stores nothing; a branch to an unknown message is refused and stores nothing",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         const other = yield* newSession()
         yield* exchange(other.id, "elsewhere", "1")
@@ -117,9 +113,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-22: while the session runs, a branch is refused and stores nothing",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         const gate = yield* Deferred.make<void>()
         yield* model.answer(
@@ -140,8 +134,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-23: a reset continues before the first message",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         assert.deepStrictEqual(yield* sessions.reset(id), { moved: false })
         yield* exchange(id, "one", "1")
         assert.deepStrictEqual(yield* sessions.reset(id), { moved: true })
@@ -154,9 +147,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-7: a request of an earlier turn shows the path as it was then",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const log = yield* EventLog
-        const { id } = yield* newSession()
+        const { id, log, sessions } = yield* scene()
         const seen = [yield* exchange(id, "one", "1"), yield* exchange(id, "two", "2")]
         yield* sessions.branch({ sessionID: id, messageID: at(yield* ids(id, "assistant"), 0) })
         seen.push(yield* exchange(id, "three", "3"))
@@ -185,8 +176,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-4: a message follows the one before it, and the first one after a move follows the message that it names",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* exchange(id, "two", "2")
         const answers = yield* ids(id, "assistant")
@@ -219,8 +209,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-24: a label names a message until another one replaces or removes it",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         const messageID = at(yield* ids(id, "assistant"), 0)
         const labels = Effect.map(sessions.tree({ sessionID: id }), ({ items }) =>
@@ -245,9 +234,7 @@ export const branching = ({ runtime }: Runtimes) => {
     suite(
       "HP-3: a call keeps its result in every branch that holds its message",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(calls(callParts("c1", "todo", { items: [{ text: "first", status: "pending" }] })))
         yield* model.answer(says("done"))
         yield* say(id, "one")

@@ -7,7 +7,7 @@ import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { SessionStore } from "../../../packages/log/src/store/SessionStore.ts"
 import { readAll } from "../../support/Logs.ts"
-import { allUserTexts, eventTypes, newSession, type Runtimes, say, userTexts } from "../../support/Harness.ts"
+import { allUserTexts, eventTypes, newSession, type Runtimes, say, scene, userTexts } from "../../support/Harness.ts"
 import { fill, pruned, turns } from "../../support/Pruning.ts"
 import { callParts, calls, failure, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
@@ -42,9 +42,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-30, HP-31, HP-33: a fork repeats the history with new ids, counts nothing, and leaves its source as it is",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(calls(callParts("c1", "todo", { items: [{ text: "first", status: "pending" }] })))
         yield* model.answer(says("1"))
         yield* say(id, "one")
@@ -87,8 +85,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-30: a fork ends at the given message, and before a given prompt",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* exchange(id, "two", "2")
         const first = yield* sessions.fork({ sessionID: id, messageID: at(yield* answers(id), 0), title: "other" })
@@ -130,9 +127,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-33: what is open in the source is settled in the fork, and not charged to it",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(Stream.never)
         yield* say(id, "one")
         yield* model.request
@@ -182,8 +177,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-34: a history whose events were pruned is not forked, and leaves no session",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* fill(id, turns(3))
         yield* pruned(id)
         const before = (yield* sessions.list()).items.length
@@ -198,9 +192,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-26, HP-27: it is the first message of the new branch, covers what is left without tool results, and is charged",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* model.answer(calls(callParts("c1", "todo", { items: [{ text: "a secret", status: "pending" }] })))
         yield* model.answer(says("tried it"))
@@ -236,9 +228,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-28: a summary that fails moves nothing",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* exchange(id, "two", "2")
         const first = at(yield* answers(id), 0)
@@ -254,9 +244,7 @@ export const forking = ({ runtime }: Runtimes) => {
     suite(
       "HP-27: a branch in which nothing was said gets a fixed note, and no model is asked",
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* exchange(id, "one", "1")
         yield* sessions.switchModel(id, { providerID: "scripted", id: "two" })
         const branched = yield* sessions.branch({ sessionID: id, messageID: at(yield* answers(id), 0), summary: true })

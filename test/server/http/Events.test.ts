@@ -4,7 +4,7 @@ import { assert, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Option, Queue, Schema, Stream } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Store from "../../../packages/log/src/Store.ts"
-import { newSession, say, temporaryFolder } from "../../support/Harness.ts"
+import { newSession, say, scene, temporaryFolder } from "../../support/Harness.ts"
 import { pruned } from "../../support/Pruning.ts"
 import { finish, says, ScriptedModel, textParts } from "../../support/ScriptedModel.ts"
 import { allFrames, frames } from "./support/Frames.ts"
@@ -59,8 +59,7 @@ layer(ServedApi.layer())("streams of events", (it) => {
 
   it.scoped("HT-46: deltas of the running turn come after the seam, and end with the stored text", () =>
     Effect.gen(function* () {
-      const [sessions, model] = [yield* Sessions, yield* ScriptedModel]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const [middle, last] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const [start, one, two, three, end] = textParts("t", "one ", "two ", "three")
       const parts = [start, one].flatMap((part) => (part === undefined ? [] : [part]))

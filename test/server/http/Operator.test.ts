@@ -4,9 +4,11 @@ import { assert, it, layer } from "@effect/vitest"
 import { Effect, HashMap, Logger, Option, Queue, TestClock } from "effect"
 import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession, say } from "../../support/Harness.ts"
+import { issue } from "../../../packages/server/src/api/Tokens.ts"
+import { say, scene } from "../../support/Harness.ts"
 import { lacks } from "../../support/Parts.ts"
 import { smallDisk } from "../../support/SmallDisk.ts"
-import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { says } from "../../support/ScriptedModel.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, request, token } from "./support/ServedApi.ts"
 
@@ -32,8 +34,7 @@ it.scoped.skipIf(lacks("admin"))(
 layer(ServedApi.layer())("the metrics of a server", (it) => {
   it.effect("HT-541: are those of its work, as Prometheus reads them, for any token of the whole server", () =>
     Effect.gen(function* () {
-      const { id } = yield* newSession()
-      const model = yield* ScriptedModel
+      const { id, model } = yield* scene()
       yield* model.answer(says("hello"))
       yield* say(id, "hi")
       const read = (authorization: string) => request("/metrics", { headers: { authorization } })

@@ -2,8 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Random, Stream } from "effect"
 import type { Frame } from "../../../packages/api/src/wire/EventFrames.ts"
-import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
-import { newSession } from "../../support/Harness.ts"
+import { scene } from "../../support/Harness.ts"
 import { allFrames, frames } from "./support/Frames.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 
@@ -13,8 +12,7 @@ it.scopedLive(
   "HT-40: readers that are cut off 200 times while events are stored get each event once, of a session and of the feed",
   () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       const write = Effect.forEach(
         [1, 2, 3, 4],
         (n) => Effect.zipLeft(sessions.rename(id, `name ${n}`), Effect.yieldNow()),

@@ -8,7 +8,7 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { Address, addressKey, isName, parseAddressKey } from "../../../packages/log/src/domain/Address.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, temporaryFolder } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, scene, temporaryFolder } from "../../support/Harness.ts"
 
 export const addressing = ({ open, runtime }: Runtimes) => {
   const location = { directory: tmpdir() }
@@ -199,8 +199,7 @@ export const addressing = ({ open, runtime }: Runtimes) => {
       "AD-4: a session without an address is placed once; its root may change, and what is the same stores nothing",
       () =>
         Effect.gen(function* () {
-          const sessions = yield* Sessions
-          const { id } = yield* newSession()
+          const { id, sessions } = yield* scene()
           const address = at("placed")
           for (const root of [undefined, "/one", "/one", "/two", "/two"]) yield* sessions.place(id, { address, root })
           assert.deepStrictEqual(yield* eventTypes(id), [
@@ -239,8 +238,7 @@ export const addressing = ({ open, runtime }: Runtimes) => {
 
     it.effect("AD-4: of different addresses for one session at once it gets one, and keeps it", () =>
       Effect.gen(function* () {
-        const [sessions, log] = [yield* Sessions, yield* EventLog]
-        const { id } = yield* newSession()
+        const { id, log, sessions } = yield* scene()
         const wanted = Array.from({ length: 8 }, (_, index) => at(`one-of-${index}`))
         const placed = yield* Effect.forEach(wanted, (address) => Effect.either(sessions.place(id, { address })), {
           concurrency: "unbounded"

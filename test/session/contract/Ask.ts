@@ -9,7 +9,7 @@ import { MessageID, type SessionID } from "../../../packages/log/src/domain/Iden
 import type { PromptInput } from "../../../packages/log/src/domain/Values.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner } from "../../support/Owners.ts"
 import { callParts, calls, finish, ref, says, ScriptedModel, streams, textParts } from "../../support/ScriptedModel.ts"
 
@@ -25,8 +25,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-50, IB-51: the answer is the last text of the activity, with its message", () =>
     Effect.gen(function* () {
-      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* model.answer(calls(callParts("c1", "missing", {})))
       yield* model.answer(says("forty-two"))
       const answer = yield* ask(id, { text: "What is it?" }, { id: "msg_q" })
@@ -39,8 +38,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-620: an answer that is not whole says what it lacks beside its text", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       yield* model.answer(streams(...textParts("t", "forty-"), finish("length")))
       const answer = yield* ask(id, { text: "What is it?" })
       assert.strictEqual(answer.text, "forty-")
@@ -53,8 +51,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-50: a steer is answered by the activity that it joins, a queued prompt by its own", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       const first = yield* Effect.fork(ask(id, { text: "first" }))
       yield* model.request
       yield* say(id, "queued", { id: "msg_q", delivery: "queue" })
@@ -75,8 +72,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-51: a structured answer is returned as its value", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const { id } = yield* newSession()
+      const { id, model } = yield* scene()
       const schema = { type: "object", properties: { age: { type: "integer" } }, required: ["age"] }
       yield* model.answer(calls(callParts("w", "structured_output", { age: "old" })))
       yield* model.answer(calls(callParts("o", "structured_output", { age: 36 })))
@@ -151,8 +147,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-53: a failed or interrupted activity, or a withdrawn prompt, is PromptUnanswered, again too", () =>
     Effect.gen(function* () {
-      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const asking = yield* Effect.fork(refused(id, "stop", "msg_i"))
       yield* model.request
       yield* sessions.interrupt(id)
@@ -207,8 +202,7 @@ export const asking = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-55: interrupting the caller leaves the prompt and its activity alone", () =>
     Effect.gen(function* () {
-      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const asking = yield* Effect.fork(ask(id, { text: "go on" }, { id: "msg_q" }))
       yield* model.request
       yield* Fiber.interrupt(asking)

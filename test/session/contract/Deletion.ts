@@ -7,14 +7,13 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { sentence, tracesIn } from "../../log/support/Traces.ts"
-import { newSession, type Runtimes, say, temporaryFolder } from "../../support/Harness.ts"
+import { newSession, type Runtimes, say, scene, temporaryFolder } from "../../support/Harness.ts"
 import { ScriptedModel } from "../../support/ScriptedModel.ts"
 
 /** A session with the sentence in its title, a prompt and a kept output. */
 const planted = (folder: string) =>
   Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const { id } = yield* newSession(folder)
+    const { id, sessions } = yield* scene(folder)
     yield* sessions.rename(id, sentence)
     yield* say(id, sentence, { resume: false })
     keep(folder, id)

@@ -7,7 +7,7 @@ import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifie
 import type { Input } from "../../../packages/log/src/domain/Message.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const admission = ({ open, runtime }: Runtimes) => {
@@ -17,8 +17,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
   it.layer(runtime())("admission", (it) => {
     it.effect("IN-1: an admitted input waits outside the transcript and the model's context", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const input = yield* say(id, "wait", { resume: false })
         assert.deepStrictEqual(yield* sessions.inbox(id), [input])
         assert.strictEqual((yield* sessions.messages({ sessionID: id })).total, 0)
@@ -37,8 +36,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
     it.effect("IN-3: without an id, the same prompt twice is two inputs", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const [one, two] = [yield* say(id, "same", { resume: false }), yield* say(id, "same", { resume: false })]
         assert.notStrictEqual(one.id, two.id)
         assert.deepStrictEqual(yield* sessions.inbox(id), [one, two])
@@ -135,8 +133,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
     it.effect("IN-7: `resume: false` admits only: no wake, no transcript", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* say(id, "hi", { resume: false })
         // A wake would make the session active at once.
         assert.notInclude(yield* sessions.active, id)
@@ -160,8 +157,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
     it.effect("IN-8: of ten concurrent prompts that share an id and differ, one is admitted and nine conflict", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const answers = yield* Effect.forEach(
           Array.from({ length: 10 }, (_, index) => `text ${index}`),
           (text) => Effect.either(say(id, text, { id: "msg_one", resume: false })),
@@ -179,8 +175,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
     it.effect("IN-11: retrying a prompt of the older form returns it as promoted where it was recorded", () =>
       Effect.gen(function* () {
-        const log = yield* EventLog
-        const { id } = yield* newSession()
+        const { id, log } = yield* scene()
         const messageID = MessageID.make("msg_older")
         const [event] = yield* log.append(id, [
           draft("session.next.prompted", { messageID, prompt: { text: "old" }, delivery: "steer" })
@@ -204,8 +199,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
     it.effect("4.5: a prompt or session id of the wrong form, from a caller without types, is refused by field", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const admit = (options: unknown) =>
           // What a caller in plain JavaScript can do.
           Effect.flip(sessions.prompt(options as Parameters<typeof sessions.prompt>[0]))
@@ -226,9 +220,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IN-7: a prompt wakes the session", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* say(id, "hi")
       const request = yield* model.request
       assert.deepStrictEqual(userTexts(request), ["hi"])
@@ -241,10 +233,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
     "IN-2: a caller that is interrupted after its prompt was stored has woken the session all the same",
     () =>
       Effect.gen(function* () {
-        const model = yield* ScriptedModel
-        const sessions = yield* Sessions
-        const log = yield* EventLog
-        const { id } = yield* newSession()
+        const { id, log, model, sessions } = yield* scene()
         const [stored, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         // A listener runs after the commit and before the append returns: it holds the caller between admission and wake.
         yield* Effect.scoped(
@@ -266,8 +255,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
   it.scoped("IN-2: a prompt for a session that is not there is refused before its id is looked at", () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       yield* say(id, "hi", { id: "msg_used", resume: false })
       const refused = yield* Effect.flip(
         sessions.prompt({ id: "msg_used", sessionID: SessionID.make("ses_missing"), prompt: { text: "other" } })
@@ -278,9 +266,7 @@ export const admission = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IN-9: a retry after promotion returns the receipt with its place, and makes no second message", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* model.answer(says("hello"))
       const first = yield* say(id, "hi", { id: "msg_hi" })
       yield* sessions.wait(id)

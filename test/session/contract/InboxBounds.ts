@@ -5,7 +5,7 @@ import { Effect, Either, Metric } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as Metrics from "../../../packages/log/src/support/Metrics.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder } from "../../support/Harness.ts"
 
 export const inboxBounds = ({ open, runtime }: Runtimes) => {
   const admissions = (types: ReadonlyArray<string>): number =>
@@ -14,8 +14,7 @@ export const inboxBounds = ({ open, runtime }: Runtimes) => {
   it.layer(runtime({ inboxLimit: 3 }))("a full inbox", (it) => {
     it.effect("IN-12: beyond the backlog's limit an admission fails typed and stores nothing", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const texts = ["a", "b", "c"]
         const inputs = yield* Effect.forEach(texts, (text) => say(id, text, { id: `msg_full-${text}`, resume: false }))
         const refused = yield* Effect.flip(say(id, "d", { id: "msg_full-d", resume: false }))
@@ -41,8 +40,7 @@ export const inboxBounds = ({ open, runtime }: Runtimes) => {
 
     it.effect("IN-12: of twenty admissions at once, exactly as many are taken as there is room", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const answers = yield* Effect.forEach(
           Array.from({ length: 20 }, (_, index) => `text ${index}`),
           (text) => Effect.either(say(id, text, { resume: false })),

@@ -12,7 +12,7 @@ import { MessageID, PartID, SessionID } from "../../../packages/log/src/domain/I
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { dataOf } from "../../runner/support/Runs.ts"
-import { newSession, type Runtimes, say, userTexts } from "../../support/Harness.ts"
+import { newSession, type Runtimes, say, scene, userTexts } from "../../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const misuse = ({ open, runtime }: Runtimes) => {
@@ -56,8 +56,7 @@ export const misuse = ({ open, runtime }: Runtimes) => {
 
     it.effect("IB-8: a value of the wrong form is refused by its field, in a few words", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const location = { directory: tmpdir() }
         const model = { providerID: "", id: "m" }
         const asked = {
@@ -173,9 +172,7 @@ export const misuse = ({ open, runtime }: Runtimes) => {
   for (const steerBatchLimit of [0, -1, NaN, 0.5]) {
     it.scoped(`TU-5: with a batch limit of ${steerBatchLimit} a steer still becomes visible, and costs one turn`, () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         yield* model.answer(says("one"))
         yield* say(id, "go", { resume: false })
         yield* sessions.resume(id)

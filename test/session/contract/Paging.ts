@@ -6,8 +6,7 @@ import { Effect } from "effect"
 import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { draft } from "../../../packages/log/src/events/SessionEvents.ts"
-import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { newSession, type Runtimes, say } from "../../support/Harness.ts"
+import { newSession, type Runtimes, say, scene } from "../../support/Harness.ts"
 import { otherRef } from "../../support/ScriptedModel.ts"
 
 export const paging = ({ runtime }: Runtimes) => {
@@ -15,8 +14,7 @@ export const paging = ({ runtime }: Runtimes) => {
 
   /** Messages whose ids descend and whose times are shuffled, while their sequence ascends. */
   const adversarial = Effect.fnUntraced(function* (count: number) {
-    const log = yield* EventLog
-    const { id } = yield* newSession()
+    const { id, log } = yield* scene()
     const mark = id.slice(-12)
     for (let index = 0; index < count; index += 1) {
       const messageID = MessageID.make(`msg_${String(count - index).padStart(4, "0")}.${mark}`)

@@ -7,7 +7,7 @@ import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import * as Daybook from "../../../packages/embedded/src/Daybook.ts"
 import * as OwnerRows from "../../../packages/log/src/coordination/OwnerRows.ts"
 import { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { giveFileTo, goneOwner, renewing, stranger } from "../../support/Owners.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
@@ -19,8 +19,7 @@ export const recovery = ({ open, runtime }: Runtimes) => {
     const process = yield* open({ filename })
     const id = yield* Effect.provide(
       Effect.gen(function* () {
-        const model = yield* ScriptedModel
-        const { id } = yield* newSession()
+        const { id, model } = yield* scene()
         yield* say(id, "first")
         yield* model.request
         yield* say(id, "second", { delivery: "queue", resume: false })

@@ -4,11 +4,9 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Agent } from "../../../packages/core/src/domain/Agent.ts"
-import { Sessions } from "../../../packages/core/src/session/Sessions.ts"
 import { MessageID } from "../../../packages/log/src/domain/Identifiers.ts"
-import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder } from "../../support/Harness.ts"
-import { callParts, calls, otherRef, ref, says, ScriptedModel } from "../../support/ScriptedModel.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder } from "../../support/Harness.ts"
+import { callParts, calls, otherRef, ref, says } from "../../support/ScriptedModel.ts"
 
 export const switching = ({ runtime }: Runtimes) => {
   const agents: ReadonlyArray<Agent> = [{ name: "plan", prompt: "You plan.", permissions: [] }]
@@ -16,8 +14,7 @@ export const switching = ({ runtime }: Runtimes) => {
   it.layer(runtime({ agents }))("switches", (it) => {
     it.effect("CR-3: the model that is selected already is published once, `default` being no variant", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         const model = otherRef
         yield* sessions.switchModel(id, model)
         yield* sessions.switchModel(id, model)
@@ -33,8 +30,7 @@ export const switching = ({ runtime }: Runtimes) => {
 
     it.effect("IB-3: a model that the host cannot use is refused, and changes nothing", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* sessions.switchModel(id, otherRef)
         for (const unknown of [
           { ...otherRef, id: "three" },
@@ -50,8 +46,7 @@ export const switching = ({ runtime }: Runtimes) => {
 
     it.effect("CR-3: an agent switch is always published", () =>
       Effect.gen(function* () {
-        const sessions = yield* Sessions
-        const { id } = yield* newSession()
+        const { id, sessions } = yield* scene()
         yield* sessions.switchAgent(id, "plan")
         yield* sessions.switchAgent(id, "plan")
         assert.deepStrictEqual((yield* eventTypes(id)).slice(1), [
@@ -67,9 +62,7 @@ export const switching = ({ runtime }: Runtimes) => {
 
   it.scopedLive("CR-4: a switch during a turn takes effect at the next turn, and does not restart this one", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* say(id, "hi")
       const first = yield* model.request
       yield* sessions.switchAgent(id, "plan")
@@ -92,9 +85,7 @@ export const switching = ({ runtime }: Runtimes) => {
 
   it.scopedLive("CR-6: a session without an agent works as `build`, and with its permissions", () =>
     Effect.gen(function* () {
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       assert.strictEqual((yield* sessions.get(id)).agent, undefined)
       yield* say(id, "hi")
       // `bash` is denied to `build` here: it is not offered.
@@ -119,9 +110,7 @@ export const switching = ({ runtime }: Runtimes) => {
       const folder = realpathSync(yield* temporaryFolder)
       mkdirSync(join(folder, "to"))
       symlinkSync(join(folder, "to"), join(folder, "link"))
-      const sessions = yield* Sessions
-      const log = yield* EventLog
-      const { id } = yield* newSession(folder)
+      const { id, log, sessions } = yield* scene(folder)
       yield* sessions.move(id, { directory: join(folder, "link") })
       assert.deepStrictEqual((yield* sessions.get(id)).location, { directory: join(folder, "to") })
       const before = yield* log.latest(id)
@@ -139,9 +128,7 @@ export const switching = ({ runtime }: Runtimes) => {
       const [from, to] = [join(folder, "from"), join(folder, "to")]
       mkdirSync(from)
       mkdirSync(to)
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession(from)
+      const { id, model, sessions } = yield* scene(from)
       yield* say(id, "hi", { resume: false })
       yield* sessions.move(id, { directory: to })
       yield* model.answer(says("hello"))
@@ -156,9 +143,7 @@ export const switching = ({ runtime }: Runtimes) => {
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       mkdirSync(join(folder, "to"))
-      const model = yield* ScriptedModel
-      const sessions = yield* Sessions
-      const { id } = yield* newSession(folder)
+      const { id, model, sessions } = yield* scene(folder)
       yield* say(id, "hi")
       yield* model.request
       yield* sessions.move(id, { directory: join(folder, "to") })
@@ -170,8 +155,7 @@ export const switching = ({ runtime }: Runtimes) => {
 
   it.scoped("CR-5: a message is found by its id in its own session only", () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       const { id: other } = yield* newSession()
       yield* sessions.switchModel(id, otherRef)
       const [message] = (yield* sessions.messages({ sessionID: id })).items

@@ -11,13 +11,13 @@ import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { Inbox } from "../../../packages/log/src/store/Inbox.ts"
 import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { holdingAt } from "../../support/Holding.ts"
+import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const withdrawal = ({ open, runtime }: Runtimes) => {
   it.scopedLive("IB-40: a waiting prompt that is taken back waits no longer, and no model gets it", () =>
     Effect.gen(function* () {
-      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       yield* say(id, "first")
       yield* model.request
       const [second, third] = [
@@ -54,8 +54,7 @@ export const withdrawal = ({ open, runtime }: Runtimes) => {
     "IB-40: its id stays taken: the exact retry gets the receipt and runs nothing, another prompt conflicts",
     () =>
       Effect.gen(function* () {
-        const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-        const { id } = yield* newSession()
+        const { id, model, sessions } = yield* scene()
         const input = yield* say(id, "hi", { id: "msg_back", resume: false })
         yield* sessions.withdraw(id, input.id)
         const before = yield* eventTypes(id)
@@ -93,8 +92,7 @@ export const withdrawal = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-40: what was taken back makes room in a full inbox", () =>
     Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* newSession()
+      const { id, sessions } = yield* scene()
       const input = yield* say(id, "one", { resume: false })
       assert.strictEqual((yield* Effect.flip(say(id, "two", { resume: false })))._tag, "InboxFullError")
       yield* sessions.withdraw(id, input.id)
@@ -104,8 +102,7 @@ export const withdrawal = ({ open, runtime }: Runtimes) => {
 
   it.scopedLive("IB-42: the client's request is part of what was asked, and no model is shown it", () =>
     Effect.gen(function* () {
-      const [model, sessions] = [yield* ScriptedModel, yield* Sessions]
-      const { id } = yield* newSession()
+      const { id, model, sessions } = yield* scene()
       const ask = (client: { readonly id: string; readonly cwd: string }) =>
         sessions.prompt({ id: "msg_client", sessionID: id, prompt: { text: "hi", client }, delivery: "queue" })
       yield* model.answer(says("hello"))

@@ -7,7 +7,7 @@ import type { SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import * as LiveCommands from "../../../packages/shell/src/agent/LiveCommands.ts"
 import { resultsIn } from "../../runner/support/Runs.ts"
-import { newSession, open, runtime, say, temporaryFolder } from "../../support/Harness.ts"
+import { newSession, open, runtime, say, scene, temporaryFolder } from "../../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel } from "../../support/ScriptedModel.ts"
 import { makeLifeline } from "../../tools/Lifeline.ts"
 
@@ -49,8 +49,7 @@ it.scopedLive("TO-134: an interrupted run stops its command, and the next run fi
 
 it.scopedLive("SL-230: a fork has a shell of its own, and repeats no event of one", () =>
   Effect.gen(function* () {
-    const [sessions, log] = [yield* Sessions, yield* EventLog]
-    const { id } = yield* newSession(yield* temporaryFolder)
+    const { id, log, sessions } = yield* scene(yield* temporaryFolder)
     yield* ran(id, "export A=first")
     const { session: fork } = yield* sessions.fork({ sessionID: id })
     assert.include(yield* ran(fork.id, "echo [$A]; export A=second"), "[]\n")
@@ -89,8 +88,7 @@ it.scopedLive("SL-231, TO-133: a later runtime has a new shell, and the earlier 
 
 it.scopedLive("TO-130: without live shells of the host, commands have processes, and the model is told so", () =>
   Effect.gen(function* () {
-    const model = yield* ScriptedModel
-    const { id } = yield* newSession(yield* temporaryFolder)
+    const { id, model } = yield* scene(yield* temporaryFolder)
     yield* model.answer(calls(callParts("c1", "bash", { command: "echo hi" })))
     yield* model.answer(says("Done."))
     yield* say(id, "go")
