@@ -353,9 +353,8 @@ describe("ctx", () => {
     "FL-7, AB-4: a line that is torn or no message is an error with its number, after what was before it",
     () =>
       Effect.gen(function* () {
-        const { folder, here } = yield* two
-        const file = join(folder, "messages.jsonl")
-        for (const [bad, says] of [
+        const { here, house } = yield* two
+        const cases = [
           ['{"role":"user","content":[', "its end is missing"],
           [answer.trimEnd(), "its end is missing"],
           ['{"role":"user"}\n', "is not a message"],
@@ -364,17 +363,24 @@ describe("ctx", () => {
           ["[]\n", "is not a message"],
           [`${answer.trimEnd()}${answer}`, "is not a message"],
           ["\0\0\0\0\n", "is not a message"]
-        ] as const) {
-          writeFileSync(file, conversation + bad)
-          const shown = yield* here.ctx(["history", "coder", "default"])
+        ] as const
+        // Each in a session of its own and two at a time: an open line is waited for.
+        const check = Effect.fn(function* ([bad, says]: (typeof cases)[number], nth: number) {
+          const name = `bad-${nth}`
+          writeSession(house, name, { messages: conversation + bad })
+          const words = ["history", "coder", name]
+          const [shown, raw] = yield* Effect.all([here.ctx(words), here.ctx([...words, "--json"])], {
+            concurrency: 2
+          })
           assert.strictEqual(shown.code, 1)
           assert.match(shown.stdout, /^## user .*\n\nHi\n\n## assistant .*\n\n.*\n\n$/)
-          const message = `EIO: ${file}, line 3${says.startsWith("its") ? ":" : ""} ${says}; daybook files rebuild rewrites it from the events`
+          const where = `${join(house, name, "messages.jsonl")}, line 3${says.startsWith("its") ? ":" : ""}`
+          const message = `EIO: ${where} ${says}; daybook files rebuild rewrites it from the events`
           assert.strictEqual(shown.stderr, `ctx: ${message}\n`)
-          const raw = yield* here.ctx(["history", "coder", "default", "--json"])
           assert.strictEqual(raw.stdout, `${conversation}${JSON.stringify({ type: "error", code: "EIO", message })}\n`)
           assert.strictEqual(raw.code, 1)
-        }
+        })
+        yield* Effect.forEach(cases, check, { concurrency: 2, discard: true })
       })
   )
 
@@ -393,16 +399,16 @@ describe("ctx", () => {
 
   it.scopedLive("AB-3: rows that were written before a line without end are followed by the error as a row", () =>
     Effect.gen(function* () {
-      const { folder, here } = yield* two
-      const file = join(folder, "messages.jsonl")
-      for (const before of [answer, ""]) {
-        writeFileSync(file, `${before}{"role":`)
-        const { code, stderr, stdout } = yield* here.ctx(["history", "coder", "default", "--json"])
+      const { here, house } = yield* two
+      const check = Effect.fn(function* (name: string, before: string) {
+        writeSession(house, name, { messages: `${before}{"role":` })
+        const { code, stderr, stdout } = yield* here.ctx(["history", "coder", name, "--json"])
         const message = stderr.slice("ctx: ".length, -1)
         assert.match(message, /^EIO: .*: its end is missing; daybook files rebuild/)
         const frame = `${JSON.stringify({ type: "error", code: "EIO", message })}\n`
         assert.deepStrictEqual([code, stdout], [1, before === "" ? "" : before + frame])
-      }
+      })
+      yield* Effect.all([check("one", answer), check("none", "")], { concurrency: 2 })
     })
   )
 
