@@ -25,37 +25,36 @@ const write = (path: string, text: string | Uint8Array = "") => {
 }
 
 /** A user's folder, a project with a subfolder, and the agents there. */
-const bench = (options: Partial<AgentFilesOptions> = {}) =>
-  Effect.gen(function* () {
-    const root = yield* temporaryFolder
-    const [user, project] = [join(root, "user"), join(root, "project")]
-    const location = { directory: join(project, "packages", "a") }
-    mkdirSync(location.directory, { recursive: true })
-    mkdirSync(join(project, ".git"))
-    const warnings: Array<string> = []
-    const logger = Logger.replace(
-      Logger.defaultLogger,
-      Logger.make(({ logLevel, message }) => {
-        if (logLevel.label === "WARN") warnings.push(String(message))
-      })
-    )
-    const context = yield* Layer.build(Agents.layer({ userFolder: user, ...options }))
-    const agents = Context.get(context, Agents.Agents)
-    return {
-      root,
-      project,
-      location,
-      warnings,
-      logged: Effect.provide(logger),
-      agents,
-      ofUser: (name: string, text?: string | Uint8Array) => write(join(user, "agents", name), text),
-      ofProject: (name: string, text?: string | Uint8Array) => write(join(project, ".daybook", "agents", name), text),
-      userFile: (name: string) => join(user, "agents", name),
-      projectFile: (name: string) => join(project, ".daybook", "agents", name),
-      names: Effect.map(agents.list(location), (list) => list.map(({ name }) => name)),
-      problems: Effect.map(agents.problems(location), (list) => list.map(({ details, path }) => `${path}: ${details}`))
-    }
-  })
+const bench = Effect.fnUntraced(function* (options: Partial<AgentFilesOptions> = {}) {
+  const root = yield* temporaryFolder
+  const [user, project] = [join(root, "user"), join(root, "project")]
+  const location = { directory: join(project, "packages", "a") }
+  mkdirSync(location.directory, { recursive: true })
+  mkdirSync(join(project, ".git"))
+  const warnings: Array<string> = []
+  const logger = Logger.replace(
+    Logger.defaultLogger,
+    Logger.make(({ logLevel, message }) => {
+      if (logLevel.label === "WARN") warnings.push(String(message))
+    })
+  )
+  const context = yield* Layer.build(Agents.layer({ userFolder: user, ...options }))
+  const agents = Context.get(context, Agents.Agents)
+  return {
+    root,
+    project,
+    location,
+    warnings,
+    logged: Effect.provide(logger),
+    agents,
+    ofUser: (name: string, text?: string | Uint8Array) => write(join(user, "agents", name), text),
+    ofProject: (name: string, text?: string | Uint8Array) => write(join(project, ".daybook", "agents", name), text),
+    userFile: (name: string) => join(user, "agents", name),
+    projectFile: (name: string) => join(project, ".daybook", "agents", name),
+    names: Effect.map(agents.list(location), (list) => list.map(({ name }) => name)),
+    problems: Effect.map(agents.problems(location), (list) => list.map(({ details, path }) => `${path}: ${details}`))
+  }
+})
 
 describe("a user's files", () => {
   it.scoped("CF-45, CF-12: a file says all that an agent has; its body is the prompt, its name the agent's", () =>

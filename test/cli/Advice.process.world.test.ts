@@ -11,20 +11,19 @@ import { jsonLines, place } from "./support/Process.ts"
 beforeAll(() => void build())
 
 /** A server that answers as it is told, until the scope closes. */
-const serving = (answer: RequestListener) =>
-  Effect.gen(function* () {
-    const server = createServer(answer)
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-      () =>
-        Effect.sync(() => {
-          server.closeAllConnections()
-          server.close()
-        })
-    )
-    const address = server.address()
-    return `127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
-  })
+const serving = Effect.fnUntraced(function* (answer: RequestListener) {
+  const server = createServer(answer)
+  yield* Effect.acquireRelease(
+    Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+  )
+  const address = server.address()
+  return `127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+})
 
 const listing = (ids: ReadonlyArray<string>): RequestListener => {
   return (_, response) => response.end(JSON.stringify({ object: "list", data: ids.map((id) => ({ id })) }))

@@ -22,24 +22,23 @@ const shownAfter = (text: string, before: number): string =>
     .replaceAll("\r", "")
 
 /** A console in a folder that is known to be `/usr`. */
-const attached = (id: string) =>
-  Effect.gen(function* () {
-    const here = yield* Here
-    const running = yield* here.startShell(["attach", id], { terminal })
-    const prompt = `${id} /usr $ `
-    let read = 0
-    /** Types, and waits for a text; returns what was shown since the last call. */
-    const type = (keys: string, until: string) =>
-      Effect.gen(function* () {
-        const from = read
-        yield* running.type(keys)
-        const text = yield* running.until("stdout", (all) => shownAfter(all, from).endsWith(until))
-        read = text.length
-        return shownAfter(text, from)
-      })
-    yield* type("", prompt)
-    return { running, prompt, type }
-  })
+const attached = Effect.fnUntraced(function* (id: string) {
+  const here = yield* Here
+  const running = yield* here.startShell(["attach", id], { terminal })
+  const prompt = `${id} /usr $ `
+  let read = 0
+  /** Types, and waits for a text; returns what was shown since the last call. */
+  const type = (keys: string, until: string) =>
+    Effect.gen(function* () {
+      const from = read
+      yield* running.type(keys)
+      const text = yield* running.until("stdout", (all) => shownAfter(all, from).endsWith(until))
+      read = text.length
+      return shownAfter(text, from)
+    })
+  yield* type("", prompt)
+  return { running, prompt, type }
+})
 
 const ended = ({ ended: end }: Running) => Effect.map(end, ({ code }) => code)
 

@@ -85,22 +85,21 @@ describe("ctx", () => {
   })
 
   /** Runs a command of `ctx` on a terminal over one session with these files. */
-  const onTerminal = (files: Files, run: typeof latest, words: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const root = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-ctx-"))),
-        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-      )
-      writeSession(houseOf(root), "default", files)
-      const parts: Array<Uint8Array> = []
-      const out: Out = {
-        terminal: true,
-        write: async (text) => void parts.push(typeof text === "string" ? Buffer.from(text) : text),
-        note: () => undefined
-      }
-      yield* Effect.promise(() => run(out, root, parse(words, uid)))
-      return Buffer.concat(parts).toString("utf8")
-    })
+  const onTerminal = Effect.fnUntraced(function* (files: Files, run: typeof latest, words: ReadonlyArray<string>) {
+    const root = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-ctx-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+    )
+    writeSession(houseOf(root), "default", files)
+    const parts: Array<Uint8Array> = []
+    const out: Out = {
+      terminal: true,
+      write: async (text) => void parts.push(typeof text === "string" ? Buffer.from(text) : text),
+      note: () => undefined
+    }
+    yield* Effect.promise(() => run(out, root, parse(words, uid)))
+    return Buffer.concat(parts).toString("utf8")
+  })
 
   it.scoped(
     "CL-108: on a terminal controls are signs, line ends of other systems are line ends, wherever they fall",

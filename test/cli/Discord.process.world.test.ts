@@ -38,12 +38,11 @@ const textsOf = (world: World, thread: string): ReadonlyArray<string> => {
   return channel === undefined ? [] : visible(channel).map(({ content }) => content)
 }
 
-const started = (here: Place, words: ReadonlyArray<string>, env: Record<string, string>) =>
-  Effect.gen(function* () {
-    const bot = yield* here.start(words, { env })
-    yield* bot.until("stdout", (text) => text.includes("ready\n"))
-    return bot
-  })
+const started = Effect.fnUntraced(function* (here: Place, words: ReadonlyArray<string>, env: Record<string, string>) {
+  const bot = yield* here.start(words, { env })
+  yield* bot.until("stdout", (text) => text.includes("ready\n"))
+  return bot
+})
 
 /** The setting of a bot whose model answers when the test allows it. */
 const heldBot = Effect.gen(function* () {

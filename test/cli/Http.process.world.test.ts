@@ -21,12 +21,11 @@ const Ready = Schema.parseJson(
 )
 
 /** Starts a server on a free port; its process, and what it says when it is ready. */
-const serving = (here: Place, words: ReadonlyArray<string>, options: Options) =>
-  Effect.gen(function* () {
-    const server = yield* here.start(["serve", "--json", "--show-token", "--http", "127.0.0.1:0", ...words], options)
-    const text = yield* server.until("stdout", (text) => text.includes("\n"))
-    return { server, ready: yield* Schema.decodeUnknown(Ready)(text) }
-  })
+const serving = Effect.fnUntraced(function* (here: Place, words: ReadonlyArray<string>, options: Options) {
+  const server = yield* here.start(["serve", "--json", "--show-token", "--http", "127.0.0.1:0", ...words], options)
+  const text = yield* server.until("stdout", (text) => text.includes("\n"))
+  return { server, ready: yield* Schema.decodeUnknown(Ready)(text) }
+})
 
 const tokenFile = (here: Place) => join(here.root, ".local", "share", "daybook", "http-token")
 
@@ -55,15 +54,14 @@ describe("serve --http", () => {
   it.scopedLive("CL-541: it prints its token only at a terminal, or if it is asked for it", () =>
     Effect.gen(function* () {
       const { env, here } = yield* held
-      const shown = (words: ReadonlyArray<string>, options: Options = {}) =>
-        Effect.gen(function* () {
-          const server = yield* here.start(["serve", "--http", "127.0.0.1:0", ...words], { env, ...options })
-          const ready = words.includes("--json") ? /"type":"ready".*\n/ : /ready\r?\n/
-          yield* server.until("stdout", (text) => ready.test(text))
-          yield* server.signal("SIGTERM")
-          const { stderr, stdout } = yield* server.ended
-          return stdout + stderr
-        })
+      const shown = Effect.fnUntraced(function* (words: ReadonlyArray<string>, options: Options = {}) {
+        const server = yield* here.start(["serve", "--http", "127.0.0.1:0", ...words], { env, ...options })
+        const ready = words.includes("--json") ? /"type":"ready".*\n/ : /ready\r?\n/
+        yield* server.until("stdout", (text) => ready.test(text))
+        yield* server.signal("SIGTERM")
+        const { stderr, stdout } = yield* server.ended
+        return stdout + stderr
+      })
       const plain = yield* shown([])
       const token = readFileSync(tokenFile(here), "utf8").trim()
       assert.notInclude(plain + (yield* shown(["--json"])), token)

@@ -307,12 +307,11 @@ it.scopedLive("CL-226: Ctrl-C stops an import with exit code 130, and the same c
     assert.include(stdout, "import the same logs again to continue")
     const [begun] = jsonLines((yield* stopped.run(["sessions", "--json"])).stdout)
     assert.isDefined(begun)
-    const exported = (here: Place) =>
-      Effect.gen(function* () {
-        const imported = yield* here.run(["import", path])
-        assert.strictEqual(imported.code, 0)
-        return (yield* here.run(["export", idOf(imported.stdout), "--format", "pi"])).stdout
-      })
+    const exported = Effect.fnUntraced(function* (here: Place) {
+      const imported = yield* here.run(["import", path])
+      assert.strictEqual(imported.code, 0)
+      return (yield* here.run(["export", idOf(imported.stdout), "--format", "pi"])).stdout
+    })
     assert.strictEqual(yield* exported(stopped), yield* exported(whole))
   })
 )

@@ -57,13 +57,12 @@ describe("the log of serve", () => {
         const secret = "sk-very-secret-value"
         configure(here, `mcp: { broken: { command: "/not/there/${secret}" } }`)
         const env = { DAYBOOK_ROOT: join(here.root, "ctx"), OPENAI_API_KEY: secret }
-        const serve = (...words: ReadonlyArray<string>) =>
-          Effect.gen(function* () {
-            const server = yield* here.start(["serve", "--agent", "build", ...words], { env })
-            yield* server.until("stdout", (text) => text.endsWith("ready\n"))
-            yield* server.signal("SIGTERM")
-            return (yield* server.ended).stderr
-          })
+        const serve = Effect.fnUntraced(function* (...words: ReadonlyArray<string>) {
+          const server = yield* here.start(["serve", "--agent", "build", ...words], { env })
+          yield* server.until("stdout", (text) => text.endsWith("ready\n"))
+          yield* server.signal("SIGTERM")
+          return (yield* server.ended).stderr
+        })
         const isModelNote = (line: string) => line.startsWith("the offline model") || line.includes("model")
         const json = (yield* serve("--log-format", "json")).split("\n").filter((line) => line.startsWith("{"))
         const broken = jsonLines(json.join("\n")).find(({ message }) => String(message).includes("broken"))

@@ -93,13 +93,12 @@ it.scopedLive(
 it.scopedLive("CL-171: on a terminal revoke shows what it would take back, and only a yes does it", () =>
   Effect.gen(function* () {
     const { here } = yield* prepared
-    const answering = (answer: string) =>
-      Effect.gen(function* () {
-        const running = yield* here.start(["permissions", "revoke", "2"], { terminal: { columns: 160, rows: 30 } })
-        yield* running.until("stdout", (text) => text.includes("make") && text.includes("Revoke it? [y/N]"))
-        yield* running.type(`${answer}\r`)
-        return (yield* running.ended).code
-      })
+    const answering = Effect.fnUntraced(function* (answer: string) {
+      const running = yield* here.start(["permissions", "revoke", "2"], { terminal: { columns: 160, rows: 30 } })
+      yield* running.until("stdout", (text) => text.includes("make") && text.includes("Revoke it? [y/N]"))
+      yield* running.type(`${answer}\r`)
+      return (yield* running.ended).code
+    })
     assert.notStrictEqual(yield* answering(""), 0)
     assert.deepStrictEqual(numbers((yield* here.run(["permissions", "--json"])).stdout), [1, 2, 3])
     assert.strictEqual(yield* answering("y"), 0)

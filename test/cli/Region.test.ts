@@ -7,6 +7,9 @@ import { FastCheck } from "effect"
 import * as Region from "../../packages/cli/src/render/LiveLines.ts"
 import { width } from "../../packages/cli/src/render/Plain.ts"
 import { cases } from "../support/Cases.ts"
+import * as Region from "../../packages/cli/src/render/Region.ts"
+import { width } from "../../packages/cli/src/render/Width.ts"
+import { forAll } from "../support/Cases.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 
 const plain = { prefix: "", paint: (row: string) => row }
@@ -96,22 +99,19 @@ describe("Region", () => {
   })
 
   it("CL-45: whatever comes in whatever pieces, no sign is lost, and no row is wider than the terminal", () => {
-    FastCheck.assert(
-      FastCheck.property(
-        FastCheck.array(words, { maxLength: 12 }),
-        FastCheck.integer({ min: 4, max: 40 }),
-        (pieces, columns) => {
-          const live = ["status", "你".repeat(columns)].map((line) => Region.fit(line, columns))
-          const parts = play(
-            pieces.map((piece) => ({ piece: text(piece), live })),
-            columns
-          ).lines
-          for (const line of parts) assert.isAtMost(width(line), columns - 1)
-          const squeezed = (lines: ReadonlyArray<string>) => lines.join("").replaceAll(/\s/g, "")
-          assert.strictEqual(squeezed(parts), pieces.join("").replaceAll(/\s/g, ""))
-        }
-      ),
-      { numRuns: cases(80) }
+    forAll(
+      [FastCheck.array(words, { maxLength: 12 }), FastCheck.integer({ min: 4, max: 40 })],
+      80,
+      (pieces, columns) => {
+        const live = ["status", "你".repeat(columns)].map((line) => Region.fit(line, columns))
+        const parts = play(
+          pieces.map((piece) => ({ piece: text(piece), live })),
+          columns
+        ).lines
+        for (const line of parts) assert.isAtMost(width(line), columns - 1)
+        const squeezed = (lines: ReadonlyArray<string>) => lines.join("").replaceAll(/\s/g, "")
+        assert.strictEqual(squeezed(parts), pieces.join("").replaceAll(/\s/g, ""))
+      }
     )
   })
 
@@ -121,24 +121,24 @@ describe("Region", () => {
       minLength: 1,
       maxLength: 8
     })
-    FastCheck.assert(
-      FastCheck.property(
+    forAll(
+      [
         FastCheck.array(word, { maxLength: 30 }),
         FastCheck.array(FastCheck.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 30 }),
-        FastCheck.integer({ min: 18, max: 60 }),
-        (all, sizes, columns) => {
-          const whole = all.join(" ")
-          const clusters = Array.from(new Intl.Segmenter().segment(whole), ({ segment }) => segment)
-          const pieces: Array<Step> = []
-          for (let at = 0, i = 0; at < clusters.length; at += sizes[i++ % sizes.length] ?? 1) {
-            const piece = clusters.slice(at, at + (sizes[i % sizes.length] ?? 1)).join("")
-            pieces.push({ piece: text(piece), live: ["status"] })
-          }
-          const { lines } = play(pieces, columns)
-          assert.strictEqual(lines.join(" ").trimEnd(), whole)
+        FastCheck.integer({ min: 18, max: 60 })
+      ],
+      40,
+      (all, sizes, columns) => {
+        const whole = all.join(" ")
+        const clusters = Array.from(new Intl.Segmenter().segment(whole), ({ segment }) => segment)
+        const pieces: Array<Step> = []
+        for (let at = 0, i = 0; at < clusters.length; at += sizes[i++ % sizes.length] ?? 1) {
+          const piece = clusters.slice(at, at + (sizes[i % sizes.length] ?? 1)).join("")
+          pieces.push({ piece: text(piece), live: ["status"] })
         }
-      ),
-      { numRuns: cases(40) }
+        const { lines } = play(pieces, columns)
+        assert.strictEqual(lines.join(" ").trimEnd(), whole)
+      }
     )
   })
 })

@@ -13,11 +13,10 @@ beforeAll(() => void build())
 type Words = ReadonlyArray<string>
 
 /** A place with a server, and the words that name it. */
-const served = (env: Readonly<Record<string, string>>) =>
-  Effect.gen(function* () {
-    const here = yield* place
-    return { here, words: yield* serveAt(here, env) }
-  })
+const served = Effect.fnUntraced(function* (env: Readonly<Record<string, string>>) {
+  const here = yield* place
+  return { here, words: yield* serveAt(here, env) }
+})
 
 /** What a command printed, with ids by their order, and without folders and times. */
 const plain = ({ root }: Place, { code, stderr, stdout }: Ended) => {
@@ -46,13 +45,12 @@ const asking = { DAYBOOK_QUESTIONS: "1" }
 const both = Effect.gen(function* () {
   const local = yield* place
   const remote = yield* served({})
-  const same = (...words: Words) =>
-    Effect.gen(function* () {
-      const one = plain(local, yield* local.run(words, { env: asking }))
-      const other = plain(remote.here, yield* remote.here.run([...remote.words, ...words]))
-      assert.deepStrictEqual(other, one, words.join(" "))
-      return one
-    })
+  const same = Effect.fnUntraced(function* (...words: Words) {
+    const one = plain(local, yield* local.run(words, { env: asking }))
+    const other = plain(remote.here, yield* remote.here.run([...remote.words, ...words]))
+    assert.deepStrictEqual(other, one, words.join(" "))
+    return one
+  })
   /** As `same`, and it succeeds. */
   const well = (...words: Words) =>
     Effect.tap(same(...words), ({ code, stderr }) => assert.strictEqual(code, 0, `${words.join(" ")}: ${stderr}`))
@@ -132,12 +130,11 @@ describe("--server", () => {
       const words = yield* serveAt(here, env)
       const model = ["--model", "anthropic/claude-sonnet-5-5"]
       yield* here.run([...words, "prompt", "--no-run", "--session", "fix", ...model, "say one"], { env })
-      const shown = (...given: ReadonlyArray<string>) =>
-        Effect.gen(function* () {
-          const [local, remote] = [yield* here.run(given, { env }), yield* here.run([...words, ...given])]
-          assert.deepStrictEqual(remote, local, given.join(" "))
-          return remote.stdout
-        })
+      const shown = Effect.fnUntraced(function* (...given: ReadonlyArray<string>) {
+        const [local, remote] = [yield* here.run(given, { env }), yield* here.run([...words, ...given])]
+        assert.deepStrictEqual(remote, local, given.join(" "))
+        return remote.stdout
+      })
       assert.include(yield* shown("budget", "fix"), "123,456")
       assert.include(yield* shown("budget", "fix", "--json"), '"from":"configuration"')
       assert.match(yield* shown("context", "fix", "--tokens"), /left of the model's [\d,]+/)

@@ -14,13 +14,12 @@ beforeAll(() => void build())
 
 const setup = Effect.gen(function* () {
   const { env, here, model } = yield* held
-  const say = (text: string) =>
-    Effect.gen(function* () {
-      const turn = yield* model.next
-      yield* turn.text(text)
-      yield* turn.finish()
-      return turn
-    })
+  const say = Effect.fnUntraced(function* (text: string) {
+    const turn = yield* model.next
+    yield* turn.text(text)
+    yield* turn.finish()
+    return turn
+  })
   const finished = (run: Running, text: string) => Effect.zipRight(say(text), run.ended)
   return { model, here, env, say, finished }
 })

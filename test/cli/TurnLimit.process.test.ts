@@ -19,12 +19,11 @@ const setup = Effect.gen(function* () {
     yield* turn.toolCall("call_1", "glob", { pattern: "*" })
     yield* turn.finish("tool_calls")
   })
-  const says = (text: string) =>
-    Effect.gen(function* () {
-      const turn = yield* model.next
-      yield* turn.text(text)
-      yield* turn.finish()
-    })
+  const says = Effect.fnUntraced(function* (text: string) {
+    const turn = yield* model.next
+    yield* turn.text(text)
+    yield* turn.finish()
+  })
   return { env, here, calls, says }
 })
 

@@ -49,14 +49,13 @@ const make = Effect.gen(function* () {
     return { ...user, cwd: here.root, env }
   }
   const ownSocket = ({ uid }: User) => join(root, `home/${uid}/agent/build.sock`)
-  const serving = (user: User, words: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const server: Running = yield* here.start(["serve", "--agent", "build", ...words], as(user))
-      yield* server.until("stdout", (text) => text.includes("ready"))
-      const own = yield* askAs(user, ownSocket(user), send("p1", `private of ${user.uid}`))
-      assert.deepInclude(last(own), { type: "done", status: "ok" })
-      return server
-    })
+  const serving = Effect.fnUntraced(function* (user: User, words: ReadonlyArray<string>) {
+    const server: Running = yield* here.start(["serve", "--agent", "build", ...words], as(user))
+    yield* server.until("stdout", (text) => text.includes("ready"))
+    const own = yield* askAs(user, ownSocket(user), send("p1", `private of ${user.uid}`))
+    assert.deepInclude(last(own), { type: "done", status: "ok" })
+    return server
+  })
   const one = yield* serving(first, [])
   const two = yield* serving(second, ["--json"])
   const lab = join(root, "shared/lab/agent/build.sock")

@@ -3,6 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { exact, jsonLine, oneLine, visible, wholeLength } from "../../packages/cli/src/render/Plain.ts"
 import { cases } from "../support/Cases.ts"
+import { jsonLine, oneLine } from "../../packages/cli/src/render/Plain.ts"
+import { exact, visible, wholeLength } from "../../packages/cli/src/render/Visible.ts"
+import { forAll } from "../support/Cases.ts"
 
 const pictures = ["👩‍👩‍👧", "❤️", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🇩🇪", "👨🏽‍💻", "🏳️‍🌈", "☎"]
 
@@ -79,16 +82,13 @@ describe("Visible", () => {
   })
 
   it("CL-30: whatever the text is, nothing of what is shown is a control or invisible, and showing it again changes nothing", () => {
-    fc.assert(
-      fc.property(anyText, (text) => {
-        const shown = visible(text)
-        assert.notMatch(withoutEmoji(shown), hidden)
-        assert.strictEqual(visible(shown), shown)
-        assert.notMatch(withoutEmoji(oneLine(text)), hidden)
-        assert.notMatch(oneLine(text), /\n/)
-      }),
-      { numRuns: cases(80) }
-    )
+    forAll([anyText], 80, (text) => {
+      const shown = visible(text)
+      assert.notMatch(withoutEmoji(shown), hidden)
+      assert.strictEqual(visible(shown), shown)
+      assert.notMatch(withoutEmoji(oneLine(text)), hidden)
+      assert.notMatch(oneLine(text), /\n/)
+    })
   })
 
   it("CL-151: an exact line says which text it is of, whatever that is", () => {
@@ -96,14 +96,11 @@ describe("Visible", () => {
     assert.strictEqual(exact("\\u{200b} \\u{5c}"), "\\u{5c}u{200b} \\u{5c}u{5c}")
     assert.strictEqual(exact("🏴󠁧󠁢󠁥󠁮󠁧󠁿\u0341"), "🏴󠁧󠁢󠁥󠁮󠁧󠁿\\u{341}")
     assert.strictEqual(exact("␛ re\u0301m o\u0338"), "\\u{241b} re\\u{301}m o\\u{338}")
-    fc.assert(
-      fc.property(anyText, (text) => {
-        const shown = exact(text)
-        assert.strictEqual(meant(shown), text)
-        assert.notMatch(withoutEmoji(shown), /[\u0000-\u001f\u00a0\u2000-\u200f\p{Cf}\p{Co}]/u)
-      }),
-      { numRuns: cases(80) }
-    )
+    forAll([anyText], 80, (text) => {
+      const shown = exact(text)
+      assert.strictEqual(meant(shown), text)
+      assert.notMatch(withoutEmoji(shown), /[\u0000-\u001f\u00a0\u2000-\u200f\p{Cf}\p{Co}]/u)
+    })
   })
 
   it.each([
@@ -138,34 +135,28 @@ describe("Visible", () => {
   ])("CL-151: ordinary text stays as it is: %j", (text) => assert.strictEqual(exact(text), text))
 
   it("CL-32: JSON for a terminal holds none of it and reads back as the same value", () => {
-    fc.assert(
-      fc.property(anyText, (text) => {
-        const line = jsonLine({ [text]: [text] }, true)
-        assert.notMatch(withoutEmoji(line), hidden)
-        assert.deepStrictEqual(JSON.parse(line), { [text]: [text] })
-      }),
-      { numRuns: cases(40) }
-    )
+    forAll([anyText], 40, (text) => {
+      const line = jsonLine({ [text]: [text] }, true)
+      assert.notMatch(withoutEmoji(line), hidden)
+      assert.deepStrictEqual(JSON.parse(line), { [text]: [text] })
+    })
   })
 
   it("CL-5: in whatever pieces a text comes, what is shown of it in the end is the same", () => {
     const parts = fc.array(fc.constantFrom(...pictures, "a", "1", "\r", "\n", "\u200b"), { maxLength: 30 })
-    fc.assert(
-      fc.property(parts, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (texts, lengths) => {
-        const text = texts.join("")
-        let [shown, held, at] = ["", "", 0]
-        for (let turn = 0; at < text.length; turn++) {
-          const piece = text.slice(at, at + (lengths[turn % lengths.length] ?? 1))
-          at += piece.length
-          held += piece
-          const end = wholeLength(held)
-          shown += visible(held.slice(0, end))
-          held = held.slice(end)
-          assert.isBelow(held.length, 64)
-        }
-        assert.strictEqual(shown + visible(held), visible(text))
-      }),
-      { numRuns: cases(40) }
-    )
+    forAll([parts, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 })], 40, (texts, lengths) => {
+      const text = texts.join("")
+      let [shown, held, at] = ["", "", 0]
+      for (let turn = 0; at < text.length; turn++) {
+        const piece = text.slice(at, at + (lengths[turn % lengths.length] ?? 1))
+        at += piece.length
+        held += piece
+        const end = wholeLength(held)
+        shown += visible(held.slice(0, end))
+        held = held.slice(end)
+        assert.isBelow(held.length, 64)
+      }
+      assert.strictEqual(shown + visible(held), visible(text))
+    })
   })
 })

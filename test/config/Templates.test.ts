@@ -5,20 +5,19 @@ import { Context, Effect, Layer } from "effect"
 import * as Templates from "../../packages/core/src/prompt/Templates.ts"
 import { temporaryFolder } from "../support/Database.ts"
 
-const bench = (options: Templates.TemplateOptions = {}) =>
-  Effect.gen(function* () {
-    const root = yield* temporaryFolder
-    const location = { directory: join(root, "project", "deep") }
-    mkdirSync(location.directory, { recursive: true })
-    mkdirSync(join(root, "project", ".git"))
-    const write = (path: string, text: string) => {
-      mkdirSync(dirname(join(root, path)), { recursive: true })
-      writeFileSync(join(root, path), text)
-    }
-    const layer = Templates.layer({ userFolder: join(root, "user"), ...options })
-    const templates = Context.get(yield* Layer.build(layer), Templates.Templates)
-    return { root, location, write, templates }
-  })
+const bench = Effect.fnUntraced(function* (options: Templates.TemplateOptions = {}) {
+  const root = yield* temporaryFolder
+  const location = { directory: join(root, "project", "deep") }
+  mkdirSync(location.directory, { recursive: true })
+  mkdirSync(join(root, "project", ".git"))
+  const write = (path: string, text: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  const layer = Templates.layer({ userFolder: join(root, "user"), ...options })
+  const templates = Context.get(yield* Layer.build(layer), Templates.Templates)
+  return { root, location, write, templates }
+})
 
 it.scoped("CF-19: a template is found in the configuration, the user's folder and the project, in this order", () =>
   Effect.gen(function* () {

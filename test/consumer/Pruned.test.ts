@@ -13,12 +13,11 @@ import { begin, renamed, session, storeAs, unique } from "../support/Logs.ts"
 
 const store = Layer.provideMerge(Store.layerStore, memoryLog)
 
-const prune = (id: SessionID, floor: number) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq <= ${floor}`
-    yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${id}`
-  })
+const prune = Effect.fnUntraced(function* (id: SessionID, floor: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`DELETE FROM event WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${id}) AND seq <= ${floor}`
+  yield* sql`UPDATE event_sequence SET floor = ${floor} WHERE session_id = ${id}`
+})
 
 const statusOf = (name: string) => Effect.flatMap(Consumer.ConsumerStore, (consumers) => consumers.get(name))
 

@@ -41,22 +41,21 @@ const makePrompts = () => {
     } while (cursor !== undefined)
   })
 
-  const fromSnapshot = (error: CursorExpired) =>
-    Effect.gen(function* () {
-      const [log, sessions] = [yield* EventLog, yield* SessionStore]
-      prompts.clear()
-      let last: SessionID | undefined
-      while (true) {
-        const page = yield* sessions.snapshots(last)
-        for (const { floor, incarnation, sessionID } of page) {
-          yield* applyMessages(sessionID, floor)
-          const { events } = yield* log.read({ sessionID, after: floor, incarnation })
-          yield* apply(events.filter(({ position }) => position <= error.floor))
-        }
-        last = page.at(-1)?.sessionID
-        if (last === undefined) return
+  const fromSnapshot = Effect.fnUntraced(function* (error: CursorExpired) {
+    const [log, sessions] = [yield* EventLog, yield* SessionStore]
+    prompts.clear()
+    let last: SessionID | undefined
+    while (true) {
+      const page = yield* sessions.snapshots(last)
+      for (const { floor, incarnation, sessionID } of page) {
+        yield* applyMessages(sessionID, floor)
+        const { events } = yield* log.read({ sessionID, after: floor, incarnation })
+        yield* apply(events.filter(({ position }) => position <= error.floor))
       }
-    })
+      last = page.at(-1)?.sessionID
+      if (last === undefined) return
+    }
+  })
 
   return { prompts, apply, fromSnapshot, onRemoved: (id: SessionID) => Effect.sync(() => prompts.delete(id)) }
 }

@@ -54,15 +54,14 @@ const open = Effect.gen(function* () {
   const frameChange = Preparation.makeRequestFrames()
   const prepare = (says: Record<string, string | undefined>) => epochs.prepare(sessionID, look(says))
   /** Frames a request with the epoch. */
-  const show = (epoch: ContextEpoch.Epoch) =>
-    Effect.gen(function* () {
-      const { baseline, baselineSeq } = epoch
-      const frame = { system: ["Be brief.", baseline], baselineSeq, tools: [], settings: {} }
-      const [row] = yield* sql<{ readonly frame: string | null }>`SELECT frame FROM session WHERE id = ${sessionID}`
-      const before = typeof row?.frame === "string" ? { frame: row.frame } : {}
-      const drafts = frameChange({ id: sessionID, ...before }, frame, epoch)
-      if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(sessionID, drafts, { owner, commit: fence })
-    })
+  const show = Effect.fnUntraced(function* (epoch: ContextEpoch.Epoch) {
+    const { baseline, baselineSeq } = epoch
+    const frame = { system: ["Be brief.", baseline], baselineSeq, tools: [], settings: {} }
+    const [row] = yield* sql<{ readonly frame: string | null }>`SELECT frame FROM session WHERE id = ${sessionID}`
+    const before = typeof row?.frame === "string" ? { frame: row.frame } : {}
+    const drafts = frameChange({ id: sessionID, ...before }, frame, epoch)
+    if (Arr.isNonEmptyReadonlyArray(drafts)) yield* log.append(sessionID, drafts, { owner, commit: fence })
+  })
   return {
     sessionID,
     prepare,

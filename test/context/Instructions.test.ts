@@ -171,12 +171,11 @@ it.scoped("CX-26: of the folders that were read in, the first 64 are told, and h
     const here = yield* folder
     const files = Array.from({ length: 67 }, (_, index) => join(here, `at${index}`, "AGENTS.md"))
     for (const [index, file] of files.entries()) yield* put(file, `Rule ${index}.`)
-    const told = (count: number) =>
-      Effect.gen(function* () {
-        const known = () => Effect.succeed(files.slice(0, count))
-        const nested = nestedInstructions(makeReader(), here, known)
-        return listener(nested.key)(new Map([[nested.key, yield* nested.load(turn)]])) ?? ""
-      })
+    const told = Effect.fnUntraced(function* (count: number) {
+      const known = () => Effect.succeed(files.slice(0, count))
+      const nested = nestedInstructions(makeReader(), here, known)
+      return listener(nested.key)(new Map([[nested.key, yield* nested.load(turn)]])) ?? ""
+    })
     assert.notInclude(yield* told(64), "Not shown")
     assert.include(yield* told(65), `Instructions from ${join(here, "at64")}:\n[Not shown: of the folders`)
     const all = yield* told(67)

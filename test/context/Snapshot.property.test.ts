@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { advance, difference, sameSnapshot, type Snapshot } from "../../packages/log/src/domain/Snapshot.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const long = (name: string) => `${name}: ${"all of it, ".repeat(12)}${name}`
 const words = fc.constantFrom("", "short", "null", "\ud800", ...["a", "b", "c", "\ud83d"].map(long))
@@ -21,18 +21,15 @@ const text = fc.array(words, { maxLength: 4 }).map((texts) => texts.join("\n\n")
 const stored = <A>(data: A): A => JSON.parse(JSON.stringify(data)) as A
 
 it("CX-52: any snapshot follows from the one before and the stored change, whatever the event's text", () => {
-  fc.assert(
-    fc.property(snapshot, fc.array(fc.tuple(snapshot, text), { minLength: 1, maxLength: 4 }), (first, changes) => {
-      let [now, before] = [stored(first), stored(first)]
-      for (const [next, text] of changes) {
-        now = advance(now, stored(difference(before, stored(next), text)), text)
-        assert.deepStrictEqual(now, stored(next))
-        assert.isTrue(sameSnapshot(now, stored(next)))
-        before = stored(next)
-      }
-    }),
-    { numRuns: cases(120) }
-  )
+  forAll([snapshot, fc.array(fc.tuple(snapshot, text), { minLength: 1, maxLength: 4 })], 120, (first, changes) => {
+    let [now, before] = [stored(first), stored(first)]
+    for (const [next, text] of changes) {
+      now = advance(now, stored(difference(before, stored(next), text)), text)
+      assert.deepStrictEqual(now, stored(next))
+      assert.isTrue(sameSnapshot(now, stored(next)))
+      before = stored(next)
+    }
+  })
 })
 
 it("CX-52: a change holds no long text of its event or of the snapshot before", () => {

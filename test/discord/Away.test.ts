@@ -52,15 +52,14 @@ const waits = ({ sessions }: Setting, thread: Channel, texts: ReadonlyArray<stri
   )
 
 /** A thread in which the model works, and two prompts wait. */
-const waiting = (at: Setting) =>
-  Effect.gen(function* () {
-    const thread = yield* Served.threadIn(at, at.ann)
-    People.say(at.world, at.ann, thread, "Work")
-    yield* at.model.request
-    const [first, second] = [People.say(at.world, at.ann, thread, "Frist"), People.say(at.world, at.ann, thread, "Two")]
-    yield* waits(at, thread, ["Frist", "Two"])
-    return { thread, first, second }
-  })
+const waiting = Effect.fnUntraced(function* (at: Setting) {
+  const thread = yield* Served.threadIn(at, at.ann)
+  People.say(at.world, at.ann, thread, "Work")
+  yield* at.model.request
+  const [first, second] = [People.say(at.world, at.ann, thread, "Frist"), People.say(at.world, at.ann, thread, "Two")]
+  yield* waits(at, thread, ["Frist", "Two"])
+  return { thread, first, second }
+})
 
 describe("a bot that was away", () => {
   Served.law(

@@ -42,12 +42,11 @@ const use = (
 ) => Effect.map(answerOf(at, People.slash(at.world, user, channel, name, options)), (answer) => answer?.content ?? "")
 
 /** The message of a channel that begins so, once it is there. */
-const appears = ({ discord }: Setting, channel: Channel, beginning: string) =>
-  Effect.gen(function* () {
-    const find = () => channel.messages.find(({ content }) => content.startsWith(beginning))
-    yield* discord.when(beginning, () => find() !== undefined)
-    return find() ?? (yield* Effect.dieMessage(beginning))
-  })
+const appears = Effect.fnUntraced(function* ({ discord }: Setting, channel: Channel, beginning: string) {
+  const find = () => channel.messages.find(({ content }) => content.startsWith(beginning))
+  yield* discord.when(beginning, () => find() !== undefined)
+  return find() ?? (yield* Effect.dieMessage(beginning))
+})
 
 /** The name of the button or menu with this action. */
 const control = (message: Message, action: string): string =>
@@ -75,13 +74,12 @@ const threadOf = (at: Setting) =>
   })
 
 /** Asks in a thread for something that a tool needs a permission for; returns the question's message. */
-const asking = (at: Setting) =>
-  Effect.gen(function* () {
-    const thread = yield* threadOf(at)
-    yield* at.model.answer(calls(callParts("c1", "bash", { command: "echo permitted", description: "Say it" })))
-    People.say(at.world, at.bob, thread, "Say it")
-    return { thread, question: yield* appears(at, thread, "🔐") }
-  })
+const asking = Effect.fnUntraced(function* (at: Setting) {
+  const thread = yield* threadOf(at)
+  yield* at.model.answer(calls(callParts("c1", "bash", { command: "echo permitted", description: "Say it" })))
+  People.say(at.world, at.bob, thread, "Say it")
+  return { thread, question: yield* appears(at, thread, "🔐") }
+})
 
 describe("commands", () => {
   Served.law("DI-40: /ask posts the question, whose message begins the thread", () =>

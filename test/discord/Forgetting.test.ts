@@ -17,13 +17,12 @@ it.scoped("DI-71: posts of 60 days ago are forgotten, but the last one of a thre
     const outbox = yield* Outbox.make({ filename: join(yield* temporaryFolder, "outbox.sqlite") })
     const keyOf = (thread: string, event: string) => ({ sessionID: sessionOf(thread), event, chunk: 0 })
     /** A message of the thread that shows its text, or one that is not sent yet. */
-    const post = (thread: string, event: string, message?: string) =>
-      Effect.gen(function* () {
-        const body = { content: event }
-        yield* outbox.put(thread, { type: "post", key: keyOf(thread, event), body, target: { type: "begin" } })
-        const due = yield* outbox.nextPost(thread)
-        if (due !== undefined && message !== undefined) yield* outbox.created(due.id, message, body)
-      })
+    const post = Effect.fnUntraced(function* (thread: string, event: string, message?: string) {
+      const body = { content: event }
+      yield* outbox.put(thread, { type: "post", key: keyOf(thread, event), body, target: { type: "begin" } })
+      const due = yield* outbox.nextPost(thread)
+      if (due !== undefined && message !== undefined) yield* outbox.created(due.id, message, body)
+    })
     const isKept = (thread: string, event: string) =>
       Effect.map(outbox.targetOf(nonceOf(keyOf(thread, event))), (target) => target !== undefined)
     const [old, busy, gone] = [idOf(0), idOf(1), idOf(2)]

@@ -18,16 +18,15 @@ import { type Channel, visible } from "./support/World.ts"
 const texts = (channel: Channel) => visible(channel).map(({ content }) => content)
 
 /** The client's interaction for a command that a member gives. */
-const command = ({ general, world }: Loopback.Loopback, { client }: Bot.Bot, options = {}) =>
-  Effect.gen(function* () {
-    const ann = People.join(world, "ann")
-    const [interaction] = yield* Bot.during(
-      client,
-      Events.InteractionCreate,
-      () => void People.slash(world, ann, general, "ask", options)
-    )
-    return interaction.isChatInputCommand() ? interaction : assert.fail("a command")
-  })
+const command = Effect.fnUntraced(function* ({ general, world }: Loopback.Loopback, { client }: Bot.Bot, options = {}) {
+  const ann = People.join(world, "ann")
+  const [interaction] = yield* Bot.during(
+    client,
+    Events.InteractionCreate,
+    () => void People.slash(world, ann, general, "ask", options)
+  )
+  return interaction.isChatInputCommand() ? interaction : assert.fail("a command")
+})
 
 const deferred = (interaction: ChatInputCommandInteraction) => Bot.call(() => interaction.deferReply())
 

@@ -4,7 +4,7 @@ import { Either, FastCheck as fc, Option } from "effect"
 import { MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import * as Registry from "../../packages/log/src/events/Registry.ts"
 import { type Draft, durableDefinitions, liveDefinitions } from "../../packages/log/src/events/SessionEvents.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { draftOf } from "../support/PlausibleLogs.ts"
 
 const decode = (stored: string, text: string) =>
@@ -12,43 +12,37 @@ const decode = (stored: string, text: string) =>
 
 for (const { type, version } of durableDefinitions) {
   it(`EV-D4: ${type} reads back as what was written, and is written the same again`, () => {
-    fc.assert(
-      fc.property(draftOf(type), (draft) => {
-        const written = Either.getOrThrow(Registry.encode(draft))
-        assert.strictEqual(written.stored, `${type}.${version}`)
-        const read = decode(written.stored, written.text)
-        assert.deepStrictEqual(read, { type, version, data: written.data })
-        const again = Either.getOrThrow(Registry.encode({ type: read.type, data: read.data } as Draft))
-        assert.strictEqual(again.text, written.text)
-      }),
-      { numRuns: cases(24) }
-    )
+    forAll([draftOf(type)], 24, (draft) => {
+      const written = Either.getOrThrow(Registry.encode(draft))
+      assert.strictEqual(written.stored, `${type}.${version}`)
+      const read = decode(written.stored, written.text)
+      assert.deepStrictEqual(read, { type, version, data: written.data })
+      const again = Either.getOrThrow(Registry.encode({ type: read.type, data: read.data } as Draft))
+      assert.strictEqual(again.text, written.text)
+    })
   })
 }
 
 for (const { type, version } of durableDefinitions) {
   it(`EV-D4: ${type} conforms to its schema in any order of its fields, and with another field it does not`, () => {
     const conforms = Registry.codecOf(`${type}.${version}`)?.conforms ?? (() => false)
-    fc.assert(
-      fc.property(draftOf(type), fc.nat(), (draft, turn) => {
-        const { data } = Either.getOrThrow(Registry.encode(draft))
-        const fields = Object.entries(data)
-        const from = fields.length === 0 ? 0 : turn % fields.length
-        const turned = [...fields.slice(from), ...fields.slice(0, from)]
-        // False means unknown: schemas of any JSON are left to the decoder.
-        assert.strictEqual(conforms(Object.fromEntries(turned)), conforms(data))
-        for (const more of [
-          [...turned, ["other", 1]],
-          [["other", 1], ...turned]
-        ]) {
-          assert.isFalse(conforms(Object.fromEntries(more)))
-        }
-        const fewer = Object.fromEntries(turned.slice(1))
-        const decoded = Option.getOrThrow(Registry.decode(`${type}.${version}`, fewer))
-        if (conforms(data)) assert.strictEqual(conforms(fewer), Either.isRight(decoded))
-      }),
-      { numRuns: cases(8) }
-    )
+    forAll([draftOf(type), fc.nat()], 8, (draft, turn) => {
+      const { data } = Either.getOrThrow(Registry.encode(draft))
+      const fields = Object.entries(data)
+      const from = fields.length === 0 ? 0 : turn % fields.length
+      const turned = [...fields.slice(from), ...fields.slice(0, from)]
+      // False means unknown: schemas of any JSON are left to the decoder.
+      assert.strictEqual(conforms(Object.fromEntries(turned)), conforms(data))
+      for (const more of [
+        [...turned, ["other", 1]],
+        [["other", 1], ...turned]
+      ]) {
+        assert.isFalse(conforms(Object.fromEntries(more)))
+      }
+      const fewer = Object.fromEntries(turned.slice(1))
+      const decoded = Option.getOrThrow(Registry.decode(`${type}.${version}`, fewer))
+      if (conforms(data)) assert.strictEqual(conforms(fewer), Either.isRight(decoded))
+    })
   })
 }
 

@@ -20,7 +20,7 @@ import {
   Scope
 } from "effect"
 import { make, type RunCoordinator, type RunInterrupted } from "../../packages/core/src/coordination/RunCoordinator.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const keys = ["a", "b"] as const
 type Key = (typeof keys)[number]
@@ -260,64 +260,58 @@ const wind = (rig: Rig) => {
 
 describe("CO-1..CO-8: the coordinator and the model", () => {
   it("CO-4: command by command, drains, outcomes, reports and active keys are those of the model", () => {
-    fc.assert(
-      fc.property(commands, (commands) => {
-        const [rig, model] = [new Rig(), new Model()]
-        for (const command of commands) {
-          rig.apply(command)
-          rig.runDry()
-          model.apply(command)
-          assert.deepStrictEqual(
-            rig.drains.map(({ key, force }) => [key, force] as const),
-            model.starts
-          )
-          assert.deepStrictEqual(rig.outcomes(), model.outcomes)
-          assert.strictEqual(rig.reports, model.reports)
-          assert.sameMembers(
-            [...rig.value(rig.coordinator.active)],
-            keys.filter((key) => model.state(key).at !== "idle")
-          )
-          assert.deepStrictEqual(rig.violations, [])
-        }
-      }),
-      { numRuns: cases(120) }
-    )
+    forAll([commands], 120, (commands) => {
+      const [rig, model] = [new Rig(), new Model()]
+      for (const command of commands) {
+        rig.apply(command)
+        rig.runDry()
+        model.apply(command)
+        assert.deepStrictEqual(
+          rig.drains.map(({ key, force }) => [key, force] as const),
+          model.starts
+        )
+        assert.deepStrictEqual(rig.outcomes(), model.outcomes)
+        assert.strictEqual(rig.reports, model.reports)
+        assert.sameMembers(
+          [...rig.value(rig.coordinator.active)],
+          keys.filter((key) => model.state(key).at !== "idle")
+        )
+        assert.deepStrictEqual(rig.violations, [])
+      }
+    })
   })
 
   it("CO-1: in bursts, no two drains of a key, no lost wake, no drain that nobody asked for, no run left waiting", () => {
-    fc.assert(
-      fc.property(commands, (commands) => {
-        const rig = new Rig()
-        for (const command of commands) {
-          rig.apply(command)
-          for (let step = 0; step < command.steps; step += 1) rig.scheduler.step()
-        }
-        wind(rig)
-        assert.deepStrictEqual(rig.violations, [])
-        const interruptedAfter = (key: Key, at: number) =>
-          rig.asks.some((ask) => ask.key === key && ask.op === "interrupt" && ask.at > at)
-        for (const { at, key, op } of rig.asks) {
-          if (op !== "wake" || interruptedAfter(key, at)) continue
-          assert.isTrue(
-            rig.drains.some((drain) => drain.key === key && drain.begunAt > at),
-            `the wake of ${key} at ${at} is lost`
-          )
-        }
-        for (const drain of rig.drains) {
-          const before = rig.asks.filter((ask) => ask.key === drain.key && ask.at < drain.begunAt)
-          const lastInterrupt = before.findLastIndex((ask) => ask.op === "interrupt")
-          assert.isTrue(lastInterrupt < before.length - 1, `nobody asked for the drain of ${drain.key}`)
-        }
-        const asked = rig.asks.filter((ask) => ask.op !== "interrupt").length
-        assert.isAtMost(rig.drains.length, asked)
-        rig.outcomes().forEach((outcome, index) => {
-          const { at, key, leftAt } = rig.runs[index] ?? assert.fail("no such run")
-          assert.isDefined(outcome, `the run of ${key} at ${at} is still waiting`)
-          if (outcome === "stopped") assert.isTrue(interruptedAfter(key, at), "stopped without an interrupt")
-          if (outcome === "left") assert.isDefined(leftAt, "a caller was interrupted by the coordinator")
-        })
-      }),
-      { numRuns: cases(240) }
-    )
+    forAll([commands], 240, (commands) => {
+      const rig = new Rig()
+      for (const command of commands) {
+        rig.apply(command)
+        for (let step = 0; step < command.steps; step += 1) rig.scheduler.step()
+      }
+      wind(rig)
+      assert.deepStrictEqual(rig.violations, [])
+      const interruptedAfter = (key: Key, at: number) =>
+        rig.asks.some((ask) => ask.key === key && ask.op === "interrupt" && ask.at > at)
+      for (const { at, key, op } of rig.asks) {
+        if (op !== "wake" || interruptedAfter(key, at)) continue
+        assert.isTrue(
+          rig.drains.some((drain) => drain.key === key && drain.begunAt > at),
+          `the wake of ${key} at ${at} is lost`
+        )
+      }
+      for (const drain of rig.drains) {
+        const before = rig.asks.filter((ask) => ask.key === drain.key && ask.at < drain.begunAt)
+        const lastInterrupt = before.findLastIndex((ask) => ask.op === "interrupt")
+        assert.isTrue(lastInterrupt < before.length - 1, `nobody asked for the drain of ${drain.key}`)
+      }
+      const asked = rig.asks.filter((ask) => ask.op !== "interrupt").length
+      assert.isAtMost(rig.drains.length, asked)
+      rig.outcomes().forEach((outcome, index) => {
+        const { at, key, leftAt } = rig.runs[index] ?? assert.fail("no such run")
+        assert.isDefined(outcome, `the run of ${key} at ${at} is still waiting`)
+        if (outcome === "stopped") assert.isTrue(interruptedAfter(key, at), "stopped without an interrupt")
+        if (outcome === "left") assert.isDefined(leftAt, "a caller was interrupted by the coordinator")
+      })
+    })
   })
 })

@@ -3,6 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { cwdHash } from "../../packages/files/src/layout/Layout.ts"
 import { type IndexEntry, indexFiles } from "../../packages/files/src/render/Values.ts"
+import { type IndexEntry, indexFiles } from "../../packages/files/src/render/IndexFiles.ts"
+import { forAll } from "../support/Cases.ts"
 
 const entry = (session: string, rest: Partial<IndexEntry> = {}): IndexEntry => ({
   session,
@@ -73,13 +75,11 @@ it("IX-4: the index does not depend on the order in which its sessions are found
     }),
     { selector: ({ session }) => session }
   )
-  fc.assert(
-    fc.property(entries, fc.nat(100), (found, turn) => {
-      const by = turn % Math.max(1, found.length)
-      const turned = [...found.slice(by), ...found.slice(0, by)].toReversed()
-      assert.deepStrictEqual([...indexFiles(turned)].toSorted(), [...indexFiles(found)].toSorted())
-      const names = (indexFiles(found).get("list") ?? "").split("\n").slice(0, -1)
-      assert.deepStrictEqual(names.toSorted(), found.map(({ session }) => session).toSorted())
-    })
-  )
+  forAll([entries, fc.nat(100)], 40, (found, turn) => {
+    const by = turn % Math.max(1, found.length)
+    const turned = [...found.slice(by), ...found.slice(0, by)].toReversed()
+    assert.deepStrictEqual([...indexFiles(turned)].toSorted(), [...indexFiles(found)].toSorted())
+    const names = (indexFiles(found).get("list") ?? "").split("\n").slice(0, -1)
+    assert.deepStrictEqual(names.toSorted(), found.map(({ session }) => session).toSorted())
+  })
 })

@@ -4,6 +4,10 @@ import { FastCheck as fc, Schema } from "effect"
 import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/layout/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
 import { agentDirectory, runOf, timeText } from "../../packages/transcript/src/row/Rows.ts"
+import { agentDirectory } from "../../packages/transcript/src/row/AgentDirectory.ts"
+import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
+import { timeText } from "../../packages/transcript/src/row/TimeText.ts"
+import { forAll } from "../support/Cases.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const
 const model = { kind: "model", name: "qwen3", session: "s.1" } as const
@@ -47,14 +51,12 @@ it("FI-1: an id that is no name is stood for by its hash", () => {
 })
 
 it("NA-1: whatever an agent and a session are called, their names are names", () =>
-  fc.assert(
-    fc.property(fc.oneof(fc.string({ minLength: 1 }), fc.string({ minLength: 60, maxLength: 70 })), (text) => {
-      assert.isTrue(isName(nameFrom(text)))
-      if (isName(text)) assert.strictEqual(nameFrom(text), text)
-      const address = addressOf({ id: `ses_${text}`, agent: text }, undefined, 1)
-      assert.isTrue(Schema.is(SessionName)(address?.session))
-    })
-  ))
+  forAll([fc.oneof(fc.string({ minLength: 1 }), fc.string({ minLength: 60, maxLength: 70 }))], 40, (text) => {
+    assert.isTrue(isName(nameFrom(text)))
+    if (isName(text)) assert.strictEqual(nameFrom(text), text)
+    const address = addressOf({ id: `ses_${text}`, agent: text }, undefined, 1)
+    assert.isTrue(Schema.is(SessionName)(address?.session))
+  }))
 
 it("NA-1: a name made of another ends in no suffix of a socket or a folder, even once it is cut", () => {
   assert.strictEqual(nameFrom("a.sock"), "a-sock")
@@ -87,10 +89,8 @@ it("FR-9: a run's name is made of the session and what it began with", () => {
 
 it("DC-4: times have milliseconds and sort as text, whatever a clock said", () => {
   assert.strictEqual(timeText(1_769_846_709_120), "2026-01-31T08:05:09.120Z")
-  fc.assert(
-    fc.property(fc.oneof(fc.integer(), fc.maxSafeInteger()), fc.maxSafeInteger(), (a, b) => {
-      assert.match(timeText(a), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-      if (a <= b) assert.isTrue(timeText(a) <= timeText(b))
-    })
-  )
+  forAll([fc.oneof(fc.integer(), fc.maxSafeInteger()), fc.maxSafeInteger()], 40, (a, b) => {
+    assert.match(timeText(a), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    if (a <= b) assert.isTrue(timeText(a) <= timeText(b))
+  })
 })

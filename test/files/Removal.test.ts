@@ -59,13 +59,12 @@ const verified = (root: string) =>
     Chunk.toReadonlyArray(found).map(({ kind, path }) => `${kind} ${path}`)
   )
 
-const fresh = (root: string) =>
-  Effect.gen(function* () {
-    yield* exportAll({ root: `${root}-fresh`, uid })
-    const found = tree(`${root}-fresh`)
-    rmSync(`${root}-fresh`, { recursive: true })
-    return found
-  })
+const fresh = Effect.fnUntraced(function* (root: string) {
+  yield* exportAll({ root: `${root}-fresh`, uid })
+  const found = tree(`${root}-fresh`)
+  rmSync(`${root}-fresh`, { recursive: true })
+  return found
+})
 
 const loseRecord = (root: string) => rmSync(join(root, LedgerFile.recordsFolder), { recursive: true })
 

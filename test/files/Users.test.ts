@@ -58,32 +58,31 @@ const started = Effect.gen(function* () {
   mkdirSync(root)
   chmodSync(root, 0o1777)
   /** A database of the user with sessions at the addresses. */
-  const storeOf = (user: User, spaces: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const own = join(folder, `user-${user.uid}`)
-      mkdirSync(own)
-      const filename = join(own, "store.db")
-      yield* Effect.gen(function* () {
-        const log = yield* EventLog
-        const place = { kind: "agent", name: "coder", session: "default" } as const
-        const addresses = [
-          { scope: "private", uid: user.uid, ...place } as const,
-          ...spaces.map((shared) => ({ scope: "shared", shared, ...place }) as const)
-        ]
-        for (const [n, address] of addresses.entries()) {
-          yield* log.append(SessionID.make(`ses_${user.uid}_${n}`), [
-            draft("session.created", { location: { directory: "/work" } }),
-            draft("session.next.addressed", { address }),
-            renamed(`of ${user.uid}`)
-          ])
-        }
-      }).pipe(Effect.provide(storeAt(filename)), Effect.scoped)
-      if (isRoot)
-        for (const path of [own, ...["", "-wal", "-shm"].map((end) => filename + end)]) {
-          if (existsSync(path)) chownSync(path, user.uid, user.gid)
-        }
-      return filename
-    })
+  const storeOf = Effect.fnUntraced(function* (user: User, spaces: ReadonlyArray<string>) {
+    const own = join(folder, `user-${user.uid}`)
+    mkdirSync(own)
+    const filename = join(own, "store.db")
+    yield* Effect.gen(function* () {
+      const log = yield* EventLog
+      const place = { kind: "agent", name: "coder", session: "default" } as const
+      const addresses = [
+        { scope: "private", uid: user.uid, ...place } as const,
+        ...spaces.map((shared) => ({ scope: "shared", shared, ...place }) as const)
+      ]
+      for (const [n, address] of addresses.entries()) {
+        yield* log.append(SessionID.make(`ses_${user.uid}_${n}`), [
+          draft("session.created", { location: { directory: "/work" } }),
+          draft("session.next.addressed", { address }),
+          renamed(`of ${user.uid}`)
+        ])
+      }
+    }).pipe(Effect.provide(storeAt(filename)), Effect.scoped)
+    if (isRoot)
+      for (const path of [own, ...["", "-wal", "-shm"].map((end) => filename + end)]) {
+        if (existsSync(path)) chownSync(path, user.uid, user.gid)
+      }
+    return filename
+  })
   const shared: SharedSpaces = {
     team: { read: "group", group: team },
     open: { read: "everyone" },

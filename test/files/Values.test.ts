@@ -2,11 +2,14 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc, Schema } from "effect"
 import { type KeptAddress, Meta } from "../../packages/files/src/layout/Layout.ts"
+import { Schema } from "effect"
+import type { KeptAddress } from "../../packages/files/src/layout/Layout.ts"
+import { Meta } from "../../packages/files/src/layout/Meta.ts"
 import { valueFiles } from "../../packages/files/src/render/Values.ts"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"
 import { type Draft, draft, type SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import * as Fold from "../../packages/transcript/src/Fold.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { folded, stored, textsFrom } from "./support/Logs.ts"
 import { runnerLog } from "./support/RunnerLogs.ts"
 
@@ -96,17 +99,14 @@ it("FI-12: meta.json says where the session is kept, and what it has come to", (
 })
 
 it("FL-3: each value is text and one newline; meta.json is one line in the order of its schema", () =>
-  fc.assert(
-    fc.property(runnerLog("s"), (drafts) => {
-      const files = valuesOf(stored(drafts))
-      for (const content of files.values()) {
-        assert.isTrue(content.endsWith("\n"))
-        assert.strictEqual(Buffer.from(content).toString(), content)
-      }
-      const meta = (files.get("meta.json") ?? "").slice(0, -1)
-      const decoded = Schema.decodeUnknownSync(Meta, { onExcessProperty: "error" })(JSON.parse(meta))
-      assert.strictEqual(JSON.stringify(decoded), meta)
-      assert.include(["active\n", "idle\n", "done\n", "error\n"], files.get("state"))
-    }),
-    { numRuns: cases(24) }
-  ))
+  forAll([runnerLog("s")], 24, (drafts) => {
+    const files = valuesOf(stored(drafts))
+    for (const content of files.values()) {
+      assert.isTrue(content.endsWith("\n"))
+      assert.strictEqual(Buffer.from(content).toString(), content)
+    }
+    const meta = (files.get("meta.json") ?? "").slice(0, -1)
+    const decoded = Schema.decodeUnknownSync(Meta, { onExcessProperty: "error" })(JSON.parse(meta))
+    assert.strictEqual(JSON.stringify(decoded), meta)
+    assert.include(["active\n", "idle\n", "done\n", "error\n"], files.get("state"))
+  }))

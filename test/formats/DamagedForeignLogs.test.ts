@@ -10,7 +10,7 @@ import { FastCheck as fc, Schema } from "effect"
 import * as ClaudeReader from "../../packages/formats/src/claude/ClaudeReader.ts"
 import * as CodexReader from "../../packages/formats/src/codex/CodexReader.ts"
 import { Piece } from "../../packages/formats/src/conversation/Conversation.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { assistant, bytes, call, type Json, result, session, text, user, uuid } from "./support/ClaudeLogs.ts"
 import { bareRollout, call as codexCall, clock, document, documentOf, output, rollout } from "./support/CodexLogs.ts"
 import { assertTree, briefs, headOf, itemsOf, kindsOf, pathBriefs, piecesOf } from "./support/Pieces.ts"
@@ -50,20 +50,17 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
 
   it("FM-130: at any cut and with any changed byte, reading ends and keeps each record whose line is intact", () => {
     const healthy = new Set(linesOf(whole))
-    fc.assert(
-      fc.property(
-        fc.array(damage, { minLength: 1, maxLength: 3 }),
-        fc.integer({ min: 1, max: 4_096 }),
-        (damages, size) => {
-          const given = damages.reduce((bytes, next) => (bytes.length === 0 ? bytes : damaged(bytes, next)), whole)
-          const pieces = piecesOf(read, given, size)
-          assertTree(pieces)
-          if (headOf(pieces) === undefined) return
-          const found = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
-          for (const line of linesOf(given)) if (line !== "" && healthy.has(line)) assert.include(found, line)
-        }
-      ),
-      { numRuns: cases(10) }
+    forAll(
+      [fc.array(damage, { minLength: 1, maxLength: 3 }), fc.integer({ min: 1, max: 4_096 })],
+      10,
+      (damages, size) => {
+        const given = damages.reduce((bytes, next) => (bytes.length === 0 ? bytes : damaged(bytes, next)), whole)
+        const pieces = piecesOf(read, given, size)
+        assertTree(pieces)
+        if (headOf(pieces) === undefined) return
+        const found = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
+        for (const line of linesOf(given)) if (line !== "" && healthy.has(line)) assert.include(found, line)
+      }
     )
   })
 
@@ -73,26 +70,23 @@ describe.each(dialects)("a damaged log of $name", ({ log, read }) => {
       fc.constantFrom(null, -1, 1e308, "__proto__", "constructor", [], {}, [[]], { type: "text" }, [null, 1, "x"])
     )
     const mutation = fc.record({ record: fc.nat(), field: fc.nat(), value, deep: fc.boolean() })
-    fc.assert(
-      fc.property(fc.array(mutation, { minLength: 1, maxLength: 6 }), (mutations) => {
-        const records = log.map((record) => structuredClone(record) as Record<string, unknown>)
-        for (const { deep, field, record: at, value } of mutations) {
-          const record = records[at % records.length] ?? {}
-          const inner = Object.values(record).find(
-            (part) => typeof part === "object" && part !== null && !Array.isArray(part)
-          )
-          const target = deep && inner !== undefined ? (inner as Record<string, unknown>) : record
-          const name = Object.keys(target)[field % Math.max(1, Object.keys(target).length)] ?? "type"
-          target[name] = value
-        }
-        const pieces = piecesOf(read, records)
-        assertTree(pieces)
-        for (const piece of pieces) assert.isTrue(isPiece(JSON.parse(JSON.stringify(piece))), JSON.stringify(piece))
-        const texts = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
-        if (headOf(pieces) !== undefined) for (const record of records) assert.include(texts, JSON.stringify(record))
-      }),
-      { numRuns: cases(10) }
-    )
+    forAll([fc.array(mutation, { minLength: 1, maxLength: 6 })], 10, (mutations) => {
+      const records = log.map((record) => structuredClone(record) as Record<string, unknown>)
+      for (const { deep, field, record: at, value } of mutations) {
+        const record = records[at % records.length] ?? {}
+        const inner = Object.values(record).find(
+          (part) => typeof part === "object" && part !== null && !Array.isArray(part)
+        )
+        const target = deep && inner !== undefined ? (inner as Record<string, unknown>) : record
+        const name = Object.keys(target)[field % Math.max(1, Object.keys(target).length)] ?? "type"
+        target[name] = value
+      }
+      const pieces = piecesOf(read, records)
+      assertTree(pieces)
+      for (const piece of pieces) assert.isTrue(isPiece(JSON.parse(JSON.stringify(piece))), JSON.stringify(piece))
+      const texts = new Set([headOf(pieces), ...itemsOf(pieces)].map((piece) => JSON.stringify(piece?.record)))
+      if (headOf(pieces) !== undefined) for (const record of records) assert.include(texts, JSON.stringify(record))
+    })
   })
 })
 
@@ -103,27 +97,22 @@ describe("a damaged rollout that is one object", () => {
     const records = items.map((value, index) => ({ ...value, id: `item_${index}` }))
     const text = JSON.stringify(documentOf(records), undefined, 2)
     const start = text.indexOf('"items"')
-    fc.assert(
-      fc.property(
-        fc.array(damage, { minLength: 1, maxLength: 3 }),
-        fc.integer({ min: 1, max: 4_096 }),
-        (damages, size) => {
-          const given = damages.reduce<Buffer>(
-            (bytes, next) =>
-              bytes.length <= start
-                ? bytes
-                : damaged(bytes, { ...next, at: start + (next.at % (bytes.length - start)) }),
-            Buffer.from(text)
-          )
-          const pieces = piecesOf(CodexReader.read(), given, size)
-          assertTree(pieces)
-          const found = new Set(itemsOf(pieces).map(({ record }) => JSON.stringify(record)))
-          const left = given.toString("utf8")
-          for (const record of records)
-            if (left.includes(`\n    ${indented(record)}`)) assert.include(found, JSON.stringify(record))
-        }
-      ),
-      { numRuns: cases(40) }
+    forAll(
+      [fc.array(damage, { minLength: 1, maxLength: 3 }), fc.integer({ min: 1, max: 4_096 })],
+      40,
+      (damages, size) => {
+        const given = damages.reduce<Buffer>(
+          (bytes, next) =>
+            bytes.length <= start ? bytes : damaged(bytes, { ...next, at: start + (next.at % (bytes.length - start)) }),
+          Buffer.from(text)
+        )
+        const pieces = piecesOf(CodexReader.read(), given, size)
+        assertTree(pieces)
+        const found = new Set(itemsOf(pieces).map(({ record }) => JSON.stringify(record)))
+        const left = given.toString("utf8")
+        for (const record of records)
+          if (left.includes(`\n    ${indented(record)}`)) assert.include(found, JSON.stringify(record))
+      }
     )
   })
 

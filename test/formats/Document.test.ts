@@ -6,7 +6,7 @@ import { type DefaultTreeAdapterTypes as Tree, parse } from "parse5"
 import * as Document from "../../packages/formats/src/document/Document.ts"
 import { Message } from "../../packages/log/src/domain/Message.ts"
 import * as Redaction from "../../packages/log/src/support/Redaction.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { allKinds, answer, pixel, prompt, reasoning, session, text, tool } from "./support/Sessions.ts"
 
 type Write = (typeof Document)["html"]
@@ -175,28 +175,25 @@ describe("documents", () => {
 
   it("FM-172: whatever a message holds, the next message of a Markdown document begins with its heading", () => {
     const parser = new MarkdownIt("commonmark")
-    fc.assert(
-      fc.property(hostile, (given) => {
-        const messages = [
-          prompt(given),
-          answer([reasoning(given), text(given)]),
-          ...hostileMessages(given),
-          prompt("end")
-        ]
-        const tokens = parser.parse(written(Document.markdown, messages), {})
-        const headings = tokens.flatMap((token, index) =>
-          token.type === "heading_open" && token.level === 0 && token.tag === "h2"
-            ? [tokens[index + 1]?.content ?? ""]
-            : []
-        )
-        const own = headings.filter((heading) =>
-          /^(?:Prompt \d+|Answer of .*) \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)$/.test(heading)
-        )
-        assert.strictEqual(own.length, messages.length)
-        assert.strictEqual(headings.at(-1)?.startsWith("Prompt 3 "), true)
-      }),
-      { numRuns: cases(60) }
-    )
+    forAll([hostile], 60, (given) => {
+      const messages = [
+        prompt(given),
+        answer([reasoning(given), text(given)]),
+        ...hostileMessages(given),
+        prompt("end")
+      ]
+      const tokens = parser.parse(written(Document.markdown, messages), {})
+      const headings = tokens.flatMap((token, index) =>
+        token.type === "heading_open" && token.level === 0 && token.tag === "h2"
+          ? [tokens[index + 1]?.content ?? ""]
+          : []
+      )
+      const own = headings.filter((heading) =>
+        /^(?:Prompt \d+|Answer of .*) \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)$/.test(heading)
+      )
+      assert.strictEqual(own.length, messages.length)
+      assert.strictEqual(headings.at(-1)?.startsWith("Prompt 3 "), true)
+    })
   })
 
   it("FM-172: a carriage return in a prompt does not end its quote", () => {
@@ -218,36 +215,30 @@ describe("documents", () => {
   })
 
   it("FM-174: whatever a message holds, a page has only its own elements, loads nothing and runs nothing", () => {
-    fc.assert(
-      fc.property(hostile, (given) => {
-        const page = html(hostileMessages(given))
-        for (const element of elementsOf(page)) {
-          const { href, src, ...others } = attributesOf(element)
-          assert.isTrue(elementsAllowed.has(element.tagName), element.tagName)
-          for (const name of Object.keys({ href, src, ...others })) {
-            if (attributesOf(element)[name] !== undefined) assert.isTrue(attributesAllowed.has(name), name)
-          }
-          if (src !== undefined) assert.match(src, /^data:image\/png;base64,[A-Za-z0-9+/=\s]+$/)
-          if (href !== undefined) assert.match(href, /^(?:https?:\/\/|mailto:|#)/i)
+    forAll([hostile], 60, (given) => {
+      const page = html(hostileMessages(given))
+      for (const element of elementsOf(page)) {
+        const { href, src, ...others } = attributesOf(element)
+        assert.isTrue(elementsAllowed.has(element.tagName), element.tagName)
+        for (const name of Object.keys({ href, src, ...others })) {
+          if (attributesOf(element)[name] !== undefined) assert.isTrue(attributesAllowed.has(name), name)
         }
-        assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "section").length, 3)
-        assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "style").length, 1)
-      }),
-      { numRuns: cases(60) }
-    )
+        if (src !== undefined) assert.match(src, /^data:image\/png;base64,[A-Za-z0-9+/=\s]+$/)
+        if (href !== undefined) assert.match(href, /^(?:https?:\/\/|mailto:|#)/i)
+      }
+      assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "section").length, 3)
+      assert.strictEqual(elementsOf(page).filter(({ tagName }) => tagName === "style").length, 1)
+    })
   })
 
   it("FM-174: a prompt and a result are shown character by character", () => {
-    fc.assert(
-      fc.property(hostile, (given) => {
-        const page = html([prompt(given), answer([tool("x", {}, [{ type: "text", text: `.${given}.` }])])])
-        const shown = (name: string) => byClass(page, name).map(wordsOf).join("")
-        const fit = given.replaceAll(/(?![\t\n\r])[\p{Cc}\p{Cs}]/gu, "\ufffd").replaceAll(/\r\n?/g, "\n")
-        assert.strictEqual(shown("asked"), fit)
-        assert.strictEqual(shown("result"), `.${fit}.`)
-      }),
-      { numRuns: cases(40) }
-    )
+    forAll([hostile], 40, (given) => {
+      const page = html([prompt(given), answer([tool("x", {}, [{ type: "text", text: `.${given}.` }])])])
+      const shown = (name: string) => byClass(page, name).map(wordsOf).join("")
+      const fit = given.replaceAll(/(?![\t\n\r])[\p{Cc}\p{Cs}]/gu, "\ufffd").replaceAll(/\r\n?/g, "\n")
+      assert.strictEqual(shown("asked"), fit)
+      assert.strictEqual(shown("result"), `.${fit}.`)
+    })
   })
 
   it("FM-174: the page's policy allows its own style and its pictures, and nothing else", () => {

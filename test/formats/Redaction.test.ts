@@ -14,6 +14,7 @@ import {
   tokens as tokenLines,
   vaults
 } from "./support/MoreSecretLines.ts"
+import { forAll } from "../support/Cases.ts"
 import { innocent, marked, unmarked } from "./support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "./support/Secrets.ts"
 
@@ -91,16 +92,13 @@ describe("Redaction", () => {
   })
 
   it("FM-194: a secret is found in JSON within JSON, at any depth", () => {
-    fc.assert(
-      fc.property(fc.constantFrom(...planted, ["environment value", known]), fc.nat(4), ([, secret], depth) => {
-        let text = `before "${secret}" after`
-        for (let level = 0; level < depth; level++) text = JSON.stringify({ text })
-        const redacted = Redaction.make([known]).text(text)
-        assertGone(redacted, secret ?? "")
-        assert.match(redacted, /before [\\"]+<redacted>[\\"]+ after/)
-      }),
-      { numRuns: cases(24) }
-    )
+    forAll([fc.constantFrom(...planted, ["environment value", known]), fc.nat(4)], 24, ([, secret], depth) => {
+      let text = `before "${secret}" after`
+      for (let level = 0; level < depth; level++) text = JSON.stringify({ text })
+      const redacted = Redaction.make([known]).text(text)
+      assertGone(redacted, secret ?? "")
+      assert.match(redacted, /before [\\"]+<redacted>[\\"]+ after/)
+    })
   })
 
   it("FM-194: a secret whose characters are escaped is found", () => {
@@ -109,22 +107,22 @@ describe("Redaction", () => {
   })
 
   it("FM-194: a token that a line break cuts is replaced with its second half", () => {
-    fc.assert(
-      fc.property(
+    forAll(
+      [
         fc.constantFrom(...tokens, known),
         fc.double({ min: 0.3, max: 0.9, noNaN: true }),
-        fc.constantFrom("\n", "\r\n", "\n    ", " \\\n  ", "\\n"),
-        (secret, part, cut) => {
-          // A rest of a few characters is no secret.
-          const at = Math.min(Math.max(8, Math.floor(secret.length * part)), secret.length - 8)
-          const broken = secret.slice(0, at) + cut + secret.slice(at)
-          const redacted = Redaction.make([known]).text(`key: ${broken} and more\nThen it ran`)
-          assert.notInclude(redacted, secret.slice(0, at))
-          assert.notInclude(redacted, secret.slice(at).slice(0, 12))
-          assert.include(redacted, " and more\nThen it ran")
-        }
-      ),
-      { numRuns: cases(32) }
+        fc.constantFrom("\n", "\r\n", "\n    ", " \\\n  ", "\\n")
+      ],
+      32,
+      (secret, part, cut) => {
+        // A rest of a few characters is no secret.
+        const at = Math.min(Math.max(8, Math.floor(secret.length * part)), secret.length - 8)
+        const broken = secret.slice(0, at) + cut + secret.slice(at)
+        const redacted = Redaction.make([known]).text(`key: ${broken} and more\nThen it ran`)
+        assert.notInclude(redacted, secret.slice(0, at))
+        assert.notInclude(redacted, secret.slice(at).slice(0, 12))
+        assert.include(redacted, " and more\nThen it ran")
+      }
     )
   })
 
@@ -170,16 +168,13 @@ describe("Redaction", () => {
       fc.constantFrom(...harmless, "\n", " ", "\\n", '"', "\\", "'", "=", ":"),
       fc.string({ maxLength: 20, unit: "binary" })
     )
-    fc.assert(
-      fc.property(fc.array(piece, { maxLength: 8 }), (parts) => {
-        const once = Redaction.make([known]).text(parts.join(" "))
-        const again = Redaction.make([known])
-        assert.strictEqual(again.text(once), once)
-        assert.strictEqual(again.counts.size, 0)
-        for (const [, secret] of planted) assertGone(once, secret)
-        assert.isFalse(Redaction.leaks(once, [known]))
-      }),
-      { numRuns: cases(60) }
-    )
+    forAll([fc.array(piece, { maxLength: 8 })], 60, (parts) => {
+      const once = Redaction.make([known]).text(parts.join(" "))
+      const again = Redaction.make([known])
+      assert.strictEqual(again.text(once), once)
+      assert.strictEqual(again.counts.size, 0)
+      for (const [, secret] of planted) assertGone(once, secret)
+      assert.isFalse(Redaction.leaks(once, [known]))
+    })
   })
 })

@@ -30,16 +30,15 @@ const servedWith = (options: Parameters<typeof Asks.make>[0]) =>
 const served = servedWith({})
 
 /** A session whose model calls a tool, and its page. */
-const calling = (tool: string, input: unknown) =>
-  Effect.gen(function* () {
-    const { id } = yield* newSession(tmpdir())
-    const model = yield* Script.ScriptedModel
-    yield* model.answer(Script.calls(Script.callParts("c", tool, input)))
-    yield* model.answer(Script.says("The model goes on."))
-    yield* say(id, "Go.")
-    const { page } = yield* ServedInspector.visit(browser, `/sessions/${id}/transcript`)
-    return { id, page }
-  })
+const calling = Effect.fnUntraced(function* (tool: string, input: unknown) {
+  const { id } = yield* newSession(tmpdir())
+  const model = yield* Script.ScriptedModel
+  yield* model.answer(Script.calls(Script.callParts("c", tool, input)))
+  yield* model.answer(Script.says("The model goes on."))
+  yield* say(id, "Go.")
+  const { page } = yield* ServedInspector.visit(browser, `/sessions/${id}/transcript`)
+  return { id, page }
+})
 
 describe.skipIf(lacks("chromium"))("answers in the inspector", () => {
   it.scopedLive("IP-9: a question is answered with a suggestion or a text, and the model goes on", () =>

@@ -30,6 +30,7 @@ import {
 } from "../../packages/inspector/src/page/fold/Timeline.ts"
 import { parseRoute, hrefOf } from "../../packages/inspector/src/page/state/Route.ts"
 import { beginning, long, rich, type Timed } from "./support/Sample.ts"
+import { forAll } from "../support/Cases.ts"
 
 /** The drafts as events of one session. */
 const eventsOf = (drafts: ReadonlyArray<Timed>): ReadonlyArray<SessionEvent> => {
@@ -175,20 +176,18 @@ describe("the types of a story", () => {
 describe("the picture of a timeline", () => {
   it("IP-12: a drawn time and its time belong together, and a long pause is short", () => {
     const interval = fc.record({ start: fc.nat(10_000_000), size: fc.nat(50_000) })
-    fc.assert(
-      fc.property(fc.array(interval, { minLength: 1, maxLength: 20 }), fc.boolean(), (found, shorten) => {
-        const intervals = found.map(({ size, start }) => ({ start, end: start + size }))
-        const scale = timeScale(intervals, shorten)
-        const times = intervals.flatMap(({ end, start }) => [start, end]).sort((a, b) => a - b)
-        const drawn = times.map(scale.drawn)
-        for (const [index, at] of drawn.entries()) {
-          assert.closeTo(scale.timeAt(at), times[index] ?? 0, 0.001)
-          assert.isAtMost(drawn[index - 1] ?? 0, at + 0.001)
-          assert.isAtMost(at, scale.length + 0.001)
-        }
-        if (!shorten) assert.closeTo(scale.length, Math.max(1, (times.at(-1) ?? 0) - (times[0] ?? 0)), 0.001)
-      })
-    )
+    forAll([fc.array(interval, { minLength: 1, maxLength: 20 }), fc.boolean()], 40, (found, shorten) => {
+      const intervals = found.map(({ size, start }) => ({ start, end: start + size }))
+      const scale = timeScale(intervals, shorten)
+      const times = intervals.flatMap(({ end, start }) => [start, end]).sort((a, b) => a - b)
+      const drawn = times.map(scale.drawn)
+      for (const [index, at] of drawn.entries()) {
+        assert.closeTo(scale.timeAt(at), times[index] ?? 0, 0.001)
+        assert.isAtMost(drawn[index - 1] ?? 0, at + 0.001)
+        assert.isAtMost(at, scale.length + 0.001)
+      }
+      if (!shorten) assert.closeTo(scale.length, Math.max(1, (times.at(-1) ?? 0) - (times[0] ?? 0)), 0.001)
+    })
     const night = timeScale([
       { start: 0, end: 10_000 },
       { start: 9 * 3_600_000, end: 9 * 3_600_000 + 10_000 }
@@ -233,20 +232,18 @@ describe("the picture of a timeline", () => {
 
   it("IP-12: a window stays within the session", () => {
     const share = fc.double({ min: 0, max: 1, noNaN: true })
-    fc.assert(
-      fc.property(share, share, fc.double({ min: -3, max: 3, noNaN: true }), share, (from, size, by, around) => {
-        const length = 10_000
-        const window = {
-          from: from * length * (1 - size),
-          to: from * length * (1 - size) + Math.max(20, size * length)
-        }
-        for (const next of [zoomed(window, Math.exp(by), around, length), moved(window, by, length)]) {
-          assert.isAtLeast(next.from, 0)
-          assert.isAtMost(next.to, length + 0.001)
-          assert.isBelow(next.from, next.to)
-        }
-      })
-    )
+    forAll([share, share, fc.double({ min: -3, max: 3, noNaN: true }), share], 40, (from, size, by, around) => {
+      const length = 10_000
+      const window = {
+        from: from * length * (1 - size),
+        to: from * length * (1 - size) + Math.max(20, size * length)
+      }
+      for (const next of [zoomed(window, Math.exp(by), around, length), moved(window, by, length)]) {
+        assert.isAtLeast(next.from, 0)
+        assert.isAtMost(next.to, length + 0.001)
+        assert.isBelow(next.from, next.to)
+      }
+    })
     assert.deepEqual(ticks({ from: 0, to: 10_000 }, 800, 100), [0, 2_000, 4_000, 6_000, 8_000, 10_000])
   })
 })
@@ -281,16 +278,14 @@ describe("the difference between requests", () => {
 
   it("IP-13: the parts of the next request that are not removed are that request", () => {
     const blocks = fc.array(fc.tuple(fc.constantFrom("a", "b"), fc.constantFrom("x", "y", "z")), { maxLength: 8 })
-    fc.assert(
-      fc.property(blocks, blocks, (one, other) => {
-        const [before, after] = [one, other].map((each) => each.map(([title, text]) => block(title, text)))
-        const kept = changesOf(before ?? [], after ?? []).filter(({ change }) => change !== "removed")
-        assert.deepEqual(
-          kept.map(({ block }) => block),
-          after
-        )
-      })
-    )
+    forAll([blocks, blocks], 40, (one, other) => {
+      const [before, after] = [one, other].map((each) => each.map(([title, text]) => block(title, text)))
+      const kept = changesOf(before ?? [], after ?? []).filter(({ change }) => change !== "removed")
+      assert.deepEqual(
+        kept.map(({ block }) => block),
+        after
+      )
+    })
   })
 })
 

@@ -13,39 +13,38 @@ import * as ServedApi from "../server/http/support/ServedApi.ts"
 import * as Sample from "./support/Sample.ts"
 
 /** A proxy of the server; connection N is cut after the Nth number of bytes. Returns its address. */
-const cutting = (bytes: ReadonlyArray<number>) =>
-  Effect.gen(function* () {
-    const { url } = yield* ServedApi.Served
-    const open = new Set<Socket>()
-    let count = 0
-    const server = createServer((client) => {
-      let left = bytes[count++] ?? Number.POSITIVE_INFINITY
-      const upstream = connect(Number(new URL(url).port), "127.0.0.1")
-      for (const socket of [client, upstream]) {
-        open.add(socket)
-        socket.on("error", () => undefined).once("close", () => (client.destroy(), upstream.destroy()))
-      }
-      client.on("data", (part) => upstream.write(part))
-      upstream.on("data", (part) => {
-        client.write(part.subarray(0, Math.min(left, part.length)))
-        left -= part.length
-        if (left <= 0) client.end()
-      })
-    })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-      () =>
-        Effect.async<void>((resume) => {
-          for (const socket of open) socket.destroy()
-          server.close(() => resume(Effect.void))
-        })
-    )
-    const address = server.address()
-    return {
-      url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
-      connections: () => count
+const cutting = Effect.fnUntraced(function* (bytes: ReadonlyArray<number>) {
+  const { url } = yield* ServedApi.Served
+  const open = new Set<Socket>()
+  let count = 0
+  const server = createServer((client) => {
+    let left = bytes[count++] ?? Number.POSITIVE_INFINITY
+    const upstream = connect(Number(new URL(url).port), "127.0.0.1")
+    for (const socket of [client, upstream]) {
+      open.add(socket)
+      socket.on("error", () => undefined).once("close", () => (client.destroy(), upstream.destroy()))
     }
+    client.on("data", (part) => upstream.write(part))
+    upstream.on("data", (part) => {
+      client.write(part.subarray(0, Math.min(left, part.length)))
+      left -= part.length
+      if (left <= 0) client.end()
+    })
   })
+  yield* Effect.acquireRelease(
+    Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () =>
+      Effect.async<void>((resume) => {
+        for (const socket of open) socket.destroy()
+        server.close(() => resume(Effect.void))
+      })
+  )
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    connections: () => count
+  }
+})
 
 /** Follows until the predicate holds. */
 const followed = (base: string, path: string, isDone: (frames: ReadonlyArray<Frame>, state: FollowState) => boolean) =>

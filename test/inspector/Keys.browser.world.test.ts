@@ -21,12 +21,11 @@ beforeAll(async () => {
 const act = <A>(use: () => Promise<A>): Effect.Effect<A> => Effect.promise(use)
 
 /** So many sessions, in the order of the list. */
-const sessionsOf = (count: number) =>
-  Effect.gen(function* () {
-    yield* Effect.replicateEffect(newSession(tmpdir()), count)
-    const { items } = yield* (yield* Sessions).list({ limit: count })
-    return items.map(({ id }): SessionID => id)
-  })
+const sessionsOf = Effect.fnUntraced(function* (count: number) {
+  yield* Effect.replicateEffect(newSession(tmpdir()), count)
+  const { items } = yield* (yield* Sessions).list({ limit: count })
+  return items.map(({ id }): SessionID => id)
+})
 
 describe.skipIf(lacks("chromium"))("a quick person", () => {
   it.scopedLive("IP-21: Alt with arrows changes the view and the session, as fast as the keys come", () =>

@@ -7,6 +7,9 @@ import { FastCheck as fc } from "effect"
 import { sumOf as sum } from "../../packages/log/src/log/EventRow.ts"
 import { countSound } from "../../packages/log/src/log/Page.ts"
 import { cases } from "../support/Cases.ts"
+import { sum } from "../../packages/log/src/log/Checksum.ts"
+import { countSound } from "../../packages/log/src/log/JoinedChecksum.ts"
+import { forAll } from "../support/Cases.ts"
 
 const payload = fc.oneof(
   fc.string({ maxLength: 40 }),
@@ -24,12 +27,9 @@ const summed = (rows: ReadonlyArray<{ readonly hash: number; readonly payload: s
 })
 
 it("LG-63: rows that no one changed are sound together, whatever their number, length and characters", () => {
-  fc.assert(
-    fc.property(fc.array(row, { maxLength: 60 }), (rows) => {
-      assert.strictEqual(countSound(summed(rows)), rows.length)
-    }),
-    { numRuns: cases(16) }
-  )
+  forAll([fc.array(row, { maxLength: 60 })], 16, (rows) => {
+    assert.strictEqual(countSound(summed(rows)), rows.length)
+  })
 })
 
 it("LG-63: the count stops before the first row whose payload, hash or checksum was changed", () => {
@@ -38,23 +38,20 @@ it("LG-63: the count stops before the first row whose payload, hash or checksum 
     bit: fc.nat(31),
     column: fc.constantFrom("hash", "payload", "checksum")
   })
-  fc.assert(
-    fc.property(
-      fc.array(row, { minLength: 1, maxLength: 60 }),
-      fc.array(change, { minLength: 1, maxLength: 3 }),
-      (rows, changes) => {
-        const { checksums, hashes, payloads } = summed(rows)
-        for (const { at: anywhere, bit, column } of changes) {
-          const at = anywhere % rows.length
-          if (column === "hash") hashes[at] = (hashes[at] ?? 0) ^ (1 << bit)
-          else if (column === "checksum") checksums[at] = ((checksums[at] ?? 0) ^ (1 << bit)) >>> 0
-          else payloads[at] = `${payloads[at]}~`
-        }
-        const alone = rows.findIndex((_, at) => sum(hashes[at] ?? 0, payloads[at] ?? "") !== checksums[at])
-        assert.strictEqual(countSound({ checksums, hashes, payloads }), alone < 0 ? rows.length : alone)
+  forAll(
+    [fc.array(row, { minLength: 1, maxLength: 60 }), fc.array(change, { minLength: 1, maxLength: 3 })],
+    40,
+    (rows, changes) => {
+      const { checksums, hashes, payloads } = summed(rows)
+      for (const { at: anywhere, bit, column } of changes) {
+        const at = anywhere % rows.length
+        if (column === "hash") hashes[at] = (hashes[at] ?? 0) ^ (1 << bit)
+        else if (column === "checksum") checksums[at] = ((checksums[at] ?? 0) ^ (1 << bit)) >>> 0
+        else payloads[at] = `${payloads[at]}~`
       }
-    ),
-    { numRuns: cases(40) }
+      const alone = rows.findIndex((_, at) => sum(hashes[at] ?? 0, payloads[at] ?? "") !== checksums[at])
+      assert.strictEqual(countSound({ checksums, hashes, payloads }), alone < 0 ? rows.length : alone)
+    }
   )
 })
 

@@ -89,19 +89,17 @@ for (const [store, layer] of Object.entries(stores)) {
         yield* begin(id)
         const tails = Tails.make()
         const tail = tails.follow(id)
-        const said = (characters: number) =>
-          Effect.gen(function* () {
-            const text = "x".repeat(characters)
-            const messageID = MessageID.make(`msg_${yield* log.latest(id)}`)
-            const events = yield* log.append(id, [draft("session.next.synthetic", { messageID, text })])
-            tails.announce([{ incarnation: (yield* log.head(id)).incarnation, events }])
-            return events[0].seq
-          })
-        const kept = (after: number) =>
-          Effect.gen(function* () {
-            const { incarnation } = yield* log.head(id)
-            return [...((yield* recentAt(tail, after, incarnation))?.events ?? [])]
-          })
+        const said = Effect.fnUntraced(function* (characters: number) {
+          const text = "x".repeat(characters)
+          const messageID = MessageID.make(`msg_${yield* log.latest(id)}`)
+          const events = yield* log.append(id, [draft("session.next.synthetic", { messageID, text })])
+          tails.announce([{ incarnation: (yield* log.head(id)).incarnation, events }])
+          return events[0].seq
+        })
+        const kept = Effect.fnUntraced(function* (after: number) {
+          const { incarnation } = yield* log.head(id)
+          return [...((yield* recentAt(tail, after, incarnation))?.events ?? [])]
+        })
         const first = yield* said(300_000)
         yield* said(300_000)
         const third = yield* said(300_000)

@@ -23,22 +23,21 @@ const runtimes = [
 ] as const
 
 /** The lines that a program prints, until the scope closes. */
-const lines = (folder: string, [command, ...words]: ReadonlyArray<string>, file: string) =>
-  Effect.gen(function* () {
-    const printed = yield* Queue.unbounded<string>()
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const child = spawn(join(folder, "node_modules", ".bin", command ?? ""), [...words, file], {
-          cwd: folder,
-          stdio: ["ignore", "pipe", "inherit"]
-        })
-        createInterface({ input: child.stdout }).on("line", (line) => Queue.unsafeOffer(printed, line))
-        return child
-      }),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    return printed
-  })
+const lines = Effect.fnUntraced(function* (folder: string, [command, ...words]: ReadonlyArray<string>, file: string) {
+  const printed = yield* Queue.unbounded<string>()
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(join(folder, "node_modules", ".bin", command ?? ""), [...words, file], {
+        cwd: folder,
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      createInterface({ input: child.stdout }).on("line", (line) => Queue.unsafeOffer(printed, line))
+      return child
+    }),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  return printed
+})
 
 layer(served(), { excludeTestServices: true })("the client in other runtimes", (it) => {
   it.scoped.each(runtimes)(

@@ -4,6 +4,8 @@ import { describeIssues } from "../../packages/log/src/support/Issues.ts"
 import { McpServers, redactor } from "../../packages/mcp/src/McpServer.ts"
 import { describeListing, readListing } from "../../packages/mcp/src/ToolListing.ts"
 import { offeredNames } from "../../packages/mcp/src/OfferedTools.ts"
+import { offeredNames } from "../../packages/mcp/src/ToolNames.ts"
+import { forAll } from "../support/Cases.ts"
 
 const decode = Schema.decodeUnknownEither(McpServers, { errors: "all", onExcessProperty: "error" })
 
@@ -50,18 +52,11 @@ describe("the configuration of servers", () => {
   it("MC-9: a text's end has no part of a secret, wherever it is cut", () => {
     const secret = "0123456789abcdef"
     const { last } = redactor({ command: "c", env: { KEY: secret } })
-    FastCheck.assert(
-      FastCheck.property(
-        FastCheck.nat(60),
-        FastCheck.nat(60),
-        FastCheck.integer({ min: 1, max: 60 }),
-        (a, b, limit) => {
-          const text = `${"-".repeat(a)}${secret}${"-".repeat(b)}`
-          // As much is kept as a tail of this limit asks for.
-          assert.notMatch(last(text.slice(-(limit + secret.length)), limit).replace("<redacted>", ""), /[0-9a-f]/)
-        }
-      )
-    )
+    forAll([FastCheck.nat(60), FastCheck.nat(60), FastCheck.integer({ min: 1, max: 60 })], 40, (a, b, limit) => {
+      const text = `${"-".repeat(a)}${secret}${"-".repeat(b)}`
+      // As much is kept as a tail of this limit asks for.
+      assert.notMatch(last(text.slice(-(limit + secret.length)), limit).replace("<redacted>", ""), /[0-9a-f]/)
+    })
   })
 })
 
@@ -89,15 +84,13 @@ describe("the names of tools", () => {
 
   it("MC-10: every tool has a name of its own, and the same in whatever order they are listed", () => {
     const tool = FastCheck.stringOf(FastCheck.constantFrom("a", "_", ".", "é", "-"), { minLength: 1, maxLength: 70 })
-    FastCheck.assert(
-      FastCheck.property(FastCheck.uniqueArray(tool, { maxLength: 20 }), (tools) => {
-        const names = offeredNames("s", ["s", "s_a"], tools)
-        assert.strictEqual(names.size, tools.length)
-        for (const name of names.keys()) assert.match(name, provider)
-        const turned = offeredNames("s", ["s_a", "s"], tools.toReversed())
-        assert.deepStrictEqual([...turned].sort(), [...names].sort())
-      })
-    )
+    forAll([FastCheck.uniqueArray(tool, { maxLength: 20 })], 40, (tools) => {
+      const names = offeredNames("s", ["s", "s_a"], tools)
+      assert.strictEqual(names.size, tools.length)
+      for (const name of names.keys()) assert.match(name, provider)
+      const turned = offeredNames("s", ["s_a", "s"], tools.toReversed())
+      assert.deepStrictEqual([...turned].sort(), [...names].sort())
+    })
   })
 })
 

@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
 import { sanitise } from "../../packages/mcp/src/SafeSchema.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { makeMcp, obedient } from "./support/Servers.ts"
 
 const ajv = new Ajv2020({ strict: false, logger: false })
@@ -337,31 +337,25 @@ describe("any JSON in place of a schema", () => {
       : Object.entries(value).flatMap(([name, each]) => [...(name === key ? [each] : []), ...found(each, key)])
 
   it("MC-680, MC-681, MC-685: becomes a schema that compiles, with an object at its root and plain names", () => {
-    FastCheck.assert(
-      FastCheck.property(schemas, (value) => {
-        const { schema } = sanitise(value)
-        assert.strictEqual(schema["type"], "object")
-        compile(schema)
-        const { default: _default, ...rest } = schema
-        const parsed: unknown = JSON.parse(JSON.stringify(rest, (key, each) => (key === "default" ? undefined : each)))
-        for (const ref of found(parsed, "$ref")) {
-          if (typeof ref === "string") assert.match(ref, /^#\/\$defs\/[a-zA-Z0-9_.-]{1,64}$/)
-        }
-        for (const name of Object.keys(schema["properties"] ?? {})) assert.match(name, /^[a-zA-Z0-9_.-]{1,64}$/)
-      }),
-      { numRuns: cases(150) }
-    )
+    forAll([schemas], 150, (value) => {
+      const { schema } = sanitise(value)
+      assert.strictEqual(schema["type"], "object")
+      compile(schema)
+      const { default: _default, ...rest } = schema
+      const parsed: unknown = JSON.parse(JSON.stringify(rest, (key, each) => (key === "default" ? undefined : each)))
+      for (const ref of found(parsed, "$ref")) {
+        if (typeof ref === "string") assert.match(ref, /^#\/\$defs\/[a-zA-Z0-9_.-]{1,64}$/)
+      }
+      for (const name of Object.keys(schema["properties"] ?? {})) assert.match(name, /^[a-zA-Z0-9_.-]{1,64}$/)
+    })
   })
 
   it("MC-686: is repaired once: a repaired schema is right", () => {
-    FastCheck.assert(
-      FastCheck.property(schemas, (value) => {
-        const once = sanitise(value).schema
-        const twice = sanitise(once)
-        assert.deepStrictEqual(twice.schema, once)
-        assert.isFalse(twice.changed)
-      }),
-      { numRuns: cases(150) }
-    )
+    forAll([schemas], 150, (value) => {
+      const once = sanitise(value).schema
+      const twice = sanitise(once)
+      assert.deepStrictEqual(twice.schema, once)
+      assert.isFalse(twice.changed)
+    })
   })
 })

@@ -51,14 +51,13 @@ const generate = (root: string, out: string) =>
   })
 
 /** The rows of a provider that the script makes of some models. */
-const rowsOf = (provider: string, files: Parameters<typeof packed>[1]) =>
-  Effect.gen(function* () {
-    const root = yield* folder
-    packed(root, files)
-    const text = yield* generate(root, join(root, "out.ts"))
-    const json = /json = `([^]*)`\n$/.exec(text)?.[1] ?? ""
-    return Schema.decodeUnknownSync(Schema.parseJson(Catalog.Table))(json)[provider] ?? []
-  })
+const rowsOf = Effect.fnUntraced(function* (provider: string, files: Parameters<typeof packed>[1]) {
+  const root = yield* folder
+  packed(root, files)
+  const text = yield* generate(root, join(root, "out.ts"))
+  const json = /json = `([^]*)`\n$/.exec(text)?.[1] ?? ""
+  return Schema.decodeUnknownSync(Schema.parseJson(Catalog.Table))(json)[provider] ?? []
+})
 
 describe("the data", () => {
   it("MD-720: it has its source and date, is under a megabyte, and fits its schema", () => {

@@ -18,17 +18,16 @@ const models: Readonly<Record<Api, string>> = {
 type Call = Extract<Part, { readonly type: "tool-call" }>
 
 /** The first calls of an answer that does not end. */
-const firstCalls = (api: Api, reply: Reply, tools: ReadonlyArray<string>, count = 1) =>
-  Effect.gen(function* () {
-    const { model, server } = yield* connect(api, { id: models[api] }, held(reply))
-    const parts = yield* stream(model, { prompt: "go", tools: tools.map((name) => tool(name)) }).pipe(
-      Stream.filter((part): part is Call => part.type === "tool-call"),
-      Stream.take(count),
-      Stream.runCollect
-    )
-    const calls = Chunk.toReadonlyArray(parts).map(({ id, name, params }) => ({ id, name, params }))
-    return { calls, body: server.received[0]?.body }
-  })
+const firstCalls = Effect.fnUntraced(function* (api: Api, reply: Reply, tools: ReadonlyArray<string>, count = 1) {
+  const { model, server } = yield* connect(api, { id: models[api] }, held(reply))
+  const parts = yield* stream(model, { prompt: "go", tools: tools.map((name) => tool(name)) }).pipe(
+    Stream.filter((part): part is Call => part.type === "tool-call"),
+    Stream.take(count),
+    Stream.runCollect
+  )
+  const calls = Chunk.toReadonlyArray(parts).map(({ id, name, params }) => ({ id, name, params }))
+  return { calls, body: server.received[0]?.body }
+})
 
 describe("a call that is complete", () => {
   for (const api of ["anthropic", "openai", "openai-compatible"] as const) {

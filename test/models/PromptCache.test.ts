@@ -50,14 +50,13 @@ const turns: ReadonlyArray<ReadonlyArray<Message>> = [
 ]
 
 /** The bodies of the requests of the conversation, each with everything before it. */
-const conversation = (api: Api, id: string) =>
-  Effect.gen(function* () {
-    const { model, server } = yield* connect(api, { id }, ...turns.map(() => hello[api]))
-    for (let turn = 1; turn <= turns.length; turn++) {
-      yield* answer(model, { prompt: [...system, ...turns.slice(0, turn).flat()], tools: [tool("read"), tool("grep")] })
-    }
-    return server.received.map(({ body }) => body)
-  })
+const conversation = Effect.fnUntraced(function* (api: Api, id: string) {
+  const { model, server } = yield* connect(api, { id }, ...turns.map(() => hello[api]))
+  for (let turn = 1; turn <= turns.length; turn++) {
+    yield* answer(model, { prompt: [...system, ...turns.slice(0, turn).flat()], tools: [tool("read"), tool("grep")] })
+  }
+  return server.received.map(({ body }) => body)
+})
 
 const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 

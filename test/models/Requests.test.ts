@@ -30,33 +30,32 @@ describe("a rejected request", () => {
 })
 
 /** A proxy that knows one host, and notes what it is asked for. */
-const proxyTo = (host: string, port: number) =>
-  Effect.gen(function* () {
-    const seen: Array<string> = []
-    const server = createServer((request, response) => {
-      seen.push(request.url ?? "")
-      const { headers, method, url = "" } = request
-      const onward = ask({ port, method, headers, path: new URL(url).pathname }, (answered) => {
-        response.writeHead(answered.statusCode ?? 500, answered.headers)
-        answered.pipe(response)
-      })
-      request.pipe(onward)
+const proxyTo = Effect.fnUntraced(function* (host: string, port: number) {
+  const seen: Array<string> = []
+  const server = createServer((request, response) => {
+    seen.push(request.url ?? "")
+    const { headers, method, url = "" } = request
+    const onward = ask({ port, method, headers, path: new URL(url).pathname }, (answered) => {
+      response.writeHead(answered.statusCode ?? 500, answered.headers)
+      answered.pipe(response)
     })
-    server.on("connect", ({ url = "" }, socket) => {
-      seen.push(url)
-      if (!url.startsWith(host)) return void socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")
-      const onward = dial(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"))
-      onward.pipe(socket).pipe(onward)
-      for (const one of [socket, onward]) one.on("error", () => one.destroy())
-    })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-      () => Effect.sync(() => (server.closeAllConnections(), server.close()))
-    )
-    // A listening server has an address of this form.
-    const address = server.address() as AddressInfo
-    return { seen, url: `http://127.0.0.1:${address.port}` }
+    request.pipe(onward)
   })
+  server.on("connect", ({ url = "" }, socket) => {
+    seen.push(url)
+    if (!url.startsWith(host)) return void socket.end("HTTP/1.1 502 Bad Gateway\r\n\r\n")
+    const onward = dial(port, "127.0.0.1", () => socket.write("HTTP/1.1 200 OK\r\n\r\n"))
+    onward.pipe(socket).pipe(onward)
+    for (const one of [socket, onward]) one.on("error", () => one.destroy())
+  })
+  yield* Effect.acquireRelease(
+    Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () => Effect.sync(() => (server.closeAllConnections(), server.close()))
+  )
+  // A listening server has an address of this form.
+  const address = server.address() as AddressInfo
+  return { seen, url: `http://127.0.0.1:${address.port}` }
+})
 
 /** Sets variables of this process for the scope; the usual ones of a proxy are absent otherwise. */
 const variables = (values: Readonly<Record<string, string>>) =>

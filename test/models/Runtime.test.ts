@@ -29,17 +29,16 @@ const folder = Effect.acquireRelease(
 )
 
 /** Runs one prompt to its end and gives the session's messages. */
-const run = (options: Models.Options, model: ModelInfo["ref"], text: string) =>
-  Effect.gen(function* () {
-    const directory = yield* folder
-    return yield* Effect.gen(function* () {
-      const sessions = yield* Sessions
-      const { id } = yield* sessions.create({ location: { directory }, model })
-      yield* sessions.prompt({ sessionID: id, prompt: { text }, resume: false })
-      yield* sessions.resume(id)
-      return (yield* sessions.messages({ sessionID: id })).items
-    }).pipe(Effect.provide(Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layerOptions(options)))))
-  })
+const run = Effect.fnUntraced(function* (options: Models.Options, model: ModelInfo["ref"], text: string) {
+  const directory = yield* folder
+  return yield* Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const { id } = yield* sessions.create({ location: { directory }, model })
+    yield* sessions.prompt({ sessionID: id, prompt: { text }, resume: false })
+    yield* sessions.resume(id)
+    return (yield* sessions.messages({ sessionID: id })).items
+  }).pipe(Effect.provide(Daybook.layer({ filename: ":memory:" }).pipe(Layer.provide(Models.layerOptions(options)))))
+})
 
 const texts = (messages: ReadonlyArray<unknown>) =>
   messages

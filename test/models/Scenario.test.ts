@@ -199,13 +199,12 @@ describe.each(modelServers.map((server) => [server.profile, server] as const))("
     it.scoped("MD-134: a session switches to another server and back", () =>
       Effect.gen(function* () {
         const [sessions, { id, one, other }] = [yield* Sessions, yield* opened]
-        const turn = (running: Running, path: string) =>
-          Effect.gen(function* () {
-            yield* sessions.switchModel(id, running.ref)
-            running.answer(reason(`I must see ${path}.`), { tool: "look", input: { path } })
-            running.answer(reason("Done."), { text: `Read ${path}.` })
-            yield* prompt(id, `Look at ${path}.`)
-          })
+        const turn = Effect.fnUntraced(function* (running: Running, path: string) {
+          yield* sessions.switchModel(id, running.ref)
+          running.answer(reason(`I must see ${path}.`), { tool: "look", input: { path } })
+          running.answer(reason("Done."), { text: `Read ${path}.` })
+          yield* prompt(id, `Look at ${path}.`)
+        })
         yield* turn(one, "c1.txt")
         yield* turn(other, "c2.txt")
         yield* turn(one, "c3.txt")

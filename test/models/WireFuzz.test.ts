@@ -34,27 +34,26 @@ const framesOf = (server: ModelServer): ReadonlyArray<string> => {
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 /** Reads a body with the server's model. */
-const read = (server: ModelServer, body: Body) =>
-  Effect.gen(function* () {
-    const stream = new ReadableStream<Uint8Array>({
-      start(controller) {
-        for (const piece of body.pieces) controller.enqueue(piece)
-        if (body.ending === "close") controller.close()
-      },
-      pull(controller) {
-        if (body.ending === "break") controller.error(new TypeError("terminated"))
-      }
-    })
-    // Only the request of the answer gets it: a server is also asked for its models.
-    const fetch: typeof globalThis.fetch = async (_, init) =>
-      init?.method === "POST"
-        ? new Response(stream, { headers: { "content-type": "text/event-stream" } })
-        : new Response("", { status: 404 })
-    const provider = { api: server.api, baseUrl: "http://127.0.0.1:9/v1", fetch, models: { [server.model]: {} } }
-    const resolver = yield* Models.make({ providers: { [server.profile]: provider } })
-    const { model } = yield* Effect.orDie(resolver.resolve({ providerID: server.profile, id: server.model }))
-    return yield* Effect.either(answer(model, { prompt: "go", tools: [tool("look")] }))
+const read = Effect.fnUntraced(function* (server: ModelServer, body: Body) {
+  const stream = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of body.pieces) controller.enqueue(piece)
+      if (body.ending === "close") controller.close()
+    },
+    pull(controller) {
+      if (body.ending === "break") controller.error(new TypeError("terminated"))
+    }
   })
+  // Only the request of the answer gets it: a server is also asked for its models.
+  const fetch: typeof globalThis.fetch = async (_, init) =>
+    init?.method === "POST"
+      ? new Response(stream, { headers: { "content-type": "text/event-stream" } })
+      : new Response("", { status: 404 })
+  const provider = { api: server.api, baseUrl: "http://127.0.0.1:9/v1", fetch, models: { [server.model]: {} } }
+  const resolver = yield* Models.make({ providers: { [server.profile]: provider } })
+  const { model } = yield* Effect.orDie(resolver.resolve({ providerID: server.profile, id: server.model }))
+  return yield* Effect.either(answer(model, { prompt: "go", tools: [tool("look")] }))
+})
 
 interface Read {
   readonly text: string

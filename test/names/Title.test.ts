@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { titleOfAnswer, titleRequest } from "../../packages/core/src/session/Naming.ts"
 import { titleOfPrompt } from "../../packages/log/src/domain/Title.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const words = fc.array(
   fc.oneof(fc.string({ minLength: 1, maxLength: 80 }), fc.constant("schön"), fc.constant("日本")),
@@ -13,21 +13,18 @@ const words = fc.array(
 )
 
 it("NM-3: the beginning of a prompt is at most 60 characters of it on one line, cut at a word", () => {
-  fc.assert(
-    fc.property(words, (parts) => {
-      const text = parts.join(" ")
-      const title = titleOfPrompt(text)
-      if (title === undefined) return
-      assert.isAtMost(Array.from(title).length, 60)
-      assert.notMatch(title, /^\s|\s$|[\r\n\t]/)
-      // What follows the title in the prompt begins a new word, unless the first word alone is too long.
-      const line = text.replaceAll(/[\s\p{Z}\p{Cc}\p{Cf}\p{Surrogate}]+/gu, " ").trim()
-      assert.isTrue(line.startsWith(title))
-      const rest = line.slice(title.length)
-      assert.isTrue(rest === "" || rest.startsWith(" ") || !title.includes(" "), JSON.stringify([title, rest]))
-    }),
-    { numRuns: cases(200) }
-  )
+  forAll([words], 200, (parts) => {
+    const text = parts.join(" ")
+    const title = titleOfPrompt(text)
+    if (title === undefined) return
+    assert.isAtMost(Array.from(title).length, 60)
+    assert.notMatch(title, /^\s|\s$|[\r\n\t]/)
+    // What follows the title in the prompt begins a new word, unless the first word alone is too long.
+    const line = text.replaceAll(/[\s\p{Z}\p{Cc}\p{Cf}\p{Surrogate}]+/gu, " ").trim()
+    assert.isTrue(line.startsWith(title))
+    const rest = line.slice(title.length)
+    assert.isTrue(rest === "" || rest.startsWith(" ") || !title.includes(" "), JSON.stringify([title, rest]))
+  })
   assert.strictEqual(titleOfPrompt("  Fix\n\tthe   login page "), "Fix the login page")
   assert.strictEqual(
     titleOfPrompt("Rename every function of the storage package so that its name says what it does"),

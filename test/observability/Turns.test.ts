@@ -17,13 +17,12 @@ const during = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return { ended: (yield* counted("ended")) - before.ended, failed: (yield* counted("failed")) - before.failed }
   })
 
-const run = (script: Script) =>
-  Effect.gen(function* () {
-    const { id } = yield* newSession()
-    yield* (yield* ScriptedModel).answer(script)
-    yield* say(id, "look")
-    yield* Effect.exit((yield* Sessions).wait(id))
-  })
+const run = Effect.fnUntraced(function* (script: Script) {
+  const { id } = yield* newSession()
+  yield* (yield* ScriptedModel).answer(script)
+  yield* say(id, "look")
+  yield* Effect.exit((yield* Sessions).wait(id))
+})
 
 it.layer(runtime())("turns", (it) => {
   it.effect("OB-1: a turn that the provider answers is counted as ended, and as nothing else", () =>

@@ -10,7 +10,7 @@ import * as Change from "../../packages/log/src/projection/Change.ts"
 import * as MemoryTables from "../../packages/log/src/projection/MemoryTables.ts"
 import { project } from "../../packages/log/src/projection/Projection.ts"
 import { type TableName, tableNames } from "../../packages/log/src/projection/Tables.ts"
-import { cases } from "../support/Cases.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import { fileLog, memoryLog } from "../support/Database.ts"
 import {
   admitted,
@@ -80,16 +80,13 @@ const log = fc.tuple(fc.constant(null), plausibleLog("p"))
 
 it.effect("PJ-11, PJ-3: applying joined changes equals applying each, wherever the log is cut", () =>
   Effect.sync(() =>
-    fc.assert(
-      fc.property(log, lengths, ([, drafts], runs) => {
-        const [first, ...rest] = asEvents(drafts)
-        const memory = MemoryTables.make()
-        if (first === undefined) return
-        for (const run of cut([first, ...rest], runs)) Either.getOrThrow(memory.apply(run.flatMap(project)))
-        assert.deepStrictEqual(sorted(memory), folded([first, ...rest]))
-      }),
-      { numRuns: cases(80) }
-    )
+    forAll([log, lengths], 80, ([, drafts], runs) => {
+      const [first, ...rest] = asEvents(drafts)
+      const memory = MemoryTables.make()
+      if (first === undefined) return
+      for (const run of cut([first, ...rest], runs)) Either.getOrThrow(memory.apply(run.flatMap(project)))
+      assert.deepStrictEqual(sorted(memory), folded([first, ...rest]))
+    })
   )
 )
 

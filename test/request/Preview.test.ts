@@ -19,17 +19,16 @@ import { bodyOf } from "./support/Conversation.ts"
 import { parsed, seenBody, summary } from "./support/GeneratedModel.ts"
 
 /** Everything that is stored of the session, so far as a turn could change it. */
-const stored = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const log = yield* EventLog
-    return {
-      latest: yield* log.latest(sessionID),
-      session: yield* sql`SELECT * FROM session WHERE id = ${sessionID}`,
-      inbox:
-        yield* sql`SELECT * FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
-    }
-  })
+const stored = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  return {
+    latest: yield* log.latest(sessionID),
+    session: yield* sql`SELECT * FROM session WHERE id = ${sessionID}`,
+    inbox:
+      yield* sql`SELECT * FROM session_input WHERE session = (SELECT session FROM event_sequence WHERE session_id = ${sessionID})`
+  }
+})
 
 /** Shows the next request, runs the turn, and compares. */
 const previews = Effect.fn(function* (sessionID: SessionID) {

@@ -19,6 +19,7 @@ import { brief, exchange, long, narrow, summary } from "../compaction/support/Ta
 import { dataOf, eventsOf, tool } from "../runner/support/Runs.ts"
 import { newSession, open, runtime, say, scene, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, otherRef, says, ScriptedModel } from "../support/ScriptedModel.ts"
+import { forAll } from "../support/Cases.ts"
 
 const quiet = {
   agents: [brief("look", "lift"), { ...build, name: "other", prompt: "You are another.", permissions: [] }]
@@ -171,29 +172,25 @@ const frames = fc.record({
 })
 
 it("RQ-33: folding the events of any frames gives each frame again, whether the one before was known or not", () => {
-  fc.assert(
-    fc.property(fc.array(fc.tuple(frames, fc.boolean()), { minLength: 1, maxLength: 12 }), (steps) => {
-      let folded = nothingFolded
-      let before: RequestFrame | undefined
-      for (const [next, knows] of steps) {
-        const { data } = framed(next, hashOf(next), knows ? before : undefined)
-        // An event as the log would give it, as far as the fold looks at it.
-        folded = fold(folded, { data: JSON.parse(JSON.stringify(data)) } as EventOfType<"session.next.request.framed">)
-        assert.deepStrictEqual(folded.frame, next)
-        before = next
-      }
-    })
-  )
+  forAll([fc.array(fc.tuple(frames, fc.boolean()), { minLength: 1, maxLength: 12 })], 40, (steps) => {
+    let folded = nothingFolded
+    let before: RequestFrame | undefined
+    for (const [next, knows] of steps) {
+      const { data } = framed(next, hashOf(next), knows ? before : undefined)
+      // An event as the log would give it, as far as the fold looks at it.
+      folded = fold(folded, { data: JSON.parse(JSON.stringify(data)) } as EventOfType<"session.next.request.framed">)
+      assert.deepStrictEqual(folded.frame, next)
+      before = next
+    }
+  })
 })
 
 it("RQ-33: a frame's name tells its content: equal frames have one, different ones have two", () => {
-  fc.assert(
-    fc.property(frames, frames, (a, b) => {
-      const same =
-        JSON.stringify([a.system, a.baselineSeq, a.tools, a.settings]) ===
-        JSON.stringify([b.system, b.baselineSeq, b.tools, b.settings])
-      assert.strictEqual(hashOf(a) === hashOf(b), same)
-    })
-  )
+  forAll([frames, frames], 40, (a, b) => {
+    const same =
+      JSON.stringify([a.system, a.baselineSeq, a.tools, a.settings]) ===
+      JSON.stringify([b.system, b.baselineSeq, b.tools, b.settings])
+    assert.strictEqual(hashOf(a) === hashOf(b), same)
+  })
   assert.strictEqual(hashOf(noFrame), hashOf({ ...noFrame, system: [] }))
 })

@@ -13,6 +13,7 @@ import { crash } from "../runner/support/Crash.ts"
 import { dataOf, failureOf, gatedTool, tool } from "../runner/support/Runs.ts"
 import { newSession, runtime, temporaryFolder } from "../support/Harness.ts"
 import { callParts, calls, says, ScriptedModel, type SeenRequest } from "../support/ScriptedModel.ts"
+import { forAll } from "../support/Cases.ts"
 
 const formOf = (name: string) => ({ schema: { type: "object", properties: { [name]: { type: "string" } } } })
 const agents = [brief("look", "lift", "weigh")]
@@ -260,12 +261,10 @@ const anyWishes: fc.Arbitrary<Wishes> = fc.record(
 )
 
 it("RQ-26: each wish is that of the last prompt that sets it, and no pattern at all sets nothing", () => {
-  fc.assert(
-    fc.property(fc.array(anyWishes, { maxLength: 6 }), (prompts) => {
-      const held = prompts.reduce(joined, noWishes)
-      const named = prompts.filter(({ tools = {} }) => Object.keys(tools).length > 0)
-      assert.deepStrictEqual(held.tools, named.at(-1)?.tools)
-      assert.deepStrictEqual(held.output, prompts.findLast(({ output }) => output !== undefined)?.output)
-    })
-  )
+  forAll([fc.array(anyWishes, { maxLength: 6 })], 40, (prompts) => {
+    const held = prompts.reduce(joined, noWishes)
+    const named = prompts.filter(({ tools = {} }) => Object.keys(tools).length > 0)
+    assert.deepStrictEqual(held.tools, named.at(-1)?.tools)
+    assert.deepStrictEqual(held.output, prompts.findLast(({ output }) => output !== undefined)?.output)
+  })
 })

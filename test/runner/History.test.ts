@@ -64,30 +64,29 @@ const append = Effect.fnUntraced(function* (sessionID: SessionID, drafts: Readon
 })
 
 /** What was read: whole histories from the rows, and events from the log. */
-const counted = (bounds: History.Bounds = { sessions: 64, chars: 1_000_000 }) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const store = yield* SessionStore
-    const reads = yield* Ref.make({ histories: 0, events: 0 })
-    const history = yield* History.makeBounded(bounds).pipe(
-      Effect.provideService(EventLog, {
-        ...log,
-        read: (options) =>
-          Effect.tap(log.read(options), ({ events }) =>
-            Ref.update(reads, (all) => ({ ...all, events: all.events + events.length }))
-          )
-      }),
-      Effect.provideService(SessionStore, {
-        ...store,
-        contextRows: (sessionID, baselineSeq) =>
-          Effect.zipRight(
-            Ref.update(reads, (all) => ({ ...all, histories: all.histories + 1 })),
-            store.contextRows(sessionID, baselineSeq)
-          )
-      })
-    )
-    return { history, reads: Ref.getAndSet(reads, { histories: 0, events: 0 }) }
-  })
+const counted = Effect.fnUntraced(function* (bounds: History.Bounds = { sessions: 64, chars: 1_000_000 }) {
+  const log = yield* EventLog
+  const store = yield* SessionStore
+  const reads = yield* Ref.make({ histories: 0, events: 0 })
+  const history = yield* History.makeBounded(bounds).pipe(
+    Effect.provideService(EventLog, {
+      ...log,
+      read: (options) =>
+        Effect.tap(log.read(options), ({ events }) =>
+          Ref.update(reads, (all) => ({ ...all, events: all.events + events.length }))
+        )
+    }),
+    Effect.provideService(SessionStore, {
+      ...store,
+      contextRows: (sessionID, baselineSeq) =>
+        Effect.zipRight(
+          Ref.update(reads, (all) => ({ ...all, histories: all.histories + 1 })),
+          store.contextRows(sessionID, baselineSeq)
+        )
+    })
+  )
+  return { history, reads: Ref.getAndSet(reads, { histories: 0, events: 0 }) }
+})
 
 const kinds = FastCheck.array(FastCheck.constantFrom(...Object.keys(steps)), { minLength: 1, maxLength: 8 })
 

@@ -207,11 +207,10 @@ describe.skipIf(lacks("bubblewrap"))("the sandbox", () => {
 
   it.scopedLive("SB-9: the bounds are 1,024 processes and 4,096 MiB, unless others are set", () =>
     Effect.gen(function* () {
-      const limitsOf = (settings: SandboxSettings) =>
-        Effect.gen(function* () {
-          const sandbox = yield* sandboxOf(settings)
-          return Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env: {} })).limits
-        })
+      const limitsOf = Effect.fnUntraced(function* (settings: SandboxSettings) {
+        const sandbox = yield* sandboxOf(settings)
+        return Option.getOrThrow(yield* sandbox.confine({ cwd: "/tmp", writable: [], env: {} })).limits
+      })
       assert.deepStrictEqual(yield* limitsOf({}), { processes: 1_024, bytes: 4_096 * 1_048_576 })
       assert.deepStrictEqual(yield* limitsOf({ processes: 7, memory: 50 }), { processes: 7, bytes: 50 * 1_048_576 })
     })

@@ -11,12 +11,11 @@ import { logAt, temporaryDatabase } from "../support/Database.ts"
 import { admitted, created, message, session } from "../support/Logs.ts"
 import { memorySearch, places, searchAt } from "./support/Searching.ts"
 
-const said = (text: string) =>
-  Effect.gen(function* () {
-    const [log, id] = [yield* EventLog, session()]
-    yield* log.append(id, [created, admitted(message(), text)])
-    return id
-  })
+const said = Effect.fnUntraced(function* (text: string) {
+  const [log, id] = [yield* EventLog, session()]
+  yield* log.append(id, [created, admitted(message(), text)])
+  return id
+})
 
 /** Every row of the index, without the blocks of its segments, which depend on the steps. */
 const rowsOf = (filename: string) => {

@@ -7,19 +7,17 @@ import { Search, type PromptsOptions } from "../../packages/log/src/search/Searc
 import { admitted, created, message, session } from "../support/Logs.ts"
 import { memorySearch } from "./support/Searching.ts"
 
-const texts = (options: PromptsOptions = {}) =>
-  Effect.gen(function* () {
-    const search = yield* Search
-    yield* search.update()
-    return (yield* search.prompts(options)).items.map(({ text }) => text)
-  })
+const texts = Effect.fnUntraced(function* (options: PromptsOptions = {}) {
+  const search = yield* Search
+  yield* search.update()
+  return (yield* search.prompts(options)).items.map(({ text }) => text)
+})
 
-const typed = (...prompts: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const [log, id] = [yield* EventLog, session()]
-    yield* log.append(id, [created, ...prompts.map((text) => admitted(message(), text))])
-    return id
-  })
+const typed = Effect.fnUntraced(function* (...prompts: ReadonlyArray<string>) {
+  const [log, id] = [yield* EventLog, session()]
+  yield* log.append(id, [created, ...prompts.map((text) => admitted(message(), text))])
+  return id
+})
 
 it.effect("SE-50: prompts are listed trimmed, the newest first, without empty ones and repetitions in a row", () =>
   Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Either, FastCheck as fc } from "effect"
 import { markText, matchText, parse, phraseText } from "../../packages/log/src/search/Query.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const now = Date.UTC(2026, 0, 15)
 
@@ -52,17 +52,14 @@ it("SE-31: every text is a valid query of FTS5 or a clear error", () => {
   const marks = new Sqlite(":memory:")
   marks.exec("CREATE VIRTUAL TABLE shown USING fts5(text)")
   const mark = marks.prepare("SELECT rowid FROM shown WHERE shown MATCH ?")
-  fc.assert(
-    fc.property(text, fc.option(fc.array(fc.nat(), { minLength: 1 }), { nil: undefined }), (query, sessions) => {
-      const found = parse(query, now)
-      if (Either.isLeft(found)) return assert.isNotEmpty(found.left.details)
-      run.all(matchText(found.right, sessions))
-      const [phrase, words] = [phraseText(found.right), markText(found.right)]
-      if (phrase !== undefined) run.all(phrase)
-      if (words !== undefined) mark.all(words)
-    }),
-    { numRuns: cases(600) }
-  )
+  forAll([text, fc.option(fc.array(fc.nat(), { minLength: 1 }), { nil: undefined })], 600, (query, sessions) => {
+    const found = parse(query, now)
+    if (Either.isLeft(found)) return assert.isNotEmpty(found.left.details)
+    run.all(matchText(found.right, sessions))
+    const [phrase, words] = [phraseText(found.right), markText(found.right)]
+    if (phrase !== undefined) run.all(phrase)
+    if (words !== undefined) mark.all(words)
+  })
 })
 
 it("SE-31: the number of sessions in a query has no bound below the limit", () => {

@@ -9,7 +9,7 @@ import { Search } from "../../packages/log/src/search/Search.ts"
 import * as SqlSearch from "../../packages/log/src/search/SqlSearch.ts"
 import { openIndex, searchPath } from "../../packages/log/src/storage/SearchFile.ts"
 import { temporaryDatabase } from "../support/Database.ts"
-import { cases } from "../support/Cases.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import { admitted, created, message, session } from "../support/Logs.ts"
 import { begun } from "../support/Pruning.ts"
 import { found, memorySearch, places, searchAt } from "./support/Searching.ts"
@@ -26,18 +26,15 @@ const candidate = fc.record<Candidate>({
 })
 
 it("SE-40: a text scores higher if it is newer, shorter, or has the words together", () => {
-  fc.assert(
-    fc.property(candidate, fc.nat(1_000 * day), fc.nat(60_000), (one, age, more) => {
-      const now = 1_000 * day
-      const score = scoreOf(one, false, now)
-      assert.isAbove(score, 0)
-      assert.strictEqual(scoreOf(one, true, now), 2 * score)
-      assert.isAtMost(scoreOf({ ...one, created: one.created - age }, false, now), score)
-      assert.isAtMost(scoreOf({ ...one, size: one.size + more }, false, now), score)
-      assert.isAbove(score, 0.4999 * scoreOf({ ...one, created: now }, false, now))
-    }),
-    { numRuns: cases(80) }
-  )
+  forAll([candidate, fc.nat(1_000 * day), fc.nat(60_000)], 80, (one, age, more) => {
+    const now = 1_000 * day
+    const score = scoreOf(one, false, now)
+    assert.isAbove(score, 0)
+    assert.strictEqual(scoreOf(one, true, now), 2 * score)
+    assert.isAtMost(scoreOf({ ...one, created: one.created - age }, false, now), score)
+    assert.isAtMost(scoreOf({ ...one, size: one.size + more }, false, now), score)
+    assert.isAbove(score, 0.4999 * scoreOf({ ...one, created: now }, false, now))
+  })
   const plain = { position: 1, session: 1, seq: 1, created: 0, size: 0 }
   const scores = [0, 1, 2, 3].map((role) => scoreOf({ ...plain, role }, false, 0))
   assert.deepStrictEqual(scores, [1, 0.8, 0.5, 0.4])
@@ -46,34 +43,30 @@ it("SE-40: a text scores higher if it is newer, shorter, or has the words togeth
 })
 
 it("SE-42: groups keep every text once, the session and the text with the best score first", () => {
-  fc.assert(
-    fc.property(fc.uniqueArray(candidate, { selector: ({ position }) => position }), (all) => {
-      const groups = rank(all, new Set(all.slice(0, 3).map(({ position }) => position)), 1_000 * day)
-      const scores = groups.map(({ members }) => members.map(({ score }) => score))
-      const firsts = scores.flatMap((each) => each.slice(0, 1))
-      for (const each of [...scores, firsts])
-        assert.deepStrictEqual(
-          each,
-          each.toSorted((a, b) => b - a)
-        )
-      const positions = groups.flatMap(({ members }) => members.map(({ position }) => position))
+  forAll([fc.uniqueArray(candidate, { selector: ({ position }) => position })], 40, (all) => {
+    const groups = rank(all, new Set(all.slice(0, 3).map(({ position }) => position)), 1_000 * day)
+    const scores = groups.map(({ members }) => members.map(({ score }) => score))
+    const firsts = scores.flatMap((each) => each.slice(0, 1))
+    for (const each of [...scores, firsts])
       assert.deepStrictEqual(
-        positions.toSorted((a, b) => a - b),
-        all.map(({ position }) => position).toSorted((a, b) => a - b)
+        each,
+        each.toSorted((a, b) => b - a)
       )
-      assert.strictEqual(new Set(groups.map((group) => group.session)).size, groups.length)
-    }),
-    { numRuns: cases(40) }
-  )
+    const positions = groups.flatMap(({ members }) => members.map(({ position }) => position))
+    assert.deepStrictEqual(
+      positions.toSorted((a, b) => a - b),
+      all.map(({ position }) => position).toSorted((a, b) => a - b)
+    )
+    assert.strictEqual(new Set(groups.map((group) => group.session)).size, groups.length)
+  })
 })
 
-const prompted = (text: string, at?: string) =>
-  Effect.gen(function* () {
-    const [log, id] = [yield* EventLog, session()]
-    const location = { directory: at ?? "/work" }
-    yield* log.append(id, [draft("session.created", { location }), admitted(message(), text)])
-    return id
-  })
+const prompted = Effect.fnUntraced(function* (text: string, at?: string) {
+  const [log, id] = [yield* EventLog, session()]
+  const location = { directory: at ?? "/work" }
+  yield* log.append(id, [draft("session.created", { location }), admitted(message(), text)])
+  return id
+})
 
 it.effect("SE-42: pages show every session once, as the index was for the first page", () =>
   Effect.gen(function* () {

@@ -11,12 +11,11 @@ const endless = (served: Served) =>
     Effect.flatMap(Deferred.make<void>(), (gate) => answer(held(textParts("t", "hm").slice(0, 2), gate)))
   )
 
-const started = (client: Client, id = "m1") =>
-  Effect.gen(function* () {
-    yield* client.ask({ op: "send", id, input: "hi" })
-    const frames = yield* client.untilType("delta")
-    return frames[0]?.["run"]
-  })
+const started = Effect.fnUntraced(function* (client: Client, id = "m1") {
+  yield* client.ask({ op: "send", id, input: "hi" })
+  const frames = yield* client.untilType("delta")
+  return frames[0]?.["run"]
+})
 
 for (const by of ["run", "client id"] as const) {
   it.scopedLive(`FR-11: cancelled by its ${by}, an active run ends with one done, and without a message`, () =>

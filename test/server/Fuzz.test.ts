@@ -136,36 +136,35 @@ function* cut(from: Random, whole: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-const holds = (seed: number, batches: number, perBatch: number) =>
-  Effect.gen(function* () {
-    const from = random(seed)
-    const { path } = yield* listen({ root: yield* temporaryFolder, name: "agent/fuzz.sock" }, answerPongs)
-    const [client, neighbour] = [yield* connectTo(path), yield* connectTo(path)]
-    for (let batch = 0; batch < batches; batch++) {
-      const cases = Array.from({ length: perBatch }, () =>
-        from.chance(0.002) ? big(from) : (kinds[from.below(kinds.length)] ?? big)(from)
-      )
-      for (const piece of cut(
+const holds = Effect.fnUntraced(function* (seed: number, batches: number, perBatch: number) {
+  const from = random(seed)
+  const { path } = yield* listen({ root: yield* temporaryFolder, name: "agent/fuzz.sock" }, answerPongs)
+  const [client, neighbour] = [yield* connectTo(path), yield* connectTo(path)]
+  for (let batch = 0; batch < batches; batch++) {
+    const cases = Array.from({ length: perBatch }, () =>
+      from.chance(0.002) ? big(from) : (kinds[from.below(kinds.length)] ?? big)(from)
+    )
+    for (const piece of cut(
+      from,
+      glue(
         from,
-        glue(
-          from,
-          cases.map(({ line }) => line)
-        )
-      )) {
-        yield* client.send(piece)
-        // Otherwise the system would join what was cut.
-        if (from.chance(0.05)) yield* Effect.yieldNow({ priority: 1 })
-      }
-      for (const { answer, line } of cases) {
-        const got = yield* client.next
-        const context = `seed ${seed}, batch ${batch}, line ${JSON.stringify(new TextDecoder().decode(line.subarray(0, 200)))}`
-        if ("code" in answer) assert.deepInclude(got, { type: "error", code: answer.code }, context)
-        else assert.deepStrictEqual(got, { type: "pong", id: answer.pong }, context)
-      }
-      yield* neighbour.send(`{"op":"ping","id":"n${batch}"}\n`)
-      assert.deepStrictEqual(yield* neighbour.next, { type: "pong", id: `n${batch}` })
+        cases.map(({ line }) => line)
+      )
+    )) {
+      yield* client.send(piece)
+      // Otherwise the system would join what was cut.
+      if (from.chance(0.05)) yield* Effect.yieldNow({ priority: 1 })
     }
-  })
+    for (const { answer, line } of cases) {
+      const got = yield* client.next
+      const context = `seed ${seed}, batch ${batch}, line ${JSON.stringify(new TextDecoder().decode(line.subarray(0, 200)))}`
+      if ("code" in answer) assert.deepInclude(got, { type: "error", code: answer.code }, context)
+      else assert.deepStrictEqual(got, { type: "pong", id: answer.pong }, context)
+    }
+    yield* neighbour.send(`{"op":"ping","id":"n${batch}"}\n`)
+    assert.deepStrictEqual(yield* neighbour.next, { type: "pong", id: `n${batch}` })
+  }
+})
 
 const given = Number(process.env["DAYBOOK_SEED"] ?? Number.NaN)
 for (const seed of Number.isNaN(given) ? [1, 20_260, 776_531] : [given]) {

@@ -20,13 +20,12 @@ import {
 } from "./support/Served.ts"
 
 /** The only session, and where its log ends. */
-const theSession = (served: Served) =>
-  Effect.gen(function* () {
-    const { items } = yield* runtimeOf(served, (sessions) => sessions.list())
-    const [session] = items
-    if (session === undefined || items.length > 1) return yield* Effect.dieMessage(`${items.length} sessions`)
-    return { session, latest: yield* latestOf(served, session.id) }
-  })
+const theSession = Effect.fnUntraced(function* (served: Served) {
+  const { items } = yield* runtimeOf(served, (sessions) => sessions.list())
+  const [session] = items
+  if (session === undefined || items.length > 1) return yield* Effect.dieMessage(`${items.length} sessions`)
+  return { session, latest: yield* latestOf(served, session.id) }
+})
 
 const pending = (served: Served) => script(served, (model) => model.pending)
 

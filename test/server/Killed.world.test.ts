@@ -17,28 +17,27 @@ import { connect, deltasOf, openFor, runtimeOf, script, uid } from "./support/Se
 const here = fileURLToPath(new URL(".", import.meta.url))
 
 /** The served child, once it is ready, and its end. */
-const start = (script: string, root: string) =>
-  Effect.gen(function* () {
-    const [ready, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const made = spawn(process.execPath, [script, root], { stdio: ["ignore", "pipe", "inherit"] })
-        made.stdout.on("data", () => Deferred.unsafeDone(ready, Effect.void))
-        made.on("exit", () => Deferred.unsafeDone(ended, Effect.void))
-        return made
-      }),
-      (made) =>
-        Effect.zipRight(
-          Effect.sync(() => made.kill("SIGKILL")),
-          Deferred.await(ended)
-        )
-    )
-    yield* Deferred.await(ready)
-    return Effect.zipRight(
-      Effect.sync(() => child.kill("SIGKILL")),
-      Deferred.await(ended)
-    )
-  })
+const start = Effect.fnUntraced(function* (script: string, root: string) {
+  const [ready, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const made = spawn(process.execPath, [script, root], { stdio: ["ignore", "pipe", "inherit"] })
+      made.stdout.on("data", () => Deferred.unsafeDone(ready, Effect.void))
+      made.on("exit", () => Deferred.unsafeDone(ended, Effect.void))
+      return made
+    }),
+    (made) =>
+      Effect.zipRight(
+        Effect.sync(() => made.kill("SIGKILL")),
+        Deferred.await(ended)
+      )
+  )
+  yield* Deferred.await(ready)
+  return Effect.zipRight(
+    Effect.sync(() => child.kill("SIGKILL")),
+    Deferred.await(ended)
+  )
+})
 
 it.scopedLive("FL-10: a run whose server was killed ends as EHOSTDOWN, its files say so, and what waited is run", () =>
   Effect.gen(function* () {

@@ -25,13 +25,12 @@ const accented = "文字 e\u0301!"
 const whole = `before\n\n${accented}😀.`
 
 /** A client that sends and is told of the start. */
-const sending = (served: Served) =>
-  Effect.gen(function* () {
-    const sender = yield* connect(served.path)
-    yield* sender.ask({ op: "send", id: "m1", input: "hi" })
-    const [start] = yield* sender.untilType("start")
-    return { sender, start }
-  })
+const sending = Effect.fnUntraced(function* (served: Served) {
+  const sender = yield* connect(served.path)
+  yield* sender.ask({ op: "send", id: "m1", input: "hi" })
+  const [start] = yield* sender.untilType("start")
+  return { sender, start }
+})
 
 for (const [way, request] of Object.entries(ways)) {
   it.scopedLive(

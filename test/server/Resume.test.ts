@@ -26,50 +26,45 @@ import {
 } from "./support/Served.ts"
 
 /** All rows of a session in which nothing runs. */
-const rowsOf = (client: Client, after?: unknown, session = "default") =>
-  Effect.gen(function* () {
-    yield* client.ask({ op: "resume", session, ...(after === undefined ? {} : { after }) })
-    yield* client.ask({ op: "ping", id: "end" })
-    const frames = yield* client.untilType("pong")
-    return frames.slice(0, -1)
-  })
+const rowsOf = Effect.fnUntraced(function* (client: Client, after?: unknown, session = "default") {
+  yield* client.ask({ op: "resume", session, ...(after === undefined ? {} : { after }) })
+  yield* client.ask({ op: "ping", id: "end" })
+  const frames = yield* client.untilType("pong")
+  return frames.slice(0, -1)
+})
 
 /** A session with runs of several kinds, moves and another model in between. */
-const eventful = (served: Served, client: Client) =>
-  Effect.gen(function* () {
-    yield* Effect.promise(() => mkdir(join(served.root, `home/${uid}/agent/build/root/work`), { recursive: true }))
-    const model = (use: Parameters<typeof script>[1]) => script(served, use)
-    yield* model(({ answer }) =>
-      Effect.all([
-        answer(says("one")),
-        answer(calls(textParts("t", "two"), callParts("c", "no_such_tool", { a: 1 }))),
-        answer(says("three")),
-        answer(says("four")),
-        answer(says("five"))
-      ])
+const eventful = Effect.fnUntraced(function* (served: Served, client: Client) {
+  yield* Effect.promise(() => mkdir(join(served.root, `home/${uid}/agent/build/root/work`), { recursive: true }))
+  const model = (use: Parameters<typeof script>[1]) => script(served, use)
+  yield* model(({ answer }) =>
+    Effect.all([
+      answer(says("one")),
+      answer(calls(textParts("t", "two"), callParts("c", "no_such_tool", { a: 1 }))),
+      answer(says("three")),
+      answer(says("four")),
+      answer(says("five"))
+    ])
+  )
+  const send = (id: string, more = {}) =>
+    Effect.zipRight(
+      client.ask({ op: "send", id, input: id, ...more }),
+      client.until((frame) => frame["type"] === "done")
     )
-    const send = (id: string, more = {}) =>
-      Effect.zipRight(
-        client.ask({ op: "send", id, input: id, ...more }),
-        client.until((frame) => frame["type"] === "done")
-      )
-    yield* send("m1")
-    yield* send("m2", { cwd: "/work" })
-    const { items } = yield* runtimeOf(served, (sessions) => sessions.list())
-    const [session] = items
-    if (session === undefined) return yield* Effect.dieMessage("no session")
-    yield* runtimeOf(served, (sessions) => sessions.switchModel(session.id, otherRef))
-    yield* send("m3", { cwd: "/work" })
-    yield* runtimeOf(served, (sessions) => sessions.rename(session.id, "a title"))
-    // One that no client sent.
-    yield* runtimeOf(served, (sessions) =>
-      Effect.zipRight(
-        sessions.prompt({ sessionID: session.id, prompt: { text: "by hand" } }),
-        sessions.wait(session.id)
-      )
-    )
-    return session
-  })
+  yield* send("m1")
+  yield* send("m2", { cwd: "/work" })
+  const { items } = yield* runtimeOf(served, (sessions) => sessions.list())
+  const [session] = items
+  if (session === undefined) return yield* Effect.dieMessage("no session")
+  yield* runtimeOf(served, (sessions) => sessions.switchModel(session.id, otherRef))
+  yield* send("m3", { cwd: "/work" })
+  yield* runtimeOf(served, (sessions) => sessions.rename(session.id, "a title"))
+  // One that no client sent.
+  yield* runtimeOf(served, (sessions) =>
+    Effect.zipRight(sessions.prompt({ sessionID: session.id, prompt: { text: "by hand" } }), sessions.wait(session.id))
+  )
+  return session
+})
 
 it.scopedLive("IX-6: after any row come exactly the later rows, as they are when all are told", () =>
   Effect.gen(function* () {

@@ -25,14 +25,13 @@ const owners = (process: Context.Context<Opened>) => Effect.provide(SessionOwner
 const aRenewal = TestClock.adjust("500 millis")
 
 /** Waits for the session, which is there only after so much time and not before. */
-const takenAfter = (process: Context.Context<Opened>, id: SessionID, millis: number) =>
-  Effect.gen(function* () {
-    const taking = yield* Effect.forkScoped((yield* owners(process)).acquire(id))
-    yield* TestClock.adjust(`${millis - 1} millis`)
-    assert.isTrue(Option.isNone(yield* Fiber.poll(taking)))
-    yield* TestClock.adjust("101 millis")
-    return yield* Fiber.join(taking)
-  })
+const takenAfter = Effect.fnUntraced(function* (process: Context.Context<Opened>, id: SessionID, millis: number) {
+  const taking = yield* Effect.forkScoped((yield* owners(process)).acquire(id))
+  yield* TestClock.adjust(`${millis - 1} millis`)
+  assert.isTrue(Option.isNone(yield* Fiber.poll(taking)))
+  yield* TestClock.adjust("101 millis")
+  return yield* Fiber.join(taking)
+})
 
 it.scoped("EX-O2: a lease that says nothing sensible is brought into bounds, in the row and where it is chosen", () =>
   Effect.gen(function* () {

@@ -16,15 +16,14 @@ class Script extends Context.Tag("test/Script")<Script, string>() {}
 const sessionID = SessionID.make("ses_owned")
 
 /** A starter of processes on one new file, with leases of this length. */
-const processes = (leaseMs: number) =>
-  Effect.gen(function* () {
-    const filename = join(yield* temporaryFolder, "daybook.db")
-    const script = yield* Script
-    return (what: "own" | "ask", by?: ReadonlyArray<string>, busyUntil?: string) => {
-      const order = { do: what, filename, sessionID, leaseMs, ...(busyUntil === undefined ? {} : { busyUntil }) }
-      return Effect.tap(startWorker(script, order, by), says("waiting"))
-    }
-  })
+const processes = Effect.fnUntraced(function* (leaseMs: number) {
+  const filename = join(yield* temporaryFolder, "daybook.db")
+  const script = yield* Script
+  return (what: "own" | "ask", by?: ReadonlyArray<string>, busyUntil?: string) => {
+    const order = { do: what, filename, sessionID, leaseMs, ...(busyUntil === undefined ? {} : { busyUntil }) }
+    return Effect.tap(startWorker(script, order, by), says("waiting"))
+  }
+})
 
 const says = (expected: string) => (worker: Worker) =>
   Effect.map(worker.line, (line) => assert.strictEqual(line, expected))
@@ -126,16 +125,15 @@ describe.concurrent("owners in processes", () => {
       () =>
         Effect.gen(function* () {
           const apart = ["unshare", "--pid", "--fork", "--kill-child", "--uts"]
-          const replaces = (first: ReadonlyArray<string>, second: ReadonlyArray<string>) =>
-            Effect.gen(function* () {
-              const start = yield* processes(2_000)
-              const owner = yield* start("own", first)
-              const ownerID = yield* owns(owner, 1)
-              const waiter = yield* start("own", second)
-              yield* says(`busy ${ownerID}`)(yield* start("ask", second))
-              yield* owner.kill
-              yield* owns(waiter, 2)
-            })
+          const replaces = Effect.fnUntraced(function* (first: ReadonlyArray<string>, second: ReadonlyArray<string>) {
+            const start = yield* processes(2_000)
+            const owner = yield* start("own", first)
+            const ownerID = yield* owns(owner, 1)
+            const waiter = yield* start("own", second)
+            yield* says(`busy ${ownerID}`)(yield* start("ask", second))
+            yield* owner.kill
+            yield* owns(waiter, 2)
+          })
           yield* Effect.all([replaces([], apart), replaces(apart, [])], { concurrency: "unbounded", discard: true })
         })
     )

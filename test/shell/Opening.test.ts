@@ -16,12 +16,11 @@ const opening = Effect.gen(function* () {
   const facts: Array<ShellFact> = []
   const writes = yield* Deferred.make<void>()
   const recorded = yield* Deferred.make<void>()
-  const write = (fact: ShellFact) =>
-    Effect.gen(function* () {
-      facts.push(fact)
-      yield* Deferred.succeed(writes, undefined)
-      yield* Deferred.await(recorded)
-    })
+  const write = Effect.fnUntraced(function* (fact: ShellFact) {
+    facts.push(fact)
+    yield* Deferred.succeed(writes, undefined)
+    yield* Deferred.await(recorded)
+  })
   const marked = `DAYBOOK_TEST=${process.pid}.${Math.random()}`
   const [name = "", value = ""] = marked.split("=")
   const scope = yield* Effect.acquireRelease(Scope.make(), (made) =>

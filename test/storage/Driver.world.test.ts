@@ -32,15 +32,14 @@ const ends: Readonly<Record<string, [number | null, NodeJS.Signals | null]>> = {
 }
 
 describe("the end of a process that used a database", () => {
-  const run = (...words: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const file = yield* program(join(import.meta.dirname, "endingChild.ts"))
-      const child = spawn(process.execPath, [file, ...words], { stdio: ["ignore", "ignore", "pipe"] })
-      let stderr = ""
-      child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
-      const [code, signal] = yield* waitingFor("the end of the process")(Effect.promise(() => once(child, "close")))
-      return { end: [code, signal], stderr }
-    })
+  const run = Effect.fnUntraced(function* (...words: ReadonlyArray<string>) {
+    const file = yield* program(join(import.meta.dirname, "endingChild.ts"))
+    const child = spawn(process.execPath, [file, ...words], { stdio: ["ignore", "ignore", "pipe"] })
+    let stderr = ""
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+    const [code, signal] = yield* waitingFor("the end of the process")(Effect.promise(() => once(child, "close")))
+    return { end: [code, signal], stderr }
+  })
 
   it.scoped.each(Object.entries(ends))(
     "PA-12: %s: its code is the one of this end, each time",

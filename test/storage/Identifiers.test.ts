@@ -10,6 +10,7 @@ import {
   PartID,
   SessionID
 } from "../../packages/log/src/domain/Identifiers.ts"
+import { forAll } from "../support/Cases.ts"
 
 const kinds = { ses: SessionID, msg: MessageID, evt: EventID, prt: PartID, act: ActivityID } as const
 
@@ -24,14 +25,12 @@ it("ST-1: an identifier is its prefix and 1 to 96 safe characters; nothing else 
 })
 
 it("ST-1: whatever is accepted is one plain component of a path", () => {
-  fc.assert(
-    fc.property(fc.fullUnicodeString(), (text) => {
-      const id = `ses_${text}`
-      if (!Schema.is(SessionID)(id)) return
-      assert.match(id, /^[A-Za-z0-9._-]+$/)
-      assert.notInclude([".", ".."], id)
-    })
-  )
+  forAll([fc.fullUnicodeString()], 40, (text) => {
+    const id = `ses_${text}`
+    if (!Schema.is(SessionID)(id)) return
+    assert.match(id, /^[A-Za-z0-9._-]+$/)
+    assert.notInclude([".", ".."], id)
+  })
 })
 
 it("ST-1: a refusal says what was expected", () => {

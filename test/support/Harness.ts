@@ -27,11 +27,10 @@ export const newSession = (directory: string = tmpdir()): Effect.Effect<Session,
   Effect.orDie(Effect.flatMap(Sessions, (sessions) => sessions.create({ location: { directory } })))
 
 /** A new session in a folder, and the services that a test of it asks. */
-export const scene = (directory?: string) =>
-  Effect.gen(function* () {
-    const [log, model, sessions] = [yield* EventLog, yield* ScriptedModel.ScriptedModel, yield* Sessions]
-    return { ...(yield* newSession(directory)), log, model, sessions }
-  })
+export const scene = Effect.fnUntraced(function* (directory?: string) {
+  const [log, model, sessions] = [yield* EventLog, yield* ScriptedModel.ScriptedModel, yield* Sessions]
+  return { ...(yield* newSession(directory)), log, model, sessions }
+})
 
 /** Admits a text. */
 export const say = (

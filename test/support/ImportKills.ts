@@ -35,20 +35,19 @@ const assertHonest = (filename: string, whole: number) =>
   }).pipe(storeAt(filename))
 
 /** Runs so many children, up to three on a database; returns how many were killed. */
-export const survives = (runs: number, seed: number) =>
-  Effect.gen(function* () {
-    const [{ outfile }, folder] = [yield* childProgram("importChild.ts"), yield* temporaryFolder]
-    const log = join(folder, "log.jsonl")
-    writeFileSync(log, linesOf(longRecords(400)))
-    const clean = yield* imported(join(folder, "clean.sqlite"), log)
-    const filename = join(folder, "killed.sqlite")
-    let killed = 0
-    for (const [n, at] of fc.sample(fc.nat(120), { numRuns: runs, seed }).entries()) {
-      if (yield* runChild(outfile, [filename, log, String(at)])) killed += 1
-      yield* assertHonest(filename, clean.length)
-      if (n % 3 !== 2 && n < runs - 1) continue
-      assert.deepStrictEqual(yield* imported(filename, log), clean)
-      for (const end of ["", "-wal", "-shm"]) rmSync(`${filename}${end}`, { force: true })
-    }
-    return killed
-  })
+export const survives = Effect.fnUntraced(function* (runs: number, seed: number) {
+  const [{ outfile }, folder] = [yield* childProgram("importChild.ts"), yield* temporaryFolder]
+  const log = join(folder, "log.jsonl")
+  writeFileSync(log, linesOf(longRecords(400)))
+  const clean = yield* imported(join(folder, "clean.sqlite"), log)
+  const filename = join(folder, "killed.sqlite")
+  let killed = 0
+  for (const [n, at] of fc.sample(fc.nat(120), { numRuns: runs, seed }).entries()) {
+    if (yield* runChild(outfile, [filename, log, String(at)])) killed += 1
+    yield* assertHonest(filename, clean.length)
+    if (n % 3 !== 2 && n < runs - 1) continue
+    assert.deepStrictEqual(yield* imported(filename, log), clean)
+    for (const end of ["", "-wal", "-shm"]) rmSync(`${filename}${end}`, { force: true })
+  }
+  return killed
+})

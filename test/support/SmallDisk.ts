@@ -29,26 +29,25 @@ const takeAll = (path: string): void => {
 }
 
 /** A small disk; none if this user may not mount. */
-export const smallDisk = (megabytes: number) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const mounted = yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        try {
-          execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder], { stdio: "ignore" })
-          return true
-        } catch {
-          return false
-        }
-      }),
-      (mounted) => Effect.sync(() => mounted && execFileSync("umount", ["-l", folder]))
-    )
-    const ballast = join(folder, "ballast")
-    return mounted
-      ? Option.some<SmallDisk>({
-          folder,
-          fill: Effect.sync(() => takeAll(ballast)),
-          free: Effect.sync(() => rmSync(ballast, { force: true }))
-        })
-      : Option.none()
-  })
+export const smallDisk = Effect.fnUntraced(function* (megabytes: number) {
+  const folder = yield* temporaryFolder
+  const mounted = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      try {
+        execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", folder], { stdio: "ignore" })
+        return true
+      } catch {
+        return false
+      }
+    }),
+    (mounted) => Effect.sync(() => mounted && execFileSync("umount", ["-l", folder]))
+  )
+  const ballast = join(folder, "ballast")
+  return mounted
+    ? Option.some<SmallDisk>({
+        folder,
+        fill: Effect.sync(() => takeAll(ballast)),
+        free: Effect.sync(() => rmSync(ballast, { force: true }))
+      })
+    : Option.none()
+})

@@ -22,11 +22,10 @@ export const waitingFor =
  * Waits until somebody sleeps until `from` to `to` from now: only then may the test move the clock. The sleeper is on
  * its way when this is called; it is given the scheduler, not time.
  */
-export const untilAsleep = (from: number, to = from) =>
-  Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const about = (at: number) => at >= now + from && at <= now + to
-    yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
-      until: (sleeps) => Chunk.toReadonlyArray(sleeps).some(about)
-    })
+export const untilAsleep = Effect.fnUntraced(function* (from: number, to = from) {
+  const now = yield* Clock.currentTimeMillis
+  const about = (at: number) => at >= now + from && at <= now + to
+  yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), TestClock.sleeps()), {
+    until: (sleeps) => Chunk.toReadonlyArray(sleeps).some(about)
   })
+})

@@ -41,49 +41,48 @@ const runtime = ManagedRuntime.make(
 )
 const release = Effect.runSync(Deferred.make<void>())
 
-const obey = (command: Command) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    switch (command.do) {
-      case "open":
-        return yield* say({ is: "opened" })
-      case "append": {
-        const sessionID = SessionID.make(command.sessionID)
-        for (const title of command.titles) {
-          const [event] = yield* log.append(sessionID, [draft("session.next.renamed", { title })])
-          yield* say({ is: "stored", seq: event.seq })
-        }
-        return
+const obey = Effect.fnUntraced(function* (command: Command) {
+  const log = yield* EventLog
+  switch (command.do) {
+    case "open":
+      return yield* say({ is: "opened" })
+    case "append": {
+      const sessionID = SessionID.make(command.sessionID)
+      for (const title of command.titles) {
+        const [event] = yield* log.append(sessionID, [draft("session.next.renamed", { title })])
+        yield* say({ is: "stored", seq: event.seq })
       }
-      case "remake": {
-        const sessionID = SessionID.make(command.sessionID)
-        yield* log.remove(sessionID)
-        const created = draft("session.created", { location: { directory: "/work" } })
-        const renames = command.titles.map((title) => draft("session.next.renamed", { title }))
-        const events = yield* log.append(sessionID, [created, ...renames])
-        return yield* say({ is: "stored", seq: events.length - 1 })
-      }
-      case "remove":
-        yield* log.remove(SessionID.make(command.sessionID))
-        return yield* say({ is: "removed" })
-      case "follow": {
-        const sessionID = SessionID.make(command.sessionID)
-        return yield* log
-          .tail({ sessionID, after: command.after })
-          .pipe(Stream.runForEach(({ id, seq }) => say({ is: "event", seq, id })))
-      }
-      case "hold": {
-        const sql = yield* SqlClient.SqlClient
-        yield* Transaction.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
-        return yield* say({ is: "released" })
-      }
-      case "start":
-        yield* Effect.scoped(Layer.build(Layer.fresh(Database.layer({ filename: command.filename }))))
-        return yield* say({ is: "opened" })
-      case "release":
-        return yield* Deferred.succeed(release, undefined)
+      return
     }
-  })
+    case "remake": {
+      const sessionID = SessionID.make(command.sessionID)
+      yield* log.remove(sessionID)
+      const created = draft("session.created", { location: { directory: "/work" } })
+      const renames = command.titles.map((title) => draft("session.next.renamed", { title }))
+      const events = yield* log.append(sessionID, [created, ...renames])
+      return yield* say({ is: "stored", seq: events.length - 1 })
+    }
+    case "remove":
+      yield* log.remove(SessionID.make(command.sessionID))
+      return yield* say({ is: "removed" })
+    case "follow": {
+      const sessionID = SessionID.make(command.sessionID)
+      return yield* log
+        .tail({ sessionID, after: command.after })
+        .pipe(Stream.runForEach(({ id, seq }) => say({ is: "event", seq, id })))
+    }
+    case "hold": {
+      const sql = yield* SqlClient.SqlClient
+      yield* Transaction.immediately(sql)(Effect.zipRight(say({ is: "held" }), Deferred.await(release)))
+      return yield* say({ is: "released" })
+    }
+    case "start":
+      yield* Effect.scoped(Layer.build(Layer.fresh(Database.layer({ filename: command.filename }))))
+      return yield* say({ is: "opened" })
+    case "release":
+      return yield* Deferred.succeed(release, undefined)
+  }
+})
 
 process.on("message", (command: Command) => {
   Effect.runFork(

@@ -411,33 +411,32 @@ describe("apply_patch", () => {
         }, whole)
       )
       let applied = 0
-      const attempt = (patch: string) =>
-        Effect.gen(function* () {
-          rmSync(bench.folder, { recursive: true })
-          mkdirSync(bench.folder)
-          put(bench, files)
-          const before = treeOf(bench.folder)
-          const settled = yield* bench.settle("apply_patch", { patch })
-          const after = treeOf(bench.folder)
-          assert.deepStrictEqual(treeOf(bench.outside), {})
-          if (settled._tag === "Failure") {
-            assert.match(settled.error.type, /^(patch\.invalid|edit\.refused|file\.|path\.)/, settled.error.message)
-            assert.deepStrictEqual(after, before, patch)
-            return
-          }
-          applied++
-          const changed = settled.output.structured["files"]
-          assert(Array.isArray(changed))
-          const touched = new Map<string, boolean>()
-          for (const { change, movedTo, path } of changed) {
-            touched.set(path, change === "add" || change === "update")
-            if (movedTo !== undefined) touched.set(movedTo, true)
-          }
-          for (const [path, present] of touched) assert.strictEqual(after[path] !== undefined, present, patch)
-          const rest = (tree: typeof after) =>
-            Object.entries(tree).filter(([path, what]) => !touched.has(path) && what !== "folder")
-          assert.deepStrictEqual(rest(after), rest(before), patch)
-        })
+      const attempt = Effect.fnUntraced(function* (patch: string) {
+        rmSync(bench.folder, { recursive: true })
+        mkdirSync(bench.folder)
+        put(bench, files)
+        const before = treeOf(bench.folder)
+        const settled = yield* bench.settle("apply_patch", { patch })
+        const after = treeOf(bench.folder)
+        assert.deepStrictEqual(treeOf(bench.outside), {})
+        if (settled._tag === "Failure") {
+          assert.match(settled.error.type, /^(patch\.invalid|edit\.refused|file\.|path\.)/, settled.error.message)
+          assert.deepStrictEqual(after, before, patch)
+          return
+        }
+        applied++
+        const changed = settled.output.structured["files"]
+        assert(Array.isArray(changed))
+        const touched = new Map<string, boolean>()
+        for (const { change, movedTo, path } of changed) {
+          touched.set(path, change === "add" || change === "update")
+          if (movedTo !== undefined) touched.set(movedTo, true)
+        }
+        for (const [path, present] of touched) assert.strictEqual(after[path] !== undefined, present, patch)
+        const rest = (tree: typeof after) =>
+          Object.entries(tree).filter(([path, what]) => !touched.has(path) && what !== "folder")
+        assert.deepStrictEqual(rest(after), rest(before), patch)
+      })
       yield* attempt(whole)
       assert.strictEqual(applied, 1)
       const patches = fc.sample(fc.oneof({ weight: 4, arbitrary: mutated }, { weight: 1, arbitrary: shuffled }), 400)

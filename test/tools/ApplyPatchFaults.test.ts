@@ -358,14 +358,13 @@ describe("apply_patch on a failing disk", () => {
       )
       reset(bench.folder)
       /** Starts a patch of these files, and goes on when it has been allowed and waits for a lock, or works. */
-      const start = (line: string, ...names: ReadonlyArray<string>) =>
-        Effect.gen(function* () {
-          const lines = names.flatMap((name) => [`*** Update File: ${name}`, `+${line}`, "*** End of File"])
-          const call = yield* Effect.fork(bench.succeed("apply_patch", { patch: patchOf(...lines) }))
-          yield* Queue.take(asked)
-          yield* Effect.yieldNow().pipe(Effect.repeatN(100))
-          return call
-        })
+      const start = Effect.fnUntraced(function* (line: string, ...names: ReadonlyArray<string>) {
+        const lines = names.flatMap((name) => [`*** Update File: ${name}`, `+${line}`, "*** End of File"])
+        const call = yield* Effect.fork(bench.succeed("apply_patch", { patch: patchOf(...lines) }))
+        yield* Queue.take(asked)
+        yield* Effect.yieldNow().pipe(Effect.repeatN(100))
+        return call
+      })
       const holder = yield* start("1", "u.txt")
       yield* Deferred.await(begun)
       const first = yield* start("2", "m.txt", "u.txt", "d.txt")

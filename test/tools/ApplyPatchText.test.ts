@@ -4,6 +4,8 @@ import { applyHunks } from "../../packages/tools/src/patch/ApplyHunks.ts"
 import { maximumPatchBytes, parsePatch } from "../../packages/tools/src/patch/Patch.ts"
 import { isCrlf } from "../../packages/tools/src/FileText.ts"
 import { cases } from "../support/Cases.ts"
+import { isCrlf } from "../../packages/tools/src/WholeText.ts"
+import { forAll } from "../support/Cases.ts"
 
 const patchOf = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
 
@@ -287,43 +289,36 @@ const text = (ending: string) =>
 
 describe("patches made from two texts", () => {
   it.each(["\n", "\r\n"])("TO-73: any text becomes any other one exactly, with line ends of %j", (ending) => {
-    fc.assert(
-      fc.property(text(ending), text(ending), (before, after) => {
-        fc.pre(before !== after && isCrlf(before) === (ending === "\r\n"))
-        const hunk = hunksOf(diff(linesOf(before, ending), linesOf(after, ending)), Number.MAX_SAFE_INTEGER)
-        assert.strictEqual(update(before, ...hunk), after)
-      }),
-      { numRuns: cases(400) }
-    )
+    forAll([text(ending), text(ending)], 400, (before, after) => {
+      fc.pre(before !== after && isCrlf(before) === (ending === "\r\n"))
+      const hunk = hunksOf(diff(linesOf(before, ending), linesOf(after, ending)), Number.MAX_SAFE_INTEGER)
+      assert.strictEqual(update(before, ...hunk), after)
+    })
   })
 
   it("TO-73: hunks with few lines around them do the same where lines differ from each other", () => {
     const step = fc.record({ text: line, fate: fc.constantFrom("keep", "keep", "keep", "remove", "change", "insert") })
-    fc.assert(
-      fc.property(
-        fc.array(step, { minLength: 1, maxLength: 30 }),
-        fc.integer({ min: 1, max: 3 }),
-        fc.boolean(),
-        (steps, around, ended) => {
-          const before = steps.map((one, index) => `${index}:${one.text}x`)
-          const after = before.flatMap((old, index) => {
-            const fate = steps[index]?.fate
-            return fate === "remove"
-              ? []
-              : fate === "change"
-                ? [`new ${old}`]
-                : fate === "insert"
-                  ? [old, "inserted"]
-                  : [old]
-          })
-          const whole = (lines: ReadonlyArray<string>) =>
-            lines.map((one, index) => one + (index < lines.length - 1 || ended ? "\n" : "")).join("")
-          const [from, to] = [whole(before), whole(after)]
-          fc.pre(from !== to)
-          assert.strictEqual(update(from, ...hunksOf(diff(linesOf(from, "\n"), linesOf(to, "\n")), around)), to)
-        }
-      ),
-      { numRuns: cases(200) }
+    forAll(
+      [fc.array(step, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 3 }), fc.boolean()],
+      200,
+      (steps, around, ended) => {
+        const before = steps.map((one, index) => `${index}:${one.text}x`)
+        const after = before.flatMap((old, index) => {
+          const fate = steps[index]?.fate
+          return fate === "remove"
+            ? []
+            : fate === "change"
+              ? [`new ${old}`]
+              : fate === "insert"
+                ? [old, "inserted"]
+                : [old]
+        })
+        const whole = (lines: ReadonlyArray<string>) =>
+          lines.map((one, index) => one + (index < lines.length - 1 || ended ? "\n" : "")).join("")
+        const [from, to] = [whole(before), whole(after)]
+        fc.pre(from !== to)
+        assert.strictEqual(update(from, ...hunksOf(diff(linesOf(from, "\n"), linesOf(to, "\n")), around)), to)
+      }
     )
   })
 })

@@ -4,7 +4,7 @@ import { FastCheck as fc } from "effect"
 import { effectiveAgent } from "../../packages/core/src/agent/Lineage.ts"
 import type { Agent } from "../../packages/core/src/domain/Agent.ts"
 import { deniesAll, type Rule, type Verdict, verdictOf } from "../../packages/core/src/domain/Rule.ts"
-import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const agent = (...permissions: ReadonlyArray<Rule>): Agent => ({ name: "a", permissions })
 const rule = (verdict: Verdict, permission: string, resource = "*"): Rule => ({ permission, resource, verdict })
@@ -26,25 +26,22 @@ const rules = fc.array(
 const family = fc.tuple(rules, fc.array(rules, { maxLength: 3 }))
 
 it("TO-105: a child may never do more than its own rules say, nor anything that one above denies", () => {
-  fc.assert(
-    fc.property(family, ([own, above]) => {
-      const child = agent(...own)
-      const effective = effectiveAgent(
-        child,
-        above.map((list) => agent(...list))
-      )
-      for (const permission of ["read", "edit", "bash", "task"]) {
-        for (const text of texts) {
-          const found = verdict(effective, permission, text)
-          assert.isAtLeast(strictness[found], strictness[verdict(child, permission, text)])
-          if (above.some((list) => verdict(agent(...list), permission, text) === "deny")) {
-            assert.strictEqual(found, "deny")
-          }
+  forAll([family], 120, ([own, above]) => {
+    const child = agent(...own)
+    const effective = effectiveAgent(
+      child,
+      above.map((list) => agent(...list))
+    )
+    for (const permission of ["read", "edit", "bash", "task"]) {
+      for (const text of texts) {
+        const found = verdict(effective, permission, text)
+        assert.isAtLeast(strictness[found], strictness[verdict(child, permission, text)])
+        if (above.some((list) => verdict(agent(...list), permission, text) === "deny")) {
+          assert.strictEqual(found, "deny")
         }
       }
-    }),
-    { numRuns: cases(120) }
-  )
+    }
+  })
 })
 
 it("TO-124, TO-105: what nobody above denies is as the child's own rules have it, exceptions above included", () => {

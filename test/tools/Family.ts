@@ -73,10 +73,9 @@ export const delegates = (turn: Turn, ...prompts: ReadonlyArray<Task>): Script =
 type Reported = EventOfType<"session.next.tool.progress">["data"]
 
 /** The children that a session's calls of `task` reported. */
-export const childrenOf = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const reports: ReadonlyArray<Reported> = yield* dataOf(sessionID, "session.next.tool.progress")
-    const { items } = yield* sessions.list({ limit: 500 })
-    return reports.flatMap(({ structured }) => items.filter(({ id }) => id === structured["sessionID"]))
-  })
+export const childrenOf = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const sessions = yield* Sessions
+  const reports: ReadonlyArray<Reported> = yield* dataOf(sessionID, "session.next.tool.progress")
+  const { items } = yield* sessions.list({ limit: 500 })
+  return reports.flatMap(({ structured }) => items.filter(({ id }) => id === structured["sessionID"]))
+})

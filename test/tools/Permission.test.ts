@@ -230,12 +230,11 @@ describe("Permission", () => {
     Effect.gen(function* () {
       const desk = yield* makeDesk
       const { permission, store } = yield* build(desk.layer)
-      const answerNext = (answer: Answer) =>
-        Effect.gen(function* () {
-          const fiber = yield* Effect.fork(permission.authorize(request([], { always: ["src/*"] })))
-          yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, answer)
-          yield* Fiber.join(fiber)
-        })
+      const answerNext = Effect.fnUntraced(function* (answer: Answer) {
+        const fiber = yield* Effect.fork(permission.authorize(request([], { always: ["src/*"] })))
+        yield* Deferred.succeed((yield* Queue.take(desk.questions)).answer, answer)
+        yield* Fiber.join(fiber)
+      })
       yield* answerNext(Answer.Once())
       assert.deepStrictEqual(yield* store.list(folder), [])
       yield* answerNext(Answer.Always())

@@ -46,18 +46,17 @@ it.scopedLive("TO-119: output longer than every buffer is read to its end after 
 )
 
 /** Runs a program that has left the group when the command ends, and holds its output. Gives what was read. */
-const leaving = (program: string) =>
-  Effect.gen(function* () {
-    const cwd = yield* temporaryFolder
-    const command = `mkfifo left; setsid sh -c 'echo $$ > left; exec ${program}' & cat left; printf made`
-    const shell = yield* runShell({ command, cwd, env: process.env })
-    const reading = yield* Effect.fork(textOf(shell))
-    yield* shell.exit
-    yield* shell.end
-    const text = yield* Fiber.join(reading)
-    process.kill(Number(/^(\d+)$/m.exec(text)?.[1]))
-    return text
-  })
+const leaving = Effect.fnUntraced(function* (program: string) {
+  const cwd = yield* temporaryFolder
+  const command = `mkfifo left; setsid sh -c 'echo $$ > left; exec ${program}' & cat left; printf made`
+  const shell = yield* runShell({ command, cwd, env: process.env })
+  const reading = yield* Effect.fork(textOf(shell))
+  yield* shell.exit
+  yield* shell.end
+  const text = yield* Fiber.join(reading)
+  process.kill(Number(/^(\d+)$/m.exec(text)?.[1]))
+  return text
+})
 
 it.scopedLive("TO-119: a process that left the group and holds the output does not keep it open", () =>
   Effect.map(leaving("sleep 600"), (text) => assert.match(text, /^\d+\nmade$/))

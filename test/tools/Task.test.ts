@@ -245,23 +245,21 @@ it.scoped("TO-122, TO-104: a child that fails, or that a person stops, is a fail
       if (turn.told === "hangs") return Stream.never
       return delegates(turn, turn.told.slice("parent ".length))
     })
-    const started = (told: string) =>
-      Effect.gen(function* () {
-        const { id } = yield* newSession()
-        yield* say(id, `parent ${told}`)
-        yield* Stream.runHead(
-          Stream.filter(sessions.events({ sessionID: id }), ({ type }) => type === "session.next.tool.progress")
-        )
-        return { id, child: only(yield* childrenOf(id)) }
-      })
+    const started = Effect.fnUntraced(function* (told: string) {
+      const { id } = yield* newSession()
+      yield* say(id, `parent ${told}`)
+      yield* Stream.runHead(
+        Stream.filter(sessions.events({ sessionID: id }), ({ type }) => type === "session.next.tool.progress")
+      )
+      return { id, child: only(yield* childrenOf(id)) }
+    })
     const until = (sessionID: Session["id"], type: string) =>
       Stream.runHead(Stream.filter(sessions.events({ sessionID }), (event) => event.type === type))
-    const ended = (id: Session["id"]) =>
-      Effect.gen(function* () {
-        const { activity } = yield* sessions.wait(id)
-        const [failed] = yield* dataOf(id, "session.next.tool.failed")
-        return [activity?.state, failed?.error.type, failed?.error.message ?? ""] as const
-      })
+    const ended = Effect.fnUntraced(function* (id: Session["id"]) {
+      const { activity } = yield* sessions.wait(id)
+      const [failed] = yield* dataOf(id, "session.next.tool.failed")
+      return [activity?.state, failed?.error.type, failed?.error.message ?? ""] as const
+    })
     const broken = yield* started("breaks")
     const [state, type, message] = yield* ended(broken.id)
     assert.deepStrictEqual([state, type], ["completed", "task.failed"])

@@ -22,12 +22,11 @@ const waiting = Effect.gen(function* () {
   return id
 })
 
-const statesOf = (id: SessionID) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const line = [yield* sessions.get(id), ...(yield* childrenOf(id))]
-    return line.map(({ activity }) => activity?.state)
-  })
+const statesOf = Effect.fnUntraced(function* (id: SessionID) {
+  const sessions = yield* Sessions
+  const line = [yield* sessions.get(id), ...(yield* childrenOf(id))]
+  return line.map(({ activity }) => activity?.state)
+})
 
 it.scopedLive("TO-123, TO-104: closing the runtime interrupts the parent and its child, and both are settled", () =>
   Effect.gen(function* () {

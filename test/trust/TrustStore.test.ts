@@ -20,18 +20,17 @@ import { folder, put } from "../context/support/Look.ts"
 import { lacks } from "../support/Parts.ts"
 
 /** A project, and a store beside it. */
-const setup = (options: Partial<TrustOptions> = {}) =>
-  Effect.gen(function* () {
-    const base = yield* folder
-    const project = join(base, "project")
-    mkdirSync(project)
-    const kept = join(base, "data", "trust")
-    const store = make({ folder: kept, ...options })
-    const state = Effect.map(store.of(project), (standing) => standing.state)
-    const grant = Effect.flatMap(store.report(project), (report) => store.decide(report, "trusted"))
-    const asked = Effect.map(store.report(project), ({ standing }) => standing.state)
-    return { base, project, kept, store, state, grant, asked }
-  })
+const setup = Effect.fnUntraced(function* (options: Partial<TrustOptions> = {}) {
+  const base = yield* folder
+  const project = join(base, "project")
+  mkdirSync(project)
+  const kept = join(base, "data", "trust")
+  const store = make({ folder: kept, ...options })
+  const state = Effect.map(store.of(project), (standing) => standing.state)
+  const grant = Effect.flatMap(store.report(project), (report) => store.decide(report, "trusted"))
+  const asked = Effect.map(store.report(project), ({ standing }) => standing.state)
+  return { base, project, kept, store, state, grant, asked }
+})
 
 const config = (git: string, text: string) => {
   mkdirSync(git)

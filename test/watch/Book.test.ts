@@ -7,6 +7,7 @@ import * as ShellList from "../../packages/shell/src/record/ShellList.ts"
 import type { ShellEvent } from "../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { closed, eventsOf, opened, ran } from "./support/Facts.ts"
 
 const bookOf = (events: ReadonlyArray<ShellEvent>, bounds = {}) => {
@@ -39,28 +40,25 @@ const logs = fc
   })
 
 it("SL-224: the page lists the shells that ShellList has, each with the same facts, and has the events of each in order", () => {
-  fc.assert(
-    fc.property(logs, (events) => {
-      const book = bookOf(events)
-      const listed = ["ses_a", "ses_b"].flatMap((session) => {
-        const own = events.filter(({ sessionID }) => sessionID === session)
-        const list = own.reduce(ShellList.evolve, ShellList.initial)
-        return [...list].map(([id, shell]) => [`${session} ${id}`, shell] as const)
-      })
-      assert.deepStrictEqual(new Map(book.shells.map(({ key, listed }) => [key, listed])), new Map(listed))
-      for (const shell of book.shells) {
-        const own = events.filter((event) => `${event.sessionID} ${event.data.shellID}` === shell.key)
-        const kept = shell.entries.map(({ event }) => event)
-        assert.deepStrictEqual(kept, own.slice(-kept.length))
-      }
-      const open = book.shells.map(({ listed }) => listed.closed === undefined)
-      assert.deepStrictEqual(
-        open,
-        [...open].sort((a, b) => Number(b) - Number(a))
-      )
-    }),
-    { numRuns: cases(30) }
-  )
+  forAll([logs], 30, (events) => {
+    const book = bookOf(events)
+    const listed = ["ses_a", "ses_b"].flatMap((session) => {
+      const own = events.filter(({ sessionID }) => sessionID === session)
+      const list = own.reduce(ShellList.evolve, ShellList.initial)
+      return [...list].map(([id, shell]) => [`${session} ${id}`, shell] as const)
+    })
+    assert.deepStrictEqual(new Map(book.shells.map(({ key, listed }) => [key, listed])), new Map(listed))
+    for (const shell of book.shells) {
+      const own = events.filter((event) => `${event.sessionID} ${event.data.shellID}` === shell.key)
+      const kept = shell.entries.map(({ event }) => event)
+      assert.deepStrictEqual(kept, own.slice(-kept.length))
+    }
+    const open = book.shells.map(({ listed }) => listed.closed === undefined)
+    assert.deepStrictEqual(
+      open,
+      [...open].sort((a, b) => Number(b) - Number(a))
+    )
+  })
 })
 
 it("SL-224: open shells come first in the order of their opening, then closed ones, the last closed first", () => {
@@ -131,24 +129,21 @@ it("SL-227: a filter finds a text in commands, outputs, reasons and labels, in a
 })
 
 it("SL-227: a filter that has searched a shell finds what is added later, and forgets what is dropped", () => {
-  fc.assert(
-    fc.property(
-      fc.array(fc.constantFrom("yes", "no")),
-      fc.nat(20),
-      fc.integer({ min: 1, max: 12 }),
-      (commands, at, entries) => {
-        const book = new Book({ entries })
-        const filter = new Filter("y")
-        const events = eventsOf([opened(), ...commands.map((command) => ran(command))])
-        for (const [index, event] of events.entries()) {
-          book.add(event)
-          const [shell] = book.shells
-          if (index % (at + 1) === 0 && shell !== undefined) {
-            assert.deepStrictEqual(filter.matches(shell), new Filter("y").matches(shell))
-          }
+  forAll(
+    [fc.array(fc.constantFrom("yes", "no")), fc.nat(20), fc.integer({ min: 1, max: 12 })],
+    40,
+    (commands, at, entries) => {
+      const book = new Book({ entries })
+      const filter = new Filter("y")
+      const events = eventsOf([opened(), ...commands.map((command) => ran(command))])
+      for (const [index, event] of events.entries()) {
+        book.add(event)
+        const [shell] = book.shells
+        if (index % (at + 1) === 0 && shell !== undefined) {
+          assert.deepStrictEqual(filter.matches(shell), new Filter("y").matches(shell))
         }
       }
-    )
+    }
   )
 })
 
@@ -179,25 +174,23 @@ it("SL-227: a find that a folded text hides is shown with its line", () => {
 
 it("SL-225: the pieces of a text are the text, split no character, and show little of it", () => {
   const part = fc.constantFrom("\n", "x", "💡".repeat(700), "y".repeat(900), "needle")
-  fc.assert(
-    fc.property(fc.array(part, { size: "large" }), fc.constantFrom(undefined, /needle/, /y\n/), (parts, pattern) => {
-      const text = parts.join("")
-      const pieces = fold(text, pattern)
-      if (pieces === undefined) return
-      let [at, shown] = [0, 0]
-      for (const piece of pieces) {
-        if (typeof piece !== "string") {
-          at += piece.characters
-          continue
-        }
-        assert.strictEqual(text.slice(at, at + piece.length), piece)
-        // A lone surrogate cannot be encoded.
-        assert.doesNotThrow(() => encodeURIComponent(piece))
-        at += piece.length
-        shown += piece.length
+  forAll([fc.array(part, { size: "large" }), fc.constantFrom(undefined, /needle/, /y\n/)], 40, (parts, pattern) => {
+    const text = parts.join("")
+    const pieces = fold(text, pattern)
+    if (pieces === undefined) return
+    let [at, shown] = [0, 0]
+    for (const piece of pieces) {
+      if (typeof piece !== "string") {
+        at += piece.characters
+        continue
       }
-      assert.strictEqual(at, text.length)
-      assert.isAtMost(shown, 3_500)
-    })
-  )
+      assert.strictEqual(text.slice(at, at + piece.length), piece)
+      // A lone surrogate cannot be encoded.
+      assert.doesNotThrow(() => encodeURIComponent(piece))
+      at += piece.length
+      shown += piece.length
+    }
+    assert.strictEqual(at, text.length)
+    assert.isAtMost(shown, 3_500)
+  })
 })

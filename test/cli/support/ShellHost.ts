@@ -20,32 +20,31 @@ export interface ShellPlace extends Place {
 const pidOf = (socket: string) => Effect.scoped(Effect.map(HostClient.connect(socket), ({ hello }) => hello.pid))
 
 /** A place whose host, if one runs at the end, is ended with the scope. */
-export const shellPlace = (env: Readonly<Record<string, string>> = {}) =>
-  Effect.gen(function* () {
-    const here = yield* place
-    const folder = join(here.root, "data", "shell-host")
-    const socket = join(folder, "socket")
-    const withEnv = (options: Options = {}) => ({ ...options, env: { ...env, ...options.env } })
-    const shell: ShellPlace["shell"] = (words, options) => here.run(["shell", ...words], withEnv(options))
-    yield* Effect.addFinalizer(() =>
-      pidOf(socket).pipe(
-        Effect.tap((pid) => process.kill(pid, "SIGTERM")),
-        Effect.flatMap(gone),
-        Effect.catchAll(() => Effect.void)
-      )
+export const shellPlace = Effect.fnUntraced(function* (env: Readonly<Record<string, string>> = {}) {
+  const here = yield* place
+  const folder = join(here.root, "data", "shell-host")
+  const socket = join(folder, "socket")
+  const withEnv = (options: Options = {}) => ({ ...options, env: { ...env, ...options.env } })
+  const shell: ShellPlace["shell"] = (words, options) => here.run(["shell", ...words], withEnv(options))
+  yield* Effect.addFinalizer(() =>
+    pidOf(socket).pipe(
+      Effect.tap((pid) => process.kill(pid, "SIGTERM")),
+      Effect.flatMap(gone),
+      Effect.catchAll(() => Effect.void)
     )
-    const made: ShellPlace = {
-      ...here,
-      socket,
-      log: join(folder, "log"),
-      shell,
-      startShell: (words, options) => here.startAlone(["shell", ...words], withEnv(options)),
-      create: (...words) =>
-        Effect.map(shell(["create", ...words]), ({ code, stderr, stdout }) => {
-          if (code !== 0) throw new Error(`create ended with ${code}: ${stderr}`)
-          return stdout.trim()
-        }),
-      pid: Effect.orDie(pidOf(socket))
-    }
-    return made
-  })
+  )
+  const made: ShellPlace = {
+    ...here,
+    socket,
+    log: join(folder, "log"),
+    shell,
+    startShell: (words, options) => here.startAlone(["shell", ...words], withEnv(options)),
+    create: (...words) =>
+      Effect.map(shell(["create", ...words]), ({ code, stderr, stdout }) => {
+        if (code !== 0) throw new Error(`create ended with ${code}: ${stderr}`)
+        return stdout.trim()
+      }),
+    pid: Effect.orDie(pidOf(socket))
+  }
+  return made
+})

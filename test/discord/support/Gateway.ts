@@ -130,51 +130,50 @@ export interface Gateway {
 }
 
 /** Serves the gateway on an HTTP server, until the scope closes. */
-export const serve = (world: World, server: Server) =>
-  Effect.gen(function* () {
-    const open = new Set<Connection>()
-    const sockets = yield* Effect.acquireRelease(
-      Effect.sync(() => new WebSocketServer({ server })),
-      (sockets) =>
-        Effect.sync(() => {
-          for (const { socket } of open) socket.terminate()
-          sockets.close()
-        })
-    )
-    sockets.on("connection", (socket) => {
-      const connection: Connection = { socket, session: undefined, frames: 0, heartbeats: 0 }
-      open.add(connection)
-      socket.on("message", (data) => {
-        receive(world, connection, String(data))
-        changed(world)
+export const serve = Effect.fnUntraced(function* (world: World, server: Server) {
+  const open = new Set<Connection>()
+  const sockets = yield* Effect.acquireRelease(
+    Effect.sync(() => new WebSocketServer({ server })),
+    (sockets) =>
+      Effect.sync(() => {
+        for (const { socket } of open) socket.terminate()
+        sockets.close()
       })
-      socket.on("error", () => socket.terminate())
-      socket.on("close", (code) => {
-        open.delete(connection)
-        world.closed.push({ by: "client", code })
-        const { session } = connection
-        if (session !== undefined) {
-          session.send = undefined
-          // A client that says goodbye ends its session.
-          if (code === 1000 || code === 1001) world.sessions.delete(session.id)
-        }
-        changed(world)
-      })
-      send(connection, GatewayOpcodes.Hello, { heartbeat_interval: world.settings.heartbeat })
+  )
+  sockets.on("connection", (socket) => {
+    const connection: Connection = { socket, session: undefined, frames: 0, heartbeats: 0 }
+    open.add(connection)
+    socket.on("message", (data) => {
+      receive(world, connection, String(data))
+      changed(world)
     })
-    const each = (act: (connection: Connection) => void) => {
-      for (const connection of open) act(connection)
-    }
-    const gateway: Gateway = {
-      drop: (code) =>
-        each((connection) => (code === undefined ? connection.socket.terminate() : close(world, connection, code))),
-      reconnect: () => each((connection) => send(connection, GatewayOpcodes.Reconnect, null)),
-      invalidate: (resumable) =>
-        each((connection) => {
-          if (!resumable && connection.session !== undefined) world.sessions.delete(connection.session.id)
-          send(connection, GatewayOpcodes.InvalidSession, resumable)
-        }),
-      connections: () => open.size
-    }
-    return gateway
+    socket.on("error", () => socket.terminate())
+    socket.on("close", (code) => {
+      open.delete(connection)
+      world.closed.push({ by: "client", code })
+      const { session } = connection
+      if (session !== undefined) {
+        session.send = undefined
+        // A client that says goodbye ends its session.
+        if (code === 1000 || code === 1001) world.sessions.delete(session.id)
+      }
+      changed(world)
+    })
+    send(connection, GatewayOpcodes.Hello, { heartbeat_interval: world.settings.heartbeat })
   })
+  const each = (act: (connection: Connection) => void) => {
+    for (const connection of open) act(connection)
+  }
+  const gateway: Gateway = {
+    drop: (code) =>
+      each((connection) => (code === undefined ? connection.socket.terminate() : close(world, connection, code))),
+    reconnect: () => each((connection) => send(connection, GatewayOpcodes.Reconnect, null)),
+    invalidate: (resumable) =>
+      each((connection) => {
+        if (!resumable && connection.session !== undefined) world.sessions.delete(connection.session.id)
+        send(connection, GatewayOpcodes.InvalidSession, resumable)
+      }),
+    connections: () => open.size
+  }
+  return gateway
+})

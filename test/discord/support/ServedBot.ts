@@ -50,12 +50,11 @@ export const law = <A, E>(
   it.scoped(title, () => Effect.provide(effect(), options === undefined ? layer : layerWith(options, given)), timeout)
 
 /** A Discord with these settings, and a folder of the bot. */
-export const placeWith = (settings: Partial<Settings>, faults?: FaultPlan) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50), ...settings }, faults)
-    return { discord, folder }
-  })
+export const placeWith = Effect.fnUntraced(function* (settings: Partial<Settings>, faults?: FaultPlan) {
+  const folder = yield* temporaryFolder
+  const discord = yield* Loopback.make({ limitOf: Loopback.fasterLimits(50), ...settings }, faults)
+  return { discord, folder }
+})
 
 /** A Discord, and a folder of the bot. */
 export const place = placeWith({})
@@ -168,16 +167,15 @@ export const settled = ({ discord }: Place, thread: Channel | undefined) =>
   )
 
 /** A thread whose first answer is there. */
-export const threadIn = (at: Place, author: User) =>
-  Effect.gen(function* () {
-    const { general, world } = at.discord
-    const model = yield* ScriptedModel
-    yield* model.answer(says("Hello."))
-    const thread = yield* threadOf(at, People.say(world, author, general, `<@${world.bot.id}> Hi`))
-    yield* settled(at, thread)
-    yield* model.request
-    return thread ?? (yield* Effect.dieMessage("there is no thread"))
-  })
+export const threadIn = Effect.fnUntraced(function* (at: Place, author: User) {
+  const { general, world } = at.discord
+  const model = yield* ScriptedModel
+  yield* model.answer(says("Hello."))
+  const thread = yield* threadOf(at, People.say(world, author, general, `<@${world.bot.id}> Hi`))
+  yield* settled(at, thread)
+  yield* model.request
+  return thread ?? (yield* Effect.dieMessage("there is no thread"))
+})
 
 /** A bot that runs, a person, and the model that answers. */
 export const setting = Effect.gen(function* () {

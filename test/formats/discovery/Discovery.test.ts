@@ -16,7 +16,7 @@ import {
 } from "../../../packages/formats/src/discovery/Discovery.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
 import { SessionStorage } from "../../../packages/formats/src/storage/SessionStorage.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 
 const places = { home: "/home/me", temp: "/tmp" }
@@ -88,13 +88,10 @@ it("FM-92: a log is named by its title, else its first prompt, else its id, in o
 
 it("FM-92: whatever bytes a file begins with, it is a log with a name or none", () => {
   const start = fc.constantFrom("", header(), `${header()}\n`, `${header()}\n${prompt('"\\u00e9"'.repeat(500))}`)
-  fc.assert(
-    fc.property(start, fc.string({ unit: "binary" }), fc.nat(5000), (start, noise, cut) => {
-      const found = summary((start + noise).slice(0, cut))
-      if (found !== undefined) assert.isAtLeast(found.name.length, 1)
-    }),
-    { numRuns: cases(80) }
-  )
+  forAll([start, fc.string({ unit: "binary" }), fc.nat(5000)], 80, (start, noise, cut) => {
+    const found = summary((start + noise).slice(0, cut))
+    if (found !== undefined) assert.isAtLeast(found.name.length, 1)
+  })
 })
 
 /** Writes logs in folders of a root; returns it. */

@@ -1,9 +1,9 @@
 /** Tests the reading of entry logs. Spec: FM-10..FM-19 in specs/formats.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Predicate, Stream } from "effect"
+import { Chunk, Effect, Predicate, Stream } from "effect"
 import type * as Conversation from "../../../packages/formats/src/conversation/Conversation.ts"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { answer, chain, compaction, fileOf, header, type Json, message, startedAt, user } from "../support/Entries.ts"
 import * as EntryLogs from "../support/EntryLogs.ts"
 
@@ -380,43 +380,37 @@ describe("EntryReader", () => {
   const lineOf = (record: Json) => JSON.stringify(record)
 
   it("FM-12: a healthy log of any version and dialect has no problems, its own dialect, and an item for each entry", () => {
-    fc.assert(
-      fc.property(EntryLogs.logs, (options) => {
-        const pieces = run(Buffer.from(EntryLogs.file(options)))
-        if (pieces._tag === "Left") return assert.fail(pieces.left.message)
-        assert.deepStrictEqual(kinds(pieces.right), [])
-        assert.strictEqual(items(pieces.right).length, options.entries)
-        assert.strictEqual(headOf(pieces.right)?.version, options.version)
-        if (options.dialect !== "pi") assert.strictEqual(headOf(pieces.right)?.dialect, options.dialect)
-        if (options.version < 3) return
-        const source = [...EntryLogs.records(options)].filter(({ type }) => type !== "title")
-        const records = [headOf(pieces.right), ...items(pieces.right)].map((piece) => lineOf(piece?.record ?? {}))
-        assert.deepStrictEqual(records, source.map(lineOf))
-      }),
-      { numRuns: cases(24) }
-    )
+    forAll([EntryLogs.logs], 24, (options) => {
+      const pieces = run(Buffer.from(EntryLogs.file(options)))
+      if (pieces._tag === "Left") return assert.fail(pieces.left.message)
+      assert.deepStrictEqual(kinds(pieces.right), [])
+      assert.strictEqual(items(pieces.right).length, options.entries)
+      assert.strictEqual(headOf(pieces.right)?.version, options.version)
+      if (options.dialect !== "pi") assert.strictEqual(headOf(pieces.right)?.dialect, options.dialect)
+      if (options.version < 3) return
+      const source = [...EntryLogs.records(options)].filter(({ type }) => type !== "title")
+      const records = [headOf(pieces.right), ...items(pieces.right)].map((piece) => lineOf(piece?.record ?? {}))
+      assert.deepStrictEqual(records, source.map(lineOf))
+    })
   })
 
   it("FM-9: after any damage reading ends with a typed error or keeps each undamaged entry, in a tree", () => {
-    fc.assert(
-      fc.property(EntryLogs.logs, EntryLogs.damages, (options, damages) => {
-        const content = EntryLogs.damaged(Buffer.from(EntryLogs.file(options)), damages)
-        const read = run(content)
-        if (read._tag === "Left") return assert.isTrue(Predicate.isTagged(read.left, "NotASession"))
-        const seen = new Set<string>()
-        for (const { key, parent } of items(read.right)) {
-          assert.isTrue(parent === null || seen.has(parent), "its parent is before it")
-          assert.isFalse(seen.has(key), "its key is new")
-          seen.add(key)
-        }
-        if (options.version < 3) return
-        const originals = new Set([...EntryLogs.records(options)].slice(1).map(lineOf))
-        const kept = new Set(items(read.right).map(({ record }) => lineOf(record)))
-        for (const line of content.toString().split("\n")) {
-          if (originals.has(line) && !line.startsWith('{"type":"session"')) assert.isTrue(kept.has(line), line)
-        }
-      }),
-      { numRuns: cases(60) }
-    )
+    forAll([EntryLogs.logs, EntryLogs.damages], 60, (options, damages) => {
+      const content = EntryLogs.damaged(Buffer.from(EntryLogs.file(options)), damages)
+      const read = run(content)
+      if (read._tag === "Left") return assert.isTrue(Predicate.isTagged(read.left, "NotASession"))
+      const seen = new Set<string>()
+      for (const { key, parent } of items(read.right)) {
+        assert.isTrue(parent === null || seen.has(parent), "its parent is before it")
+        assert.isFalse(seen.has(key), "its key is new")
+        seen.add(key)
+      }
+      if (options.version < 3) return
+      const originals = new Set([...EntryLogs.records(options)].slice(1).map(lineOf))
+      const kept = new Set(items(read.right).map(({ record }) => lineOf(record)))
+      for (const line of content.toString().split("\n")) {
+        if (originals.has(line) && !line.startsWith('{"type":"session"')) assert.isTrue(kept.has(line), line)
+      }
+    })
   })
 })

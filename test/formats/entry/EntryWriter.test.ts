@@ -1,9 +1,11 @@
 /** Tests the writing of entry logs. Spec: FM-50, FM-51 in specs/formats.md. */
 import { assert, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
+import { Chunk, Effect, Stream } from "effect"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import * as MigrateFile from "../../../packages/formats/src/entry/MigrateFile.ts"
 import { cases } from "../../support/Cases.ts"
+import * as EntryWriter from "../../../packages/formats/src/entry/EntryWriter.ts"
+import { forAll } from "../../support/Cases.ts"
 import { header } from "../support/Entries.ts"
 import * as EntryLogs from "../support/EntryLogs.ts"
 
@@ -25,24 +27,18 @@ const rewritten = (content: string): string => {
 }
 
 it("FM-50: a healthy log of version 3 in compact JSON is written with the same bytes", () => {
-  fc.assert(
-    fc.property(EntryLogs.logs, (options) => {
-      const content = EntryLogs.file({ ...options, version: 3 })
-      assert.strictEqual(rewritten(content), content)
-    }),
-    { numRuns: cases(16) }
-  )
+  forAll([EntryLogs.logs], 16, (options) => {
+    const content = EntryLogs.file({ ...options, version: 3 })
+    assert.strictEqual(rewritten(content), content)
+  })
 })
 
 it("FM-50: what is written is read as the same conversation, and written again with the same bytes", () => {
-  fc.assert(
-    fc.property(EntryLogs.logs, EntryLogs.damages, (options, damages) => {
-      const content = EntryLogs.damaged(Buffer.from(EntryLogs.file(options)), damages)
-      const once = Effect.runSync(Effect.either(Effect.try(() => rewritten(content.toString()))))
-      if (once._tag === "Right") assert.strictEqual(rewritten(once.right), once.right)
-    }),
-    { numRuns: cases(24) }
-  )
+  forAll([EntryLogs.logs, EntryLogs.damages], 24, (options, damages) => {
+    const content = EntryLogs.damaged(Buffer.from(EntryLogs.file(options)), damages)
+    const once = Effect.runSync(Effect.either(Effect.try(() => rewritten(content.toString()))))
+    if (once._tag === "Right") assert.strictEqual(rewritten(once.right), once.right)
+  })
 })
 
 it("FM-51: names, numbers and texts that JSON writes in several ways get one form", () => {

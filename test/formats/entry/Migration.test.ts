@@ -1,10 +1,13 @@
 /** Tests the migration of records. Spec: FM-20..FM-23 in specs/formats.md. */
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Effect, FastCheck as fc, Predicate, Stream } from "effect"
+import { Chunk, Effect, Predicate, Stream } from "effect"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
 import { migrate } from "../../../packages/formats/src/entry/EntryReader.ts"
 import { isHeader, isTitleSlot } from "../../../packages/formats/src/entry/Entry.ts"
 import { cases } from "../../support/Cases.ts"
+import { isHeader, isTitleSlot } from "../../../packages/formats/src/entry/Header.ts"
+import { migrate } from "../../../packages/formats/src/entry/Migration.ts"
+import { forAll } from "../../support/Cases.ts"
 import { fileOf, type Json, message, startedAt, user } from "../support/Entries.ts"
 import * as EntryLogs from "../support/EntryLogs.ts"
 
@@ -95,21 +98,18 @@ describe("Migration", () => {
   })
 
   it("FM-23: a second migration changes nothing, and the reader yields the migrated records", () => {
-    fc.assert(
-      fc.property(EntryLogs.logs, (options) => {
-        const [header, ...records] = [...EntryLogs.records(options)].filter((record) => !isTitleSlot(record))
-        if (!isHeader(header)) return assert.fail("the first record is the header")
-        const [migrated, ...entries] = migrate(header, records)
-        if (!isHeader(migrated)) return assert.fail("the header stays a header")
-        assert.deepStrictEqual(migrate(migrated, entries), [migrated, ...entries])
-        const content = EntryLogs.file(options)
-        const read = pieces(content).flatMap((piece) => (Predicate.hasProperty(piece, "record") ? [piece.record] : []))
-        assert.deepStrictEqual(
-          read.map((record) => JSON.stringify(record)),
-          [migrated, ...entries].map((record) => JSON.stringify(record))
-        )
-      }),
-      { numRuns: cases(16) }
-    )
+    forAll([EntryLogs.logs], 16, (options) => {
+      const [header, ...records] = [...EntryLogs.records(options)].filter((record) => !isTitleSlot(record))
+      if (!isHeader(header)) return assert.fail("the first record is the header")
+      const [migrated, ...entries] = migrate(header, records)
+      if (!isHeader(migrated)) return assert.fail("the header stays a header")
+      assert.deepStrictEqual(migrate(migrated, entries), [migrated, ...entries])
+      const content = EntryLogs.file(options)
+      const read = pieces(content).flatMap((piece) => (Predicate.hasProperty(piece, "record") ? [piece.record] : []))
+      assert.deepStrictEqual(
+        read.map((record) => JSON.stringify(record)),
+        [migrated, ...entries].map((record) => JSON.stringify(record))
+      )
+    })
   })
 })

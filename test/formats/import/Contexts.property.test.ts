@@ -251,31 +251,30 @@ const ofSession = (messages: ReadonlyArray<Message>): ReadonlyArray<Shown> =>
     }
   })
 
-const checked = (units: ReadonlyArray<Unit>, number: number) =>
-  Effect.gen(function* () {
-    const [log, store] = [yield* EventLog, yield* SessionStore]
-    const { isLinear, leaves, records } = logOf(units, number)
-    const { problems, sessionID } = yield* importText(linesOf(records))
-    assert.deepStrictEqual(
-      Object.keys(problems).filter((kind) => kind !== "nothing-kept"),
-      []
-    )
-    const entries = records.slice(1).map((record) => entryOf(record))
-    if (isLinear) {
-      const { models } = SessionContext.build(entries)
-      const changed = units.findLast(({ kind }) => kind === "model") !== undefined
-      const { model } = yield* store.get(sessionID)
-      assert.deepStrictEqual(model?.id, changed ? models["default"]?.modelId : undefined)
-    }
-    for (const [leaf, record] of leaves) {
-      const messageID = messageIDOf(SessionID.make(sessionID), record)
-      const place = yield* store.place(sessionID, messageID)
-      assert.isDefined(place, record)
-      yield* log.append(sessionID, [draft("session.next.leaf.moved", { messageID, path: place?.through ?? [] })])
-      const shown = ofSession(yield* store.context(sessionID, -1))
-      assert.deepStrictEqual(shown, ofLog(SessionContext.build(entries, leaf)), `leaf ${leaf}`)
-    }
-  })
+const checked = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>, number: number) {
+  const [log, store] = [yield* EventLog, yield* SessionStore]
+  const { isLinear, leaves, records } = logOf(units, number)
+  const { problems, sessionID } = yield* importText(linesOf(records))
+  assert.deepStrictEqual(
+    Object.keys(problems).filter((kind) => kind !== "nothing-kept"),
+    []
+  )
+  const entries = records.slice(1).map((record) => entryOf(record))
+  if (isLinear) {
+    const { models } = SessionContext.build(entries)
+    const changed = units.findLast(({ kind }) => kind === "model") !== undefined
+    const { model } = yield* store.get(sessionID)
+    assert.deepStrictEqual(model?.id, changed ? models["default"]?.modelId : undefined)
+  }
+  for (const [leaf, record] of leaves) {
+    const messageID = messageIDOf(SessionID.make(sessionID), record)
+    const place = yield* store.place(sessionID, messageID)
+    assert.isDefined(place, record)
+    yield* log.append(sessionID, [draft("session.next.leaf.moved", { messageID, path: place?.through ?? [] })])
+    const shown = ofSession(yield* store.context(sessionID, -1))
+    assert.deepStrictEqual(shown, ofLog(SessionContext.build(entries, leaf)), `leaf ${leaf}`)
+  }
+})
 
 it.effect("IM-1, IM-8, IM-10: at any leaf, an imported session shows the model what the log's own context holds", () =>
   Effect.gen(function* () {

@@ -14,13 +14,12 @@ import { eventsOf, importPieces, importText } from "../support/RoundTrips.ts"
 const store = Layer.provideMerge(layerStore, memoryLog)
 
 /** A session with these records. */
-const imported = (records: ReadonlyArray<Bare>) =>
-  Effect.gen(function* () {
-    const store = yield* SessionStore
-    const report = yield* importPieces(pieces(unique(), records))
-    const { items } = yield* store.messages({ sessionID: report.sessionID, limit: 100 })
-    return { report, items, session: yield* store.get(report.sessionID), events: yield* eventsOf(report.sessionID) }
-  })
+const imported = Effect.fnUntraced(function* (records: ReadonlyArray<Bare>) {
+  const store = yield* SessionStore
+  const report = yield* importPieces(pieces(unique(), records))
+  const { items } = yield* store.messages({ sessionID: report.sessionID, limit: 100 })
+  return { report, items, session: yield* store.get(report.sessionID), events: yield* eventsOf(report.sessionID) }
+})
 
 const at = (record: object, field: string) => String(Object.entries(record).find(([name]) => name === field)?.[1])
 

@@ -2,6 +2,8 @@ import { assert, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import { apply, difference, type Json } from "../../../packages/formats/src/export/Difference.ts"
 import { cases } from "../../support/Cases.ts"
+import { apply, difference, type Json } from "../../../packages/formats/src/difference/Difference.ts"
+import { cases, forAll } from "../../support/Cases.ts"
 
 const key = fc.constantFrom("a", "b", "c", "text", "__proto__", "constructor", "2", "1", "")
 const text = fc.oneof(fc.string(), fc.string({ minLength: 48, maxLength: 120 }), fc.constant("long ".repeat(20)))
@@ -25,13 +27,10 @@ const roundTrip = (before: Json, after: Json) => {
 }
 
 it("IM-21: the difference, applied to the first value, gives the second one, byte for byte", () => {
-  fc.assert(
-    fc.property(value, value, (before, after) => {
-      const [first, second] = [asRead(before), asRead(after)]
-      assert.strictEqual(JSON.stringify(roundTrip(first, second)), JSON.stringify(second))
-    }),
-    { numRuns: cases(200) }
-  )
+  forAll([value, value], 200, (before, after) => {
+    const [first, second] = [asRead(before), asRead(after)]
+    assert.strictEqual(JSON.stringify(roundTrip(first, second)), JSON.stringify(second))
+  })
 })
 
 it("IM-21: equal values have no difference; the order of fields is one", () => {

@@ -11,6 +11,8 @@ import * as Detection from "../../../packages/formats/src/import/LogSource.ts"
 import { decompressed } from "../../../packages/formats/src/lines/LogFile.ts"
 import * as JsonLines from "../../../packages/formats/src/lines/JsonLines.ts"
 import { cases } from "../../support/Cases.ts"
+import * as LogSource from "../../../packages/formats/src/source/LogSource.ts"
+import { cases, forAll } from "../../support/Cases.ts"
 import { blockHeadBytes, compressed, frameHeadBytes, frameOf, text } from "../support/CompressedLogs.ts"
 
 /** The bytes in chunks of a size, decompressed. */
@@ -72,29 +74,23 @@ it.layer(NodeFileSystem.layer)("a compressed rollout", (it) => {
 it("FM-199: wherever the file ends, the lines of its whole blocks are read and the end is reported", () => {
   const lines = Array.from({ length: 12 }, (_, n) => `${JSON.stringify({ n, text: "word ".repeat(n) })}\n`)
   const whole = frameOf(lines)
-  fc.assert(
-    fc.property(fc.integer({ min: frameHeadBytes, max: whole.length - 1 }), (bytes) => {
-      let end = frameHeadBytes
-      const left = lines.filter((line) => (end += blockHeadBytes + line.length) <= bytes)
-      const pieces = piecesOf(read(whole.subarray(0, bytes), 7))
-      assert.deepStrictEqual(
-        pieces.filter(({ _tag }) => _tag === "LogRecord").map((piece) => ("text" in piece ? `${piece.text}\n` : "")),
-        left
-      )
-      assert.deepInclude(pieces.at(-1), { _tag: "Problem", kind: "torn-line" })
-    }),
-    { numRuns: cases(60) }
-  )
+  forAll([fc.integer({ min: frameHeadBytes, max: whole.length - 1 })], 60, (bytes) => {
+    let end = frameHeadBytes
+    const left = lines.filter((line) => (end += blockHeadBytes + line.length) <= bytes)
+    const pieces = piecesOf(read(whole.subarray(0, bytes), 7))
+    assert.deepStrictEqual(
+      pieces.filter(({ _tag }) => _tag === "LogRecord").map((piece) => ("text" in piece ? `${piece.text}\n` : "")),
+      left
+    )
+    assert.deepInclude(pieces.at(-1), { _tag: "Problem", kind: "torn-line" })
+  })
 })
 
 it("FM-199: whatever byte is changed, reading ends without an exception", () => {
   const damage = fc.array(fc.tuple(fc.nat(compressed.length - 1), fc.nat(255)), { minLength: 1, maxLength: 3 })
-  fc.assert(
-    fc.property(damage, (changes) => {
-      const bytes = Buffer.from(compressed)
-      for (const [at, byte] of changes) bytes[at] = byte
-      assert.isAbove(piecesOf(read(bytes)).length, 0)
-    }),
-    { numRuns: cases(40) }
-  )
+  forAll([damage], 40, (changes) => {
+    const bytes = Buffer.from(compressed)
+    for (const [at, byte] of changes) bytes[at] = byte
+    assert.isAbove(piecesOf(read(bytes)).length, 0)
+  })
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
 import * as JsonLines from "../../../packages/formats/src/lines/JsonLines.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 
 const hasType = (value: Readonly<Record<string, unknown>>) => typeof value["type"] === "string"
 
@@ -155,26 +155,22 @@ describe("JsonLines", () => {
     )
   })
   it("FM-9: after any damage each line without a changed byte is read, and no exception escapes", () => {
-    fc.assert(
-      fc.property(
-        lines,
-        fc.array(damage, { maxLength: 3 }),
-        fc.integer({ min: 1, max: 64 }),
-        (texts, damages, chunk) => {
-          let content = Buffer.from(texts.map((text) => `${text}\n`).join(""))
-          for (const { at, cut, insert } of damages) {
-            const from = at % (content.length + 1)
-            content = Buffer.concat([content.subarray(0, from), insert, content.subarray(from + cut)])
-          }
-          const present = content
-            .toString()
-            .split("\n")
-            .filter((line) => texts.includes(line))
-          const kept = read(content, undefined, chunk).map((piece) => piece.replace(/^\d+ \d+:\d+ /, ""))
-          for (const line of present) assert.include(kept, line)
+    forAll(
+      [lines, fc.array(damage, { maxLength: 3 }), fc.integer({ min: 1, max: 64 })],
+      60,
+      (texts, damages, chunk) => {
+        let content = Buffer.from(texts.map((text) => `${text}\n`).join(""))
+        for (const { at, cut, insert } of damages) {
+          const from = at % (content.length + 1)
+          content = Buffer.concat([content.subarray(0, from), insert, content.subarray(from + cut)])
         }
-      ),
-      { numRuns: cases(60) }
+        const present = content
+          .toString()
+          .split("\n")
+          .filter((line) => texts.includes(line))
+        const kept = read(content, undefined, chunk).map((piece) => piece.replace(/^\d+ \d+:\d+ /, ""))
+        for (const line of present) assert.include(kept, line)
+      }
     )
   })
 })

@@ -49,15 +49,14 @@ const it_ = <E>(title: string, test: Effect.Effect<unknown, E, SessionStorage | 
     )
   )
 
-const linesAt = (path: string | undefined) =>
-  Effect.gen(function* () {
-    const text = yield* (yield* SessionStorage).readText(path ?? "")
-    assert.isTrue(text.endsWith("\n"))
-    return text
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line) as Record<string, unknown>)
-  })
+const linesAt = Effect.fnUntraced(function* (path: string | undefined) {
+  const text = yield* (yield* SessionStorage).readText(path ?? "")
+  assert.isTrue(text.endsWith("\n"))
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+})
 
 const exists = (path: string | undefined) => Effect.flatMap(SessionStorage, (files) => files.exists(path ?? ""))
 

@@ -180,15 +180,14 @@ const outcome = (log: GrowingLog, cuts: ReadonlyArray<number>) =>
   }).pipe(Effect.mapError((error) => `${log.name}, cut at line ${cuts.join(", ")}: ${error.message}`))
 
 /** Cuts the log at each line, and at all of them one after the other. */
-export const assertGrows = (log: GrowingLog) =>
-  Effect.gen(function* () {
-    const whole = yield* outcome(log, [])
-    const every = log.cuts ?? log.lines.map((_, index) => index + 1)
-    for (const cuts of [...every.map((count) => [count]), every]) {
-      const grown = yield* outcome(log, cuts)
-      const about = `${log.name}, cut at line ${cuts.join(", ")}`
-      assert.deepStrictEqual(grown.tokens, whole.tokens, about)
-      assert.strictEqual(grown.records, whole.records, about)
-      if (log.commands !== true) assert.deepStrictEqual(grown.shown, whole.shown, about)
-    }
-  })
+export const assertGrows = Effect.fnUntraced(function* (log: GrowingLog) {
+  const whole = yield* outcome(log, [])
+  const every = log.cuts ?? log.lines.map((_, index) => index + 1)
+  for (const cuts of [...every.map((count) => [count]), every]) {
+    const grown = yield* outcome(log, cuts)
+    const about = `${log.name}, cut at line ${cuts.join(", ")}`
+    assert.deepStrictEqual(grown.tokens, whole.tokens, about)
+    assert.strictEqual(grown.records, whole.records, about)
+    if (log.commands !== true) assert.deepStrictEqual(grown.shown, whole.shown, about)
+  }
+})

@@ -20,29 +20,26 @@ export const importText = (text: string, options: Partial<ImportOptions> = {}) =
   importLog(() => piecesOf(text), { directory: "/tmp", ...options })
 
 /** All events of a session. */
-export const eventsOf = (id: string) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const sessionID = SessionID.make(id)
-    const { seq } = yield* log.head(sessionID)
-    return Chunk.toReadonlyArray(yield* Stream.runCollect(Stream.take(log.tail({ sessionID }), seq + 1)))
-  })
+export const eventsOf = Effect.fnUntraced(function* (id: string) {
+  const log = yield* EventLog
+  const sessionID = SessionID.make(id)
+  const { seq } = yield* log.head(sessionID)
+  return Chunk.toReadonlyArray(yield* Stream.runCollect(Stream.take(log.tail({ sessionID }), seq + 1)))
+})
 
 /** The session as an entry log, and what the export left out. */
-export const exported = (id: string, dialect: EntryDialect) =>
-  Effect.gen(function* () {
-    const session = yield* (yield* SessionStore).get(SessionID.make(id))
-    let report: ExportReport | undefined
-    const lines = entryLines(session, dialect, Stream.fromIterable(yield* eventsOf(id)), (done) => (report = done))
-    const text = Chunk.join(yield* Stream.runCollect(lines), "")
-    return { text, report }
-  })
+export const exported = Effect.fnUntraced(function* (id: string, dialect: EntryDialect) {
+  const session = yield* (yield* SessionStore).get(SessionID.make(id))
+  let report: ExportReport | undefined
+  const lines = entryLines(session, dialect, Stream.fromIterable(yield* eventsOf(id)), (done) => (report = done))
+  const text = Chunk.join(yield* Stream.runCollect(lines), "")
+  return { text, report }
+})
 
 /** The session as a thread. */
-export const exportedThread = (id: string) =>
-  Effect.gen(function* () {
-    const session = yield* (yield* SessionStore).get(SessionID.make(id))
-    let files: ThreadFiles | undefined
-    const lines = threadLines(session, Stream.fromIterable(yield* eventsOf(id)), (found) => (files = found))
-    return { text: Chunk.join(yield* Stream.runCollect(lines), ""), files }
-  })
+export const exportedThread = Effect.fnUntraced(function* (id: string) {
+  const session = yield* (yield* SessionStore).get(SessionID.make(id))
+  let files: ThreadFiles | undefined
+  const lines = threadLines(session, Stream.fromIterable(yield* eventsOf(id)), (found) => (files = found))
+  return { text: Chunk.join(yield* Stream.runCollect(lines), ""), files }
+})

@@ -21,6 +21,13 @@ import {
 } from "../../../packages/formats/src/thread/ThreadRecord.ts"
 import * as ThreadStore from "../../../packages/formats/src/thread/ThreadStore.ts"
 import { cases } from "../../support/Cases.ts"
+import {
+  missingSections,
+  requestOf,
+  serialize,
+  type SummaryRequest
+} from "../../../packages/formats/src/thread/ThreadSummary.ts"
+import { cases, forAll } from "../../support/Cases.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 import { conversation, linesOf, podLines, recordsOf, threadID, writeThread } from "../support/ThreadLogs.ts"
 
@@ -266,12 +273,11 @@ it.scoped("S7.10: a second message to the same session waits for the first; more
       const { id } = yield* threads.create({ model: "sonnet" })
       const [thread, other] = [yield* threads.open(id), yield* threads.open(id)]
       const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const turn = (text: string, during: Effect.Effect<unknown>) =>
-        Effect.gen(function* () {
-          yield* thread.append([user(text)])
-          yield* during
-          yield* thread.append([answer(`${text} answered`)])
-        })
+      const turn = Effect.fnUntraced(function* (text: string, during: Effect.Effect<unknown>) {
+        yield* thread.append([user(text)])
+        yield* during
+        yield* thread.append([answer(`${text} answered`)])
+      })
       const first = yield* Effect.fork(
         thread.run(turn("first", Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(gate))))
       )
@@ -292,34 +298,31 @@ it.scoped("S7.10: a second message to the same session waits for the first; more
 )
 
 it("S7.11: after a compaction the context is its summary and each message from firstKeptSeq on, once", () => {
-  fc.assert(
-    fc.property(conversation, conversation, fc.nat(), (before, after, kept) => {
-      const old = recordsOf(before)
-      const firstKeptSeq = 1 + (kept % (old.length + 1))
-      const compaction = {
-        recordType: "compaction",
-        schemaVersion: 1,
-        seq: old.length + 1,
-        firstKeptSeq,
-        summary: "the summary",
-        tokensBefore: 0,
-        readFiles: [],
-        modifiedFiles: [],
-        timestamp: "2025-02-11T11:00:00Z"
-      } as const
-      const context = contextOf([...old, compaction, ...recordsOf(after, old.length + 2)])
-      assert.deepStrictEqual(
-        context[0],
-        user(
-          "The conversation history before this point was compacted into the following summary:\n<summary>\nthe summary\n</summary>"
-        )
+  forAll([conversation, conversation, fc.nat()], 40, (before, after, kept) => {
+    const old = recordsOf(before)
+    const firstKeptSeq = 1 + (kept % (old.length + 1))
+    const compaction = {
+      recordType: "compaction",
+      schemaVersion: 1,
+      seq: old.length + 1,
+      firstKeptSeq,
+      summary: "the summary",
+      tokensBefore: 0,
+      readFiles: [],
+      modifiedFiles: [],
+      timestamp: "2025-02-11T11:00:00Z"
+    } as const
+    const context = contextOf([...old, compaction, ...recordsOf(after, old.length + 2)])
+    assert.deepStrictEqual(
+      context[0],
+      user(
+        "The conversation history before this point was compacted into the following summary:\n<summary>\nthe summary\n</summary>"
       )
-      assert.deepStrictEqual(context.slice(1), [...before.slice(firstKeptSeq - 1), ...after])
-      const later = { ...compaction, seq: 10_000, firstKeptSeq: 10_001, summary: "later" }
-      assert.strictEqual(contextOf([...old, compaction, ...recordsOf(after, old.length + 2), later]).length, 1)
-    }),
-    { numRuns: cases(40) }
-  )
+    )
+    assert.deepStrictEqual(context.slice(1), [...before.slice(firstKeptSeq - 1), ...after])
+    const later = { ...compaction, seq: 10_000, firstKeptSeq: 10_001, summary: "later" }
+    assert.strictEqual(contextOf([...old, compaction, ...recordsOf(after, old.length + 2), later]).length, 1)
+  })
 })
 
 it.effect("FM-425: whatever messages later compactions keep, an opened thread shows what its records show", () =>
@@ -412,22 +415,19 @@ it("S7.13: a cut never separates a call from its result, with parallel, late and
       for (const loss of losses) if (list[loss % list.length]?.role === "toolResult") list.splice(loss % list.length, 1)
       return list
     })
-  fc.assert(
-    fc.property(disturbed, fc.nat(300), (messages, keepRecentTokens) => {
-      const records = recordsOf(messages)
-      const plan = planOf(records, { enabled: true, reserveTokens: 0, keepRecentTokens })
-      if (plan === undefined) return
-      const kept = records.slice(plan.summarized.length)
-      assert.deepStrictEqual([...plan.summarized, ...kept], records)
-      const results = new Set(
-        kept.flatMap((record) => (record.recordType === "message" ? (record.toolCallId ?? []) : []))
-      )
-      for (const { id } of plan.summarized.flatMap(({ content }) => callsOf(content))) assert.isFalse(results.has(id))
-      const first = kept[0]
-      assert.isTrue(first?.recordType === "message" && first.role !== "toolResult")
-    }),
-    { numRuns: cases(120) }
-  )
+  forAll([disturbed, fc.nat(300)], 120, (messages, keepRecentTokens) => {
+    const records = recordsOf(messages)
+    const plan = planOf(records, { enabled: true, reserveTokens: 0, keepRecentTokens })
+    if (plan === undefined) return
+    const kept = records.slice(plan.summarized.length)
+    assert.deepStrictEqual([...plan.summarized, ...kept], records)
+    const results = new Set(
+      kept.flatMap((record) => (record.recordType === "message" ? (record.toolCallId ?? []) : []))
+    )
+    for (const { id } of plan.summarized.flatMap(({ content }) => callsOf(content))) assert.isFalse(results.has(id))
+    const first = kept[0]
+    assert.isTrue(first?.recordType === "message" && first.role !== "toolResult")
+  })
 })
 
 /** Compacts a thread that a model summarizes with these answers; returns what the model was asked. */

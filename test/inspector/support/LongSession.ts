@@ -60,68 +60,64 @@ const figure = (text: string) => (figures ? Effect.sync(() => process.stderr.wri
 const megabyte = 1_048_576
 
 /** So many events need few pages before they are shown, few rows in the document, and bounded memory. */
-export const isBounded = (browser: Browser, events: number) =>
-  Effect.gen(function* () {
-    yield* Sample.store("ses_long", Sample.long("long", events))
-    const { faults, page, requests } = yield* ServedInspector.visit(browser)
-    yield* act(() => page.getByRole("link", { name: /A long session/ }).waitFor())
-    const began = Date.now()
-    yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/events"`))
-    yield* act(() => page.locator(".event .type", { hasText: "activity.settled" }).waitFor())
-    yield* figure(`events shown after ${Date.now() - began} ms`)
-    const pages = () => requests.filter((url) => url.endsWith("/history")).length
-    // The beginning, and the end over two pages.
-    assert.isAtMost(pages(), 3)
-    const rows = () => act(() => page.locator(".event-list li").count())
-    assert.isAtMost(yield* rows(), 60)
+export const isBounded = Effect.fnUntraced(function* (browser: Browser, events: number) {
+  yield* Sample.store("ses_long", Sample.long("long", events))
+  const { faults, page, requests } = yield* ServedInspector.visit(browser)
+  yield* act(() => page.getByRole("link", { name: /A long session/ }).waitFor())
+  const began = Date.now()
+  yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/events"`))
+  yield* act(() => page.locator(".event .type", { hasText: "activity.settled" }).waitFor())
+  yield* figure(`events shown after ${Date.now() - began} ms`)
+  const pages = () => requests.filter((url) => url.endsWith("/history")).length
+  // The beginning, and the end over two pages.
+  assert.isAtMost(pages(), 3)
+  const rows = () => act(() => page.locator(".event-list li").count())
+  assert.isAtMost(yield* rows(), 60)
 
-    const frames = [...(yield* scrolled(page, 240))].sort((a, b) => a - b)
-    yield* figure(
-      `frames while scrolling: median ${frames[120]?.toFixed(1)} ms, slowest ${frames.at(-1)?.toFixed(1)} ms`
-    )
-    yield* act(() => page.locator('li[data-index="1"] .type', { hasText: "activity.started" }).waitFor())
-    assert.isAtMost(yield* rows(), 60)
-    assert.isBelow(yield* heapOf(page), 100 * megabyte)
+  const frames = [...(yield* scrolled(page, 240))].sort((a, b) => a - b)
+  yield* figure(`frames while scrolling: median ${frames[120]?.toFixed(1)} ms, slowest ${frames.at(-1)?.toFixed(1)} ms`)
+  yield* act(() => page.locator('li[data-index="1"] .type', { hasText: "activity.started" }).waitFor())
+  assert.isAtMost(yield* rows(), 60)
+  assert.isBelow(yield* heapOf(page), 100 * megabyte)
 
-    yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/transcript"`))
-    yield* act(() =>
-      page
-        .getByText(/all targets of/)
-        .or(page.locator(".message.assistant"))
-        .first()
-        .waitFor()
-    )
-    assert.isAtMost(yield* act(() => page.locator(".transcript li").count()), 40)
-    assert.isAtMost(requests.filter((url) => url.endsWith("/messages")).length, 2)
+  yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/transcript"`))
+  yield* act(() =>
+    page
+      .getByText(/all targets of/)
+      .or(page.locator(".message.assistant"))
+      .first()
+      .waitFor()
+  )
+  assert.isAtMost(yield* act(() => page.locator(".transcript li").count()), 40)
+  assert.isAtMost(requests.filter((url) => url.endsWith("/messages")).length, 2)
 
-    const story = Date.now()
-    const asked = page.waitForRequest(/\/events\?type=session\.created/)
-    yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/timeline"`))
-    yield* act(() => asked)
-    yield* act(() => page.locator(".timeline .bar", { hasText: /tool calls/ }).waitFor())
-    yield* act(() => page.locator('.timeline .bar [role="status"]', { hasText: /^$/ }).waitFor({ state: "attached" }))
-    yield* figure(`the whole history was folded after ${Date.now() - story} ms`)
-    const heap = yield* heapOf(page)
-    yield* figure(`heap: ${(heap / megabyte).toFixed(1)} MiB`)
-    assert.isBelow(heap, 200 * megabyte)
-    assert.deepEqual(faults, [])
-  })
+  const story = Date.now()
+  const asked = page.waitForRequest(/\/events\?type=session\.created/)
+  yield* act(() => page.evaluate(`location.hash = "/sessions/ses_long/timeline"`))
+  yield* act(() => asked)
+  yield* act(() => page.locator(".timeline .bar", { hasText: /tool calls/ }).waitFor())
+  yield* act(() => page.locator('.timeline .bar [role="status"]', { hasText: /^$/ }).waitFor({ state: "attached" }))
+  yield* figure(`the whole history was folded after ${Date.now() - story} ms`)
+  const heap = yield* heapOf(page)
+  yield* figure(`heap: ${(heap / megabyte).toFixed(1)} MiB`)
+  assert.isBelow(heap, 200 * megabyte)
+  assert.deepEqual(faults, [])
+})
 
 /** The first view of so many events is there as soon as that of a hundredth of them. */
-export const isShownAsSoon = (browser: Browser, events: number) =>
-  Effect.gen(function* () {
-    const [few, many] = [Sample.long("few", events / 100), Sample.long("many", events)]
-    yield* Sample.store("ses_few", few)
-    yield* Sample.store("ses_many", many)
-    const { page } = yield* ServedInspector.visit(browser)
-    const times: { readonly few: Array<number>; readonly many: Array<number> } = { few: [], many: [] }
-    for (let round = 0; round < 9; round++) {
-      times.few.push(yield* shownAfter(page, "ses_few", few.length))
-      times.many.push(yield* shownAfter(page, "ses_many", many.length))
-    }
-    yield* figure(
-      `first view: ${median(times.few).toFixed(0)} ms of ${few.length} events, ${median(times.many).toFixed(0)} of ${many.length}`
-    )
-    // A view that grew with the session would take a hundred times as long.
-    assert.isBelow(median(times.many), 4 * median(times.few))
-  })
+export const isShownAsSoon = Effect.fnUntraced(function* (browser: Browser, events: number) {
+  const [few, many] = [Sample.long("few", events / 100), Sample.long("many", events)]
+  yield* Sample.store("ses_few", few)
+  yield* Sample.store("ses_many", many)
+  const { page } = yield* ServedInspector.visit(browser)
+  const times: { readonly few: Array<number>; readonly many: Array<number> } = { few: [], many: [] }
+  for (let round = 0; round < 9; round++) {
+    times.few.push(yield* shownAfter(page, "ses_few", few.length))
+    times.many.push(yield* shownAfter(page, "ses_many", many.length))
+  }
+  yield* figure(
+    `first view: ${median(times.few).toFixed(0)} ms of ${few.length} events, ${median(times.many).toFixed(0)} of ${many.length}`
+  )
+  // A view that grew with the session would take a hundred times as long.
+  assert.isBelow(median(times.many), 4 * median(times.few))
+})

@@ -280,18 +280,17 @@ const admittedAt = (each: Draft, time: number): Draft =>
   each.type === "session.next.prompt.promoted" ? { ...each, data: { ...each.data, timeCreated: time } } : each
 
 /** Stores the log of a session, in pages. */
-export const store = (sessionID: string, drafts: ReadonlyArray<Timed>) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const id = SessionID.make(sessionID)
-    let at = beginning
-    const timed = drafts.map(([after, each]) => [(at += after), admittedAt(each, at)] as const)
-    for (const page of Arr.chunksOf(timed, 500)) {
-      yield* log.append(
-        id,
-        Arr.map(page, ([, each]) => each),
-        { times: page.map(([time]) => time) }
-      )
-    }
-    return id
-  })
+export const store = Effect.fnUntraced(function* (sessionID: string, drafts: ReadonlyArray<Timed>) {
+  const log = yield* EventLog
+  const id = SessionID.make(sessionID)
+  let at = beginning
+  const timed = drafts.map(([after, each]) => [(at += after), admittedAt(each, at)] as const)
+  for (const page of Arr.chunksOf(timed, 500)) {
+    yield* log.append(
+      id,
+      Arr.map(page, ([, each]) => each),
+      { times: page.map(([time]) => time) }
+    )
+  }
+  return id
+})

@@ -22,12 +22,11 @@ export const layer = (
   )
 
 /** Opens the inspector at a place such as `/sessions/ses_1/events`, with the server's token. */
-export const visit = (browser: Browser, place = "/", options?: VisitOptions) =>
-  Effect.gen(function* () {
-    const { url } = yield* ServedApi.Served
-    const visited = yield* visitWith(browser, `${url}/#token=${ServedApi.token}`, options)
-    if (place !== "/") {
-      yield* Effect.promise(() => visited.page.evaluate(`location.hash = ${JSON.stringify(place)}`))
-    }
-    return visited
-  })
+export const visit = Effect.fnUntraced(function* (browser: Browser, place = "/", options?: VisitOptions) {
+  const { url } = yield* ServedApi.Served
+  const visited = yield* visitWith(browser, `${url}/#token=${ServedApi.token}`, options)
+  if (place !== "/") {
+    yield* Effect.promise(() => visited.page.evaluate(`location.hash = ${JSON.stringify(place)}`))
+  }
+  return visited
+})

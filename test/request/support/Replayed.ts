@@ -76,30 +76,29 @@ const sentBy = ({ frame, pruned, step: { data, seq } }: NonNullable<State["shown
 })
 
 /** The last step at or before the event `at`, and the history that its request was built from. */
-export const replayedAt = (sessionID: SessionID, at: number) =>
-  Effect.gen(function* () {
-    let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
-    let since: ReadonlyArray<SessionEvent> = []
-    const events = yield* eventsOf(sessionID)
-    for (const event of events) {
-      if (event.seq > at) break
-      since = [...since, event]
-      if (event.type !== "session.next.step.started") continue
-      state = since.reduce(step, state)
-      since = []
-    }
-    const { shown, tables } = state
-    if (shown === undefined) return undefined
-    const all = yield* assemble(sessionID, {
-      messages: tables.rows("session_message"),
-      parts: tables.rows("session_part"),
-      inputs: tables.rows("session_input"),
-      events: new Map(events.map((event) => [event.seq, Either.right(event)]))
-    })
-    const history: ReadonlyArray<Message> = all.filter(
-      (message) =>
-        message.id !== shown.step.data.assistantMessageID &&
-        (message.type !== "system" || message.seq > shown.frame.baselineSeq)
-    )
-    return { sent: sentBy(shown), history }
+export const replayedAt = Effect.fnUntraced(function* (sessionID: SessionID, at: number) {
+  let state: State = { tables: MemoryTables.make(), framed: nothingFolded, pruned: nothingPruned, shown: undefined }
+  let since: ReadonlyArray<SessionEvent> = []
+  const events = yield* eventsOf(sessionID)
+  for (const event of events) {
+    if (event.seq > at) break
+    since = [...since, event]
+    if (event.type !== "session.next.step.started") continue
+    state = since.reduce(step, state)
+    since = []
+  }
+  const { shown, tables } = state
+  if (shown === undefined) return undefined
+  const all = yield* assemble(sessionID, {
+    messages: tables.rows("session_message"),
+    parts: tables.rows("session_part"),
+    inputs: tables.rows("session_input"),
+    events: new Map(events.map((event) => [event.seq, Either.right(event)]))
   })
+  const history: ReadonlyArray<Message> = all.filter(
+    (message) =>
+      message.id !== shown.step.data.assistantMessageID &&
+      (message.type !== "system" || message.seq > shown.frame.baselineSeq)
+  )
+  return { sent: sentBy(shown), history }
+})

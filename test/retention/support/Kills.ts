@@ -47,14 +47,13 @@ const recorded = Effect.forEach(names, (id) =>
 )
 type Recorded = Effect.Effect.Success<typeof recorded>
 
-const floorOf = (sessionID: SessionID) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [row] = yield* sql<{
-      readonly floor: number
-    }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`
-    return row?.floor ?? Number.NaN
-  })
+const floorOf = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{
+    readonly floor: number
+  }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`
+  return row?.floor ?? Number.NaN
+})
 
 /** The archives in a folder; none if the process was killed before it made the folder. */
 const archivesIn = (folder: string) =>

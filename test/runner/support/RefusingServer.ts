@@ -76,14 +76,13 @@ export const makeRefusing = Effect.fnUntraced(function* ({ calls = [], rejects, 
   const sessions = yield* run(Sessions)
   const { id } = yield* sessions.create({ location: { directory }, model })
   /** Sends a prompt and waits for its end; the error's message if it failed. */
-  const ask = (text: string) =>
-    Effect.gen(function* () {
-      yield* sessions.prompt({ sessionID: id, prompt: { text }, resume: false })
-      return yield* sessions.resume(id).pipe(
-        Effect.as(undefined),
-        Effect.catchAll(({ message }) => Effect.succeed(message))
-      )
-    })
+  const ask = Effect.fnUntraced(function* (text: string) {
+    yield* sessions.prompt({ sessionID: id, prompt: { text }, resume: false })
+    return yield* sessions.resume(id).pipe(
+      Effect.as(undefined),
+      Effect.catchAll(({ message }) => Effect.succeed(message))
+    )
+  })
   const received = () => server.received.filter(offersTools)
   return { id, sessions, ask, run, received, withheld: run(dataOf(id, "session.next.part.withheld")) }
 })

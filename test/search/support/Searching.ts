@@ -11,12 +11,11 @@ export const searchAt = (filename: string) => SqlSearch.layer.pipe(Layer.provide
 export const memorySearch = SqlSearch.layer.pipe(Layer.provideMerge(memoryLog))
 
 /** Brings the index up to date, and searches. */
-export const found = (query: string, options: Omit<SearchOptions, "query"> = {}) =>
-  Effect.gen(function* () {
-    const search = yield* Search
-    yield* search.update()
-    return yield* search.search({ query, ...options })
-  })
+export const found = Effect.fnUntraced(function* (query: string, options: Omit<SearchOptions, "query"> = {}) {
+  const search = yield* Search
+  yield* search.update()
+  return yield* search.search({ query, ...options })
+})
 
 /** The session and sequence number of every hit, the best first. */
 export const places = (query: string, options: Omit<SearchOptions, "query"> = {}) =>

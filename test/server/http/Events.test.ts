@@ -14,12 +14,11 @@ import { answer } from "./support/ServedApi.ts"
 const decodeExpired = Schema.decodeUnknown(Schema.Struct({ floor: Schema.Int, floorCursor: Schema.String }))
 
 /** Runs a prompt whose answer is this text. */
-const run = (id: Parameters<typeof say>[0], text: string) =>
-  Effect.gen(function* () {
-    yield* (yield* ScriptedModel).answer(says(text))
-    yield* say(id, "hello")
-    yield* (yield* Sessions).wait(id)
-  })
+const run = Effect.fnUntraced(function* (id: Parameters<typeof say>[0], text: string) {
+  yield* (yield* ScriptedModel).answer(says(text))
+  yield* say(id, "hello")
+  yield* (yield* Sessions).wait(id)
+})
 
 layer(ServedApi.layer())("streams of events", (it) => {
   it.effect("HT-45: the feed has its seam too, and ends there if it is not followed", () =>
@@ -74,15 +73,14 @@ layer(ServedApi.layer())("streams of events", (it) => {
       )
       const heard = yield* Stream.toQueueOfElements(frames(`/sessions/${id}/events?live=1`))
       yield* say(id, "hello")
-      const until = (text: string) =>
-        Effect.gen(function* () {
-          let said = ""
-          while (!said.endsWith(text)) {
-            const frame = yield* Effect.flatten(Queue.take(heard))
-            if (frame.frame === "live" && frame.live.type === "session.next.text.delta") said += frame.live.data.delta
-          }
-          return said
-        })
+      const until = Effect.fnUntraced(function* (text: string) {
+        let said = ""
+        while (!said.endsWith(text)) {
+          const frame = yield* Effect.flatten(Queue.take(heard))
+          if (frame.frame === "live" && frame.live.type === "session.next.text.delta") said += frame.live.data.delta
+        }
+        return said
+      })
       assert.strictEqual(yield* until("one "), "one ")
       // A reader that comes in the middle gets the text so far.
       const late = yield* frames(`/sessions/${id}/events?live=1`).pipe(

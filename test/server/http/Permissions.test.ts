@@ -40,14 +40,13 @@ const servedWith = (options: Parameters<typeof Asks.make>[0]) =>
 
 const served = servedWith({})
 
-const asked = (more: Partial<PermissionRequest> = {}) =>
-  Effect.gen(function* () {
-    const fiber = yield* Effect.fork((yield* PermissionAsker).ask({ ...request, ...more }))
-    yield* Effect.yieldNow()
-    const { body } = yield* answer(`/sessions/${sessionID}/permissions`)
-    const [open] = yield* decodeOpen(body)
-    return { fiber, open, path: `/sessions/${sessionID}/permissions/${open?.ask}` }
-  })
+const asked = Effect.fnUntraced(function* (more: Partial<PermissionRequest> = {}) {
+  const fiber = yield* Effect.fork((yield* PermissionAsker).ask({ ...request, ...more }))
+  yield* Effect.yieldNow()
+  const { body } = yield* answer(`/sessions/${sessionID}/permissions`)
+  const [open] = yield* decodeOpen(body)
+  return { fiber, open, path: `/sessions/${sessionID}/permissions/${open?.ask}` }
+})
 
 it.scopedLive("HT-37: an open permission is shown whole, and the first decision counts", () =>
   Effect.gen(function* () {
@@ -89,14 +88,13 @@ it.scopedLive("HT-37: who may prompt may not decide", () =>
 )
 
 /** A permission that is asked without a server. */
-const askedAlone = (options: Parameters<typeof Asks.make>[0]) =>
-  Effect.gen(function* () {
-    const asks = Asks.make(options)
-    const asking = Effect.flatMap(PermissionAsker, ({ ask }) => ask(request))
-    const fiber = yield* Effect.fork(Effect.provide(asking, asks.layer))
-    yield* Effect.yieldNow()
-    return { asks, fiber, ask: asks.all()[0]?.ask ?? "" }
-  })
+const askedAlone = Effect.fnUntraced(function* (options: Parameters<typeof Asks.make>[0]) {
+  const asks = Asks.make(options)
+  const asking = Effect.flatMap(PermissionAsker, ({ ask }) => ask(request))
+  const fiber = yield* Effect.fork(Effect.provide(asking, asks.layer))
+  yield* Effect.yieldNow()
+  return { asks, fiber, ask: asks.all()[0]?.ask ?? "" }
+})
 
 it.effect("HT-480: a permission waits for a decision without a limit", () =>
   Effect.gen(function* () {

@@ -20,30 +20,29 @@ it.scopedLive(
           discard: true
         }
       )
-      const read = (path: string) =>
-        Effect.gen(function* () {
-          const seen: Array<number> = []
-          let cursor = ""
-          const take = (frame: Frame) => {
-            if (frame.frame !== "event") return
-            seen.push(frame.event.seq)
-            cursor = frame.cursor
-          }
-          for (let n = 0; n < reconnects; n++) {
-            const count = yield* Random.nextIntBetween(1, 5)
-            // The end of the stream cuts the connection, with frames in flight.
-            const some = frames(`${path}${cursor === "" ? "" : `?after=${cursor}`}`).pipe(
-              Stream.filter(({ frame }) => frame === "event"),
-              Stream.take(count),
-              Stream.runForEach((frame) => Effect.sync(() => take(frame)))
-            )
-            yield* Effect.zipRight(write, some, { concurrent: true })
-          }
-          return {
-            seen,
-            rest: Effect.map(allFrames(`${path}?after=${cursor}&follow=0`), (left) => left.forEach(take))
-          }
-        })
+      const read = Effect.fnUntraced(function* (path: string) {
+        const seen: Array<number> = []
+        let cursor = ""
+        const take = (frame: Frame) => {
+          if (frame.frame !== "event") return
+          seen.push(frame.event.seq)
+          cursor = frame.cursor
+        }
+        for (let n = 0; n < reconnects; n++) {
+          const count = yield* Random.nextIntBetween(1, 5)
+          // The end of the stream cuts the connection, with frames in flight.
+          const some = frames(`${path}${cursor === "" ? "" : `?after=${cursor}`}`).pipe(
+            Stream.filter(({ frame }) => frame === "event"),
+            Stream.take(count),
+            Stream.runForEach((frame) => Effect.sync(() => take(frame)))
+          )
+          yield* Effect.zipRight(write, some, { concurrent: true })
+        }
+        return {
+          seen,
+          rest: Effect.map(allFrames(`${path}?after=${cursor}&follow=0`), (left) => left.forEach(take))
+        }
+      })
       const readers = yield* Effect.all([read(`/sessions/${id}/events`), read("/events")], { concurrency: 2 })
       const stored = Array.from({ length: 2 * 4 * reconnects + 1 }, (_, seq) => seq)
       for (const { rest, seen } of readers) {

@@ -15,20 +15,19 @@ import { answer, post } from "./support/ServedApi.ts"
 const commits = Effect.map(Metric.value(Metrics.batchSize), ({ count }) => count)
 
 /** Completes when the log was asked for so many appends from now on. */
-const appending = (count: number) =>
-  Effect.gen(function* () {
-    const [log, all] = [yield* EventLog, yield* Deferred.make<void>()]
-    const { append } = { ...log }
-    let left = count
-    const counting: typeof append = (...given) =>
-      Effect.suspend(() => {
-        if (--left === 0) Deferred.unsafeDone(all, Effect.void)
-        return append(...given)
-      })
-    Object.assign(log, { append: counting })
-    yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(log, { append })))
-    return Deferred.await(all)
-  })
+const appending = Effect.fnUntraced(function* (count: number) {
+  const [log, all] = [yield* EventLog, yield* Deferred.make<void>()]
+  const { append } = { ...log }
+  let left = count
+  const counting: typeof append = (...given) =>
+    Effect.suspend(() => {
+      if (--left === 0) Deferred.unsafeDone(all, Effect.void)
+      return append(...given)
+    })
+  Object.assign(log, { append: counting })
+  yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(log, { append })))
+  return Deferred.await(all)
+})
 
 it.scopedLive(
   "HT-12: prompts that share a commit get answers of their own, and one that is refused harms no other",

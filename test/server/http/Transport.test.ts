@@ -79,13 +79,12 @@ it.scopedLive(
         (socket) => Effect.sync(() => socket.destroy())
       )
       /** The last of the responses, and its end. Nothing is read yet. */
-      const begun = (socket: Socket) =>
-        Effect.gen(function* () {
-          socket.pause()
-          const last = (yield* Effect.replicateEffect(Queue.take(opened), 32)).at(-1)
-          const ended = yield* Effect.fork(last === undefined ? Effect.void : Opened.closed(last))
-          return { last, ended }
-        })
+      const begun = Effect.fnUntraced(function* (socket: Socket) {
+        socket.pause()
+        const last = (yield* Effect.replicateEffect(Queue.take(opened), 32)).at(-1)
+        const ended = yield* Effect.fork(last === undefined ? Effect.void : Opened.closed(last))
+        return { last, ended }
+      })
       const idle = yield* begun(yield* open)
       yield* Fiber.join(idle.ended)
       assert.isFalse(idle.last?.writableFinished)

@@ -55,12 +55,11 @@ export const open = ({ files, model: info, reached, root, runtime, serve: option
   })
 
 /** `open` in a separate scope, which can be closed before the test's. */
-export const openFor = (options: Options) =>
-  Effect.gen(function* () {
-    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    const served = yield* Scope.extend(open(options), scope)
-    return { ...served, close: Scope.close(scope, Exit.void) }
-  })
+export const openFor = Effect.fnUntraced(function* (options: Options) {
+  const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+  const served = yield* Scope.extend(open(options), scope)
+  return { ...served, close: Scope.close(scope, Exit.void) }
+})
 
 export type Served = Effect.Effect.Success<ReturnType<typeof open>>
 
@@ -83,21 +82,20 @@ export const holdOne = (served: Served) =>
   )
 
 /** A server whose agent was removed after the run `m1`: a client's `m2` could not begin, and the client got the error. */
-export const withoutAgent = (root: string) =>
-  Effect.gen(function* () {
-    const agent = { name: "coder", system: "You write code.", permissions: [] }
-    const serve = { agents: [{ name: "coder" }] }
-    const before = yield* openFor({ root, runtime: { agents: [agent] }, serve })
-    yield* script(before, ({ answer }) => answer(ScriptedModel.says("one")))
-    const first = yield* connect(before.path)
-    yield* first.ask({ op: "send", id: "m1", input: "first" })
-    yield* first.untilType("done")
-    yield* before.close
-    const served = yield* openFor({ root, serve })
-    const client = yield* connect(served.path)
-    yield* client.ask({ op: "send", id: "m2", input: "second" })
-    return { agent, serve, served, client, refused: yield* client.next }
-  })
+export const withoutAgent = Effect.fnUntraced(function* (root: string) {
+  const agent = { name: "coder", system: "You write code.", permissions: [] }
+  const serve = { agents: [{ name: "coder" }] }
+  const before = yield* openFor({ root, runtime: { agents: [agent] }, serve })
+  yield* script(before, ({ answer }) => answer(ScriptedModel.says("one")))
+  const first = yield* connect(before.path)
+  yield* first.ask({ op: "send", id: "m1", input: "first" })
+  yield* first.untilType("done")
+  yield* before.close
+  const served = yield* openFor({ root, serve })
+  const client = yield* connect(served.path)
+  yield* client.ask({ op: "send", id: "m2", input: "second" })
+  return { agent, serve, served, client, refused: yield* client.next }
+})
 
 /** Runs an effect on the runtime behind the sockets. */
 export const runtimeOf = <A, E>(

@@ -11,14 +11,13 @@ import { newSession, type Runtimes, say, scene, temporaryFolder } from "../../su
 import { ScriptedModel } from "../../support/ScriptedModel.ts"
 
 /** A session with the sentence in its title, a prompt and a kept output. */
-const planted = (folder: string) =>
-  Effect.gen(function* () {
-    const { id, sessions } = yield* scene(folder)
-    yield* sessions.rename(id, sentence)
-    yield* say(id, sentence, { resume: false })
-    keep(folder, id)
-    return id
-  })
+const planted = Effect.fnUntraced(function* (folder: string) {
+  const { id, sessions } = yield* scene(folder)
+  yield* sessions.rename(id, sentence)
+  yield* say(id, sentence, { resume: false })
+  keep(folder, id)
+  return id
+})
 
 const keep = (folder: string, id: SessionID) => {
   mkdirSync(join(folder, "tool-output"), { recursive: true, mode: 0o700 })

@@ -25,13 +25,12 @@ const runningOf = (id: SessionID) =>
   )
 
 /** How each activity ended, in the order of their ends. */
-const outcomes = (id: SessionID) =>
-  Effect.gen(function* () {
-    const { events } = yield* (yield* EventLog).read({ sessionID: id })
-    return events.flatMap(({ data, type }) =>
-      type === "session.next.activity.settled" ? [[data.activityID, data.outcome] as const] : []
-    )
-  })
+const outcomes = Effect.fnUntraced(function* (id: SessionID) {
+  const { events } = yield* (yield* EventLog).read({ sessionID: id })
+  return events.flatMap(({ data, type }) =>
+    type === "session.next.activity.settled" ? [[data.activityID, data.outcome] as const] : []
+  )
+})
 
 export const stopping = ({ open, runtime }: Runtimes) => {
   it.scopedLive("EX-E9: the named activity is stopped and settled, and what waits goes on in another", () =>

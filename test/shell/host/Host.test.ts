@@ -25,7 +25,7 @@ import * as HostServer from "../../../packages/shell/src/host/HostServer.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../../packages/shell/src/Shells.ts"
 import type { ShellSettings } from "../../../packages/shell/src/ShellOptions.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 
 const local = { target: { transport: "local", cwd: "/tmp" } } as const
 
@@ -35,15 +35,14 @@ const folder = Effect.acquireRelease(
 )
 
 /** A host and a client of it. */
-const hosted = (settings: ShellSettings = {}) =>
-  Effect.gen(function* () {
-    const path = join(yield* folder, "socket")
-    const context = yield* Layer.build(Layer.provide(Shells.layer(settings), ShellRecord.none))
-    const shells = yield* Effect.provide(Shells.Shells, context)
-    const server = yield* HostServer.make({ hello: { version: "1", pid: 1, database: "db" }, linger: "1 hour", shells })
-    yield* Effect.provideService(server.serve, SocketServer.SocketServer, yield* NodeSocketServer.make({ path }))
-    return { path, server, client: yield* HostClient.connect(path) }
-  })
+const hosted = Effect.fnUntraced(function* (settings: ShellSettings = {}) {
+  const path = join(yield* folder, "socket")
+  const context = yield* Layer.build(Layer.provide(Shells.layer(settings), ShellRecord.none))
+  const shells = yield* Effect.provide(Shells.Shells, context)
+  const server = yield* HostServer.make({ hello: { version: "1", pid: 1, database: "db" }, linger: "1 hour", shells })
+  yield* Effect.provideService(server.serve, SocketServer.SocketServer, yield* NodeSocketServer.make({ path }))
+  return { path, server, client: yield* HostClient.connect(path) }
+})
 
 let calls = 0
 const exec = (client: HostClient.HostClient, id: string, command: string, options: object = {}) =>
@@ -82,23 +81,23 @@ describe("a host", () => {
   it.effect("SL-175: a message is whole, wherever the bytes are divided", () =>
     Effect.gen(function* () {
       const { unsafeMake } = yield* RpcSerialization.RpcSerialization
-      FastCheck.assert(
-        FastCheck.property(
+      forAll(
+        [
           FastCheck.array(FastCheck.string({ unit: "grapheme", maxLength: 20 }), { maxLength: 5 }),
-          FastCheck.array(FastCheck.integer({ min: 1, max: 7 }), { minLength: 1 }),
-          (texts, sizes) => {
-            const bytes = Buffer.from(texts.map((text) => unsafeMake().encode({ text })).join(""))
-            const parser = unsafeMake()
-            const seen: Array<unknown> = []
-            for (let at = 0, index = 0; at < bytes.length; index++) {
-              const size = sizes[index % sizes.length] ?? 1
-              seen.push(...parser.decode(bytes.subarray(at, at + size)))
-              at += size
-            }
-            expect(seen).toEqual(texts.map((text) => ({ text })))
+          FastCheck.array(FastCheck.integer({ min: 1, max: 7 }), { minLength: 1 })
+        ],
+        100,
+        (texts, sizes) => {
+          const bytes = Buffer.from(texts.map((text) => unsafeMake().encode({ text })).join(""))
+          const parser = unsafeMake()
+          const seen: Array<unknown> = []
+          for (let at = 0, index = 0; at < bytes.length; index++) {
+            const size = sizes[index % sizes.length] ?? 1
+            seen.push(...parser.decode(bytes.subarray(at, at + size)))
+            at += size
           }
-        ),
-        { numRuns: cases(100) }
+          expect(seen).toEqual(texts.map((text) => ({ text })))
+        }
       )
     }).pipe(Effect.provide(HostProtocol.layerHost))
   )

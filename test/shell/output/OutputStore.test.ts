@@ -5,6 +5,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Option } from "effect"
 import * as OutputStore from "../../../packages/shell/src/output/OutputStore.ts"
 import { smallDisk } from "../../support/SmallDisk.ts"
+import { forAll } from "../../support/Cases.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "daybook-outputs-"))),
@@ -40,20 +41,18 @@ it.effect("SL-60: a longer stream is kept up to a whole character, and its last 
     Effect.flatMap(folder, (path) =>
       Effect.sync(() => {
         let number = 0
-        fc.assert(
-          fc.property(fc.array(chunk, { maxLength: 8 }), fc.integer({ min: 1, max: 200 }), (chunks, largest) => {
-            const handle = `${++number}`
-            const kept = keep(OutputStore.make({ folder: path, largest }), handle, chunks)
-            const written = readFileSync(join(path, `${handle}.stdout`), "utf8")
-            const text = chunks.join("")
-            const [, start = written, missing = "0"] = /^([^]*)\n\[(\d+) more bytes [^\n]+\]\n$/.exec(written) ?? []
-            expect(kept).toBe(true)
-            expect(text.startsWith(start)).toBe(true)
-            expect(Buffer.byteLength(start) + Number(missing)).toBe(Buffer.byteLength(text))
-            expect(Buffer.byteLength(start)).toBeGreaterThan(Math.min(largest, Buffer.byteLength(text)) - 4)
-            expect(Buffer.byteLength(start)).toBeLessThanOrEqual(largest)
-          })
-        )
+        forAll([fc.array(chunk, { maxLength: 8 }), fc.integer({ min: 1, max: 200 })], 40, (chunks, largest) => {
+          const handle = `${++number}`
+          const kept = keep(OutputStore.make({ folder: path, largest }), handle, chunks)
+          const written = readFileSync(join(path, `${handle}.stdout`), "utf8")
+          const text = chunks.join("")
+          const [, start = written, missing = "0"] = /^([^]*)\n\[(\d+) more bytes [^\n]+\]\n$/.exec(written) ?? []
+          expect(kept).toBe(true)
+          expect(text.startsWith(start)).toBe(true)
+          expect(Buffer.byteLength(start) + Number(missing)).toBe(Buffer.byteLength(text))
+          expect(Buffer.byteLength(start)).toBeGreaterThan(Math.min(largest, Buffer.byteLength(text)) - 4)
+          expect(Buffer.byteLength(start)).toBeLessThanOrEqual(largest)
+        })
       })
     )
   )

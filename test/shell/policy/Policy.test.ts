@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import * as Policy from "../../../packages/shell/src/policy/Policy.ts"
 import { secrets } from "../../formats/support/Secrets.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 
 /** Which policy refuses the command; undefined if it may run. */
 const refusing = (command: string, operator: Policy.OperatorPolicy = {}, shell: Policy.ShellLists = {}) =>
@@ -39,26 +39,21 @@ const wrapping = fc.constantFrom<(command: string) => string>(
 
 describe("Policy", () => {
   it("SL-50: every command of a line must be allowed, and a denied one refuses it, however it is wrapped", () => {
-    fc.assert(
-      fc.property(
-        fc.array(name, { minLength: 1, maxLength: 4 }),
-        joiner,
-        wrapping,
-        name,
-        (names, join, wrap, listed) => {
-          const line = names.map((each, index) => (index === 0 ? wrap(`${each} x`) : `${each} x`)).join(join)
-          const wraps = wrap("").startsWith(`${listed} `)
-          assert.strictEqual(denies([listed], line), names.includes(listed) || wraps)
-          const every = ["ls", "cat", "git", "rm", "make", "echo", "true"]
-          assert.isFalse(
-            allows(
-              every.filter((each) => each !== names[0]),
-              line
-            )
+    forAll(
+      [fc.array(name, { minLength: 1, maxLength: 4 }), joiner, wrapping, name],
+      300,
+      (names, join, wrap, listed) => {
+        const line = names.map((each, index) => (index === 0 ? wrap(`${each} x`) : `${each} x`)).join(join)
+        const wraps = wrap("").startsWith(`${listed} `)
+        assert.strictEqual(denies([listed], line), names.includes(listed) || wraps)
+        const every = ["ls", "cat", "git", "rm", "make", "echo", "true"]
+        assert.isFalse(
+          allows(
+            every.filter((each) => each !== names[0]),
+            line
           )
-        }
-      ),
-      { numRuns: cases(300) }
+        )
+      }
     )
   })
 
@@ -122,13 +117,10 @@ describe("Policy", () => {
     assert.strictEqual(refusing("ls", { allow: ["git"] }, { allow: ["ls"] }), "operator")
     assert.strictEqual(refusing("git push", { allow: ["git", "ls"] }, { allow: ["ls"] }), "shell")
     const lists = fc.record({ allow: fc.array(name), deny: fc.array(name) })
-    fc.assert(
-      fc.property(lists, lists, fc.array(name, { minLength: 1 }), joiner, (operator, shell, names, join) => {
-        const line = names.join(join)
-        if (refusing(line, operator) !== undefined) assert.strictEqual(refusing(line, operator, shell), "operator")
-      }),
-      { numRuns: cases(200) }
-    )
+    forAll([lists, lists, fc.array(name, { minLength: 1 }), joiner], 200, (operator, shell, names, join) => {
+      const line = names.join(join)
+      if (refusing(line, operator) !== undefined) assert.strictEqual(refusing(line, operator, shell), "operator")
+    })
   })
 
   it("SL-54: a pattern of the operator is matched with the line and with each command after quote removal", () => {

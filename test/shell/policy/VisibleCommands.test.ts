@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { visibleCommands, type VisibleLine } from "../../../packages/shell/src/policy/VisibleCommands.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 
 const known =
   ". [ alias bash builtin case cat cd command coproc dd declare do done echo elif else env esac eval exec export fi find for " +
@@ -18,14 +18,11 @@ const withoutPlace = ({ hidden, ...rest }: VisibleLine) => ({
 
 it("SL-50: a line of plain words shows the commands that the parser finds in it", () => {
   let plain = 0
-  fc.assert(
-    fc.property(fc.array(word, { minLength: 1, maxLength: 5 }), (words) => {
-      const line = words.join(" ")
-      if (/^\w/.test(line)) plain++
-      // A space at the beginning makes it a line for the parser.
-      assert.deepStrictEqual(withoutPlace(visibleCommands(line)), withoutPlace(visibleCommands(` ${line}`)))
-    }),
-    { numRuns: cases(3_000) }
-  )
+  forAll([fc.array(word, { minLength: 1, maxLength: 5 })], 3_000, (words) => {
+    const line = words.join(" ")
+    if (/^\w/.test(line)) plain++
+    // A space at the beginning makes it a line for the parser.
+    assert.deepStrictEqual(withoutPlace(visibleCommands(line)), withoutPlace(visibleCommands(` ${line}`)))
+  })
   assert.isAbove(plain, 1_000)
 })

@@ -8,6 +8,7 @@ import * as ShellList from "../../../packages/shell/src/record/ShellList.ts"
 import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { begin, readAll, session } from "../../support/Logs.ts"
 
@@ -113,22 +114,19 @@ it("SL-106: the list holds every open shell and the last 100 closed ones", () =>
     ),
     { maxLength: 600, size: "max" }
   )
-  fc.assert(
-    fc.property(facts, (made) => {
-      const list = folded(eventsOf(made.map(([make, id]) => make(id))))
-      // A plain model: the last close of each shell that no opening follows, in order.
-      const [open, ended] = [new Set<string>(), new Set<string>()]
-      for (const [make, id] of made) {
-        if (make === opened || !ended.has(id)) open.add(id)
-        if (make === opened) ended.delete(id)
-        if (make === closed && open.delete(id)) ended.add(id)
-        const [oldest = ""] = ended
-        if (ended.size > ShellList.mostClosed) ended.delete(oldest)
-      }
-      assert.deepStrictEqual(new Set(ShellList.open(list).map(({ shellID }) => shellID)), open)
-      const last = [...list.values()].flatMap((shell) => (shell.closed === undefined ? [] : [shell.shellID]))
-      assert.deepStrictEqual(last, [...ended])
-    }),
-    { numRuns: cases(60) }
-  )
+  forAll([facts], 60, (made) => {
+    const list = folded(eventsOf(made.map(([make, id]) => make(id))))
+    // A plain model: the last close of each shell that no opening follows, in order.
+    const [open, ended] = [new Set<string>(), new Set<string>()]
+    for (const [make, id] of made) {
+      if (make === opened || !ended.has(id)) open.add(id)
+      if (make === opened) ended.delete(id)
+      if (make === closed && open.delete(id)) ended.add(id)
+      const [oldest = ""] = ended
+      if (ended.size > ShellList.mostClosed) ended.delete(oldest)
+    }
+    assert.deepStrictEqual(new Set(ShellList.open(list).map(({ shellID }) => shellID)), open)
+    const last = [...list.values()].flatMap((shell) => (shell.closed === undefined ? [] : [shell.shellID]))
+    assert.deepStrictEqual(last, [...ended])
+  })
 })

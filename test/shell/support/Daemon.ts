@@ -22,41 +22,40 @@ export interface DaemonOptions {
 }
 
 /** Starts a server. Its end, at the end of the scope, is awaited. */
-export const daemon = (program: string, { args, env, ready }: DaemonOptions) =>
-  Effect.gen(function* () {
-    const started = yield* Deferred.make<void, Error>()
-    const ended = yield* Deferred.make<void>()
-    let text = ""
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } })),
-      (child) =>
-        Effect.zipRight(
-          Effect.sync(() => child.kill("SIGTERM")),
-          waitingFor(`the end of ${program}`)(Deferred.await(ended))
-        )
-    )
-    const waiting = new Set<() => void>()
-    const read = (chunk: Buffer) => {
-      text = (text + String(chunk)).slice(-100_000)
-      if (ready.test(text)) Deferred.unsafeDone(started, Exit.void)
-      for (const look of waiting) look()
-    }
-    /** Waits until what the server printed matches. */
-    const said = (pattern: RegExp) =>
-      Effect.async<void>((resume) => {
-        const look = () => {
-          if (pattern.test(text)) resume(Effect.void)
-        }
-        waiting.add(look)
-        look()
-        return Effect.sync(() => waiting.delete(look))
-      }).pipe(waitingFor(`${program} to print ${pattern.source}`))
-    child.stdout.on("data", read)
-    child.stderr.on("data", read)
-    child.on("exit", () => {
-      Deferred.unsafeDone(ended, Exit.void)
-      Deferred.unsafeDone(started, Exit.fail(new Error(`${program} ended: ${text.slice(-2_000)}`)))
-    })
-    yield* waitingFor(`the start of ${program}`)(Deferred.await(started))
-    return { pid: child.pid ?? 0, said }
+export const daemon = Effect.fnUntraced(function* (program: string, { args, env, ready }: DaemonOptions) {
+  const started = yield* Deferred.make<void, Error>()
+  const ended = yield* Deferred.make<void>()
+  let text = ""
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } })),
+    (child) =>
+      Effect.zipRight(
+        Effect.sync(() => child.kill("SIGTERM")),
+        waitingFor(`the end of ${program}`)(Deferred.await(ended))
+      )
+  )
+  const waiting = new Set<() => void>()
+  const read = (chunk: Buffer) => {
+    text = (text + String(chunk)).slice(-100_000)
+    if (ready.test(text)) Deferred.unsafeDone(started, Exit.void)
+    for (const look of waiting) look()
+  }
+  /** Waits until what the server printed matches. */
+  const said = (pattern: RegExp) =>
+    Effect.async<void>((resume) => {
+      const look = () => {
+        if (pattern.test(text)) resume(Effect.void)
+      }
+      waiting.add(look)
+      look()
+      return Effect.sync(() => waiting.delete(look))
+    }).pipe(waitingFor(`${program} to print ${pattern.source}`))
+  child.stdout.on("data", read)
+  child.stderr.on("data", read)
+  child.on("exit", () => {
+    Deferred.unsafeDone(ended, Exit.void)
+    Deferred.unsafeDone(started, Exit.fail(new Error(`${program} ended: ${text.slice(-2_000)}`)))
   })
+  yield* waitingFor(`the start of ${program}`)(Deferred.await(started))
+  return { pid: child.pid ?? 0, said }
+})

@@ -3,6 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Escapes from "../../../packages/shell/src/output/Escapes.ts"
 import { cases } from "../../support/Cases.ts"
+import * as Escapes from "../../../packages/shell/src/text/Escapes.ts"
+import { forAll } from "../../support/Cases.ts"
 import { cut, sizes, through } from "../support/Chunks.ts"
 
 const clean = (...chunks: ReadonlyArray<string>) => through(Escapes.makeEscapes(), chunks)
@@ -39,15 +41,12 @@ describe("Escapes", () => {
       fc.constantFrom("\x1b", "[", "]", "P", "\\", "\x9b", "\x9d", "\x07", "\n", "\r", "0", ";", "m", "é", "😀"),
       fc.string({ unit: "binary", maxLength: 8 })
     )
-    fc.assert(
-      fc.property(fc.array(piece, { maxLength: 40 }), sizes, (pieces, lengths) => {
-        const text = pieces.join("")
-        const whole = clean(text)
-        assert.notMatch(whole, /[^\P{Cc}\n\t]/u)
-        assert.strictEqual(clean(...cut(text, lengths)), whole)
-      }),
-      { numRuns: cases(200) }
-    )
+    forAll([fc.array(piece, { maxLength: 40 }), sizes], 200, (pieces, lengths) => {
+      const text = pieces.join("")
+      const whole = clean(text)
+      assert.notMatch(whole, /[^\P{Cc}\n\t]/u)
+      assert.strictEqual(clean(...cut(text, lengths)), whole)
+    })
   })
 
   it("SL-32: a carriage return before text restarts the line, before a newline it does nothing", () => {

@@ -4,6 +4,9 @@ import { Either, FastCheck as fc } from "effect"
 import type { Budget } from "../../../packages/shell/src/domain/ExecResult.ts"
 import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
 import { cases } from "../../support/Cases.ts"
+import type { Budget } from "../../../packages/shell/src/domain/Budget.ts"
+import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
+import { forAll } from "../../support/Cases.ts"
 import { cut, sizes } from "../support/Chunks.ts"
 
 const shaped = (budget: Budget, chunks: ReadonlyArray<string>) => {
@@ -96,40 +99,34 @@ describe("LineBudget", () => {
   })
 
   it("SL-43: the lines of the definition are kept, in any chunks, and the counts are true", () => {
-    fc.assert(
-      fc.property(text, budget, sizes, (whole, given, lengths) => {
-        const trimmed = whole.replace(/\n+$/, "")
-        const lines = trimmed === "" ? [] : trimmed.split("\n")
-        const kept = selected(given, lines)
-        const chosen = kept.map((index) => lines[index] ?? "").join("\n")
-        const result = shaped(given, cut(whole, lengths))
-        assert.deepStrictEqual(result, shaped(given, [whole]))
-        const { report, text } = result
-        assert.strictEqual(report.lines_total, lines.length)
-        assert.strictEqual(report.characters_total, trimmed.length)
-        assert.strictEqual(
-          result.truncated,
-          report.lines_kept < lines.length || report.characters_kept < trimmed.length
-        )
-        const visible = text
-          .split("\n")
-          .filter((line) => !/^\[\.\.\. \d+ lines? left out/.test(line))
-          .join("\n")
-        if (chosen.length <= (given.max_chars ?? 100_000)) {
-          assert.strictEqual(visible, chosen)
-          assert.strictEqual(report.lines_kept, kept.length)
-          assert.strictEqual(report.characters_kept, chosen.length)
-        } else {
-          const [head = "", tail = ""] = visible.split(/(?:^|\n)\[\.\.\. \d+ characters? left out \.\.\.\](?:\n|$)/)
-          assert.isTrue(chosen.startsWith(head))
-          assert.isTrue(chosen.endsWith(tail))
-          assert.strictEqual(report.characters_kept, head.length + tail.length)
-          assert.isAtMost(report.characters_kept, given.max_chars ?? 0)
-        }
-        assert.notMatch(text, /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/)
-      }),
-      { numRuns: cases(300) }
-    )
+    forAll([text, budget, sizes], 300, (whole, given, lengths) => {
+      const trimmed = whole.replace(/\n+$/, "")
+      const lines = trimmed === "" ? [] : trimmed.split("\n")
+      const kept = selected(given, lines)
+      const chosen = kept.map((index) => lines[index] ?? "").join("\n")
+      const result = shaped(given, cut(whole, lengths))
+      assert.deepStrictEqual(result, shaped(given, [whole]))
+      const { report, text } = result
+      assert.strictEqual(report.lines_total, lines.length)
+      assert.strictEqual(report.characters_total, trimmed.length)
+      assert.strictEqual(result.truncated, report.lines_kept < lines.length || report.characters_kept < trimmed.length)
+      const visible = text
+        .split("\n")
+        .filter((line) => !/^\[\.\.\. \d+ lines? left out/.test(line))
+        .join("\n")
+      if (chosen.length <= (given.max_chars ?? 100_000)) {
+        assert.strictEqual(visible, chosen)
+        assert.strictEqual(report.lines_kept, kept.length)
+        assert.strictEqual(report.characters_kept, chosen.length)
+      } else {
+        const [head = "", tail = ""] = visible.split(/(?:^|\n)\[\.\.\. \d+ characters? left out \.\.\.\](?:\n|$)/)
+        assert.isTrue(chosen.startsWith(head))
+        assert.isTrue(chosen.endsWith(tail))
+        assert.strictEqual(report.characters_kept, head.length + tail.length)
+        assert.isAtMost(report.characters_kept, given.max_chars ?? 0)
+      }
+      assert.notMatch(text, /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/)
+    })
   })
 
   it("SL-44: an endless line is bounded, with and without lines to select", () => {

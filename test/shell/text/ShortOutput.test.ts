@@ -4,7 +4,7 @@ import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
 import * as OutputPipeline from "../../../packages/shell/src/output/OutputPipeline.ts"
 import * as RedactionStream from "../../../packages/shell/src/output/RedactionStream.ts"
 import { harmless, secrets } from "../../formats/support/Secrets.ts"
-import { cases } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 
 const known = "correct-horse-battery"
 const prepared = RedactionStream.prepare([known])
@@ -33,13 +33,10 @@ it("SL-39: a short output is what the stages make of it, or left to them", () =>
     { keep: { mode: "head", n: 1 } }
   )
   const text = fc.array(part, { maxLength: 6 }).map((parts) => parts.join(""))
-  fc.assert(
-    fc.property(text, budget, (output, limits) => {
-      const found = shaped(output, limits)
-      if (found.short !== undefined) assert.deepStrictEqual(found.short, found.staged)
-    }),
-    { numRuns: cases(500) }
-  )
+  forAll([text, budget], 500, (output, limits) => {
+    const found = shaped(output, limits)
+    if (found.short !== undefined) assert.deepStrictEqual(found.short, found.staged)
+  })
 })
 
 it("SL-39: plain text is a short output", () => {

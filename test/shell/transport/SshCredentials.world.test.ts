@@ -44,13 +44,12 @@ const environment = (name: string, value: string | undefined) =>
   )
 
 /** An agent with these keys, at `SSH_AUTH_SOCK`. */
-const agentWith = (...keys: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const socket = join(yield* temporaryFolder, "agent")
-    yield* daemon("/usr/bin/ssh-agent", { args: ["-D", "-a", socket], ready: /SSH_AUTH_SOCK/ })
-    yield* environment("SSH_AUTH_SOCK", socket)
-    for (const key of keys) execFileSync("/usr/bin/ssh-add", ["-q", key], { stdio: "ignore" })
-  })
+const agentWith = Effect.fnUntraced(function* (...keys: ReadonlyArray<string>) {
+  const socket = join(yield* temporaryFolder, "agent")
+  yield* daemon("/usr/bin/ssh-agent", { args: ["-D", "-a", socket], ready: /SSH_AUTH_SOCK/ })
+  yield* environment("SSH_AUTH_SOCK", socket)
+  for (const key of keys) execFileSync("/usr/bin/ssh-add", ["-q", key], { stdio: "ignore" })
+})
 
 describe.skipIf(lacks("sshd"))("over SSH", () => {
   it.layer(Sshd.layer)("credentials of SSH targets", (it) => {

@@ -19,23 +19,22 @@ export interface ServedOptions extends Partial<WatchApp.WatchOptions> {
 }
 
 /** Serves all sessions of the log, or another feed, until the scope closes. */
-export const served = (options: ServedOptions = {}) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const feed = options.feed ?? (yield* Effect.provideService(ShellFeed.ofAll, EventLog, log))
-    yield* LocalServer.serve(
-      WatchApp.make({ token, feed, after: -1, session: undefined, script: "script", style: "style", ...options })
-    )
-    const port = yield* LocalServer.port
-    return {
-      port,
-      at: (path, query = {}) => {
-        const words = new URLSearchParams({ token })
-        for (const [name, value] of Object.entries(query)) words.set(name, String(value))
-        return `http://127.0.0.1:${port}${path}?${words}`
-      }
-    } satisfies Served
-  })
+export const served = Effect.fnUntraced(function* (options: ServedOptions = {}) {
+  const log = yield* EventLog
+  const feed = options.feed ?? (yield* Effect.provideService(ShellFeed.ofAll, EventLog, log))
+  yield* LocalServer.serve(
+    WatchApp.make({ token, feed, after: -1, session: undefined, script: "script", style: "style", ...options })
+  )
+  const port = yield* LocalServer.port
+  return {
+    port,
+    at: (path, query = {}) => {
+      const words = new URLSearchParams({ token })
+      for (const [name, value] of Object.entries(query)) words.set(name, String(value))
+      return `http://127.0.0.1:${port}${path}?${words}`
+    }
+  } satisfies Served
+})
 
 /** Runs with a server of its own. */
 export const serving = <A, E, R>(use: (served: Served) => Effect.Effect<A, E, R>, options: ServedOptions = {}) =>
