@@ -5,11 +5,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import * as Region from "../../packages/cli/src/render/LiveLines.ts"
-import { width } from "../../packages/cli/src/render/Plain.ts"
-import { cases } from "../support/Cases.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import * as Region from "../../packages/cli/src/render/Region.ts"
-import { width } from "../../packages/cli/src/render/Width.ts"
-import { forAll } from "../support/Cases.ts"
+import { width } from "../../packages/cli/src/render/Plain.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 
 const plain = { prefix: "", paint: (row: string) => row }

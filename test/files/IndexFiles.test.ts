@@ -3,7 +3,6 @@ import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { cwdHash } from "../../packages/files/src/layout/Layout.ts"
 import { type IndexEntry, indexFiles } from "../../packages/files/src/render/Values.ts"
-import { type IndexEntry, indexFiles } from "../../packages/files/src/render/IndexFiles.ts"
 import { forAll } from "../support/Cases.ts"
 
 const entry = (session: string, rest: Partial<IndexEntry> = {}): IndexEntry => ({

@@ -4,9 +4,6 @@ import { FastCheck as fc, Schema } from "effect"
 import { addressOf, cwdHash, indexFolder, nameFrom, sessionFolder } from "../../packages/files/src/layout/Layout.ts"
 import { type Address, isName, SessionName } from "../../packages/log/src/domain/Address.ts"
 import { agentDirectory, runOf, timeText } from "../../packages/transcript/src/row/Rows.ts"
-import { agentDirectory } from "../../packages/transcript/src/row/AgentDirectory.ts"
-import { runOf } from "../../packages/transcript/src/row/RunOf.ts"
-import { timeText } from "../../packages/transcript/src/row/TimeText.ts"
 import { forAll } from "../support/Cases.ts"
 
 const agent = { kind: "agent", name: "coder", session: "default" } as const

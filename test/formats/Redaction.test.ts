@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Redaction from "../../packages/log/src/support/Redaction.ts"
-import { cases } from "../support/Cases.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import {
   awsKeys,
   commands,
@@ -14,7 +14,6 @@ import {
   tokens as tokenLines,
   vaults
 } from "./support/MoreSecretLines.ts"
-import { forAll } from "../support/Cases.ts"
 import { innocent, marked, unmarked } from "./support/SecretLines.ts"
 import { harmless, inPlace, secrets } from "./support/Secrets.ts"
 

@@ -5,11 +5,9 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { sumOf as sum } from "../../packages/log/src/log/EventRow.ts"
-import { countSound } from "../../packages/log/src/log/Page.ts"
-import { cases } from "../support/Cases.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import { sum } from "../../packages/log/src/log/Checksum.ts"
-import { countSound } from "../../packages/log/src/log/JoinedChecksum.ts"
-import { forAll } from "../support/Cases.ts"
+import { countSound } from "../../packages/log/src/log/Page.ts"
 
 const payload = fc.oneof(
   fc.string({ maxLength: 40 }),

@@ -4,7 +4,6 @@ import { describeIssues } from "../../packages/log/src/support/Issues.ts"
 import { McpServers, redactor } from "../../packages/mcp/src/McpServer.ts"
 import { describeListing, readListing } from "../../packages/mcp/src/ToolListing.ts"
 import { offeredNames } from "../../packages/mcp/src/OfferedTools.ts"
-import { offeredNames } from "../../packages/mcp/src/ToolNames.ts"
 import { forAll } from "../support/Cases.ts"
 
 const decode = Schema.decodeUnknownEither(McpServers, { errors: "all", onExcessProperty: "error" })

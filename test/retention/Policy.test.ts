@@ -39,28 +39,21 @@ const loggedTo = (lines: Queue.Enqueue<string>) =>
   )
 
 /** Applies a policy once, and returns the lines that it logs. */
-<<<<<<< HEAD
 const linesOf = (policy: Retention.Policy) =>
   Effect.gen(function* () {
     const lines = yield* Queue.unbounded<string>()
     yield* Effect.provide(Retention.apply({ ...policy, pace: atOnce }), loggedTo(lines))
     return Chunk.toReadonlyArray(yield* Queue.takeAll(lines))
   })
-=======
-const linesOf = Effect.fnUntraced(function* (policy: Policy.Policy) {
-  const lines = yield* Queue.unbounded<string>()
-  yield* Effect.provide(Policy.apply({ ...policy, pace: atOnce }), loggedTo(lines))
-  return Chunk.toReadonlyArray(yield* Queue.takeAll(lines))
-})
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
 
-const floorOf = Effect.fnUntraced(function* (id: SessionID) {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{
-    readonly floor: number
-  }>`SELECT floor FROM event_sequence WHERE session_id = ${id}`
-  return row?.floor
-})
+const floorOf = (id: SessionID) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{
+      readonly floor: number
+    }>`SELECT floor FROM event_sequence WHERE session_id = ${id}`
+    return row?.floor
+  })
 
 /** Time from a moment on, which passes at once where a fiber sleeps. */
 const skipping = (start: number): Clock.Clock => {

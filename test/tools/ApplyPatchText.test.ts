@@ -2,10 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import { applyHunks } from "../../packages/tools/src/patch/ApplyHunks.ts"
 import { maximumPatchBytes, parsePatch } from "../../packages/tools/src/patch/Patch.ts"
+import { cases, forAll } from "../support/Cases.ts"
 import { isCrlf } from "../../packages/tools/src/FileText.ts"
-import { cases } from "../support/Cases.ts"
-import { isCrlf } from "../../packages/tools/src/WholeText.ts"
-import { forAll } from "../support/Cases.ts"
 
 const patchOf = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
 

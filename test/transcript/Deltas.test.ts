@@ -4,8 +4,6 @@ import * as fc from "effect/FastCheck"
 import { assert, describe } from "vitest"
 import type { SessionEvent } from "../../packages/log/src/events/SessionEvents.ts"
 import * as RunStream from "../../packages/transcript/src/RunStream.ts"
-import * as Deltas from "../../packages/transcript/src/Deltas.ts"
-import { forAll } from "../support/Cases.ts"
 
 const sessionID = "ses_a" as SessionEvent["sessionID"]
 let seq = 0
@@ -195,7 +193,6 @@ describe("Deltas", () => {
   )
 
   it("FR-7: whatever deltas are late, early or missing, what is told is at each moment a beginning of the whole", () => {
-<<<<<<< HEAD
     fc.assert(
       fc.property(texts, fc.infiniteStream(fc.nat()), fc.nat({ max: 12 }), (given, random, listensAfter) => {
         seq = 0
@@ -242,51 +239,5 @@ describe("Deltas", () => {
         assert.strictEqual(told, whole)
       })
     )
-=======
-    forAll([texts, fc.infiniteStream(fc.nat()), fc.nat({ max: 12 })], 40, (given, random, listensAfter) => {
-      seq = 0
-      const pick = (below: number) => (random.next().value ?? 0) % below
-      const ordered = [...given].sort((a, b) => a.message - b.message)
-      const durable: Array<Deltas.TextEvent> = []
-      const underWay: Array<{ readonly id: string; readonly said: undefined }> = []
-      const live: Array<{ readonly event: Deltas.TextEvent; readonly after: number }> = []
-      for (const [at, { message, text }] of ordered.entries()) {
-        const id = `t${at}`
-        const cuts = Array.from({ length: text.length }, (_, i) => text[i] ?? "")
-        durable.push(started(`m${message}`, id))
-        // Of a text that starts before the reader listens, the reader misses the first deltas.
-        const missed = seq > listensAfter ? 0 : pick(cuts.length + 1)
-        const heard = cuts.slice(missed)
-        if (missed > 0) underWay.push({ id, said: undefined })
-        // An overflow ends hearing for good.
-        const kept = pick(4) === 0 ? heard.slice(0, pick(heard.length + 1)) : heard
-        for (const piece of kept) live.push({ event: delta(`m${message}`, id, piece), after: durable.length })
-        durable.push(ended(`m${message}`, id, text))
-      }
-      // Two lanes, each in its own order; live ones may be a little ahead of the log, or any way behind it.
-      const merged: Array<Deltas.TextEvent> = []
-      let [d, l] = [0, 0]
-      while (d < durable.length || l < live.length) {
-        const next = live[l]
-        const mayLive = next !== undefined && next.after <= d + 1
-        if (mayLive && (d === durable.length || pick(2) === 0)) {
-          merged.push(next.event)
-          l += 1
-        } else merged.push(...durable.slice(d, ++d))
-      }
-      const byMessage = [0, 1, 2].map((message) =>
-        ordered.map((text) => (text.message === message ? text.text : "")).join("")
-      )
-      const whole = byMessage.filter((text) => text !== "").join("\n\n")
-      let told = ""
-      for (const piece of tell(Deltas.hearing(open(), underWay)[0], merged)) {
-        told += piece
-        assert.isTrue(whole.startsWith(told))
-        const last = piece.charCodeAt(piece.length - 1)
-        if (last >= 0xd800 && last <= 0xdbff) assert.isFalse(/^[\udc00-\udfff]/.test(whole.slice(told.length)))
-      }
-      assert.strictEqual(told, whole)
-    })
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
   })
 })

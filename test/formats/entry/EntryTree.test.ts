@@ -4,8 +4,6 @@ import { FastCheck as fc } from "effect"
 import { type Entry, entryOf } from "../../../packages/formats/src/entry/Entry.ts"
 import * as SessionContext from "../../../packages/formats/src/entry/SessionContext.ts"
 import { cases } from "../../support/Cases.ts"
-import * as EntryTree from "../../../packages/formats/src/entry/EntryTree.ts"
-import { forAll } from "../../support/Cases.ts"
 import { entries, user } from "../support/Entries.ts"
 
 const record = (id: string, parentId: string | null, more: object = {}): Entry =>
@@ -88,7 +86,6 @@ describe("EntryTree", () => {
 
   it("FM-34: in any graph, each path ends without a repetition and the roots lead to each id once", () => {
     const id = fc.constantFrom("a", "b", "c", "d", "e", "f")
-<<<<<<< HEAD
     fc.assert(
       fc.property(fc.array(fc.tuple(id, fc.option(id)), { maxLength: 12 }), (pairs) => {
         const tree = SessionContext.make(pairs.map(([own, parent]) => record(own, parent)))
@@ -107,22 +104,5 @@ describe("EntryTree", () => {
       }),
       { numRuns: cases(40) }
     )
-=======
-    forAll([fc.array(fc.tuple(id, fc.option(id)), { maxLength: 12 })], 40, (pairs) => {
-      const tree = EntryTree.make(pairs.map(([own, parent]) => record(own, parent)))
-      for (const [own] of pairs) {
-        const path = pathOf(tree, own)
-        assert.strictEqual(new Set(path).size, path.length)
-        assert.strictEqual(path.at(-1), own)
-      }
-      const reached: Array<string> = []
-      for (const waiting = [...tree.roots()]; waiting.length > 0;) {
-        const node = waiting.pop()
-        reached.push(node?.entry.id ?? "")
-        waiting.push(...(node?.children ?? []))
-      }
-      assert.deepStrictEqual(reached.toSorted(), [...new Set(pairs.map(([own]) => own))].toSorted())
-    })
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
   })
 })

@@ -1,8 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import { apply, difference, type Json } from "../../../packages/formats/src/export/Difference.ts"
-import { cases } from "../../support/Cases.ts"
-import { apply, difference, type Json } from "../../../packages/formats/src/difference/Difference.ts"
 import { cases, forAll } from "../../support/Cases.ts"
 
 const key = fc.constantFrom("a", "b", "c", "text", "__proto__", "constructor", "2", "1", "")

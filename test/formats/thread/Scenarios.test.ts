@@ -5,14 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Fiber, FastCheck as fc, Layer, Option, Stream, TestClock } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
-import {
-  contextOf,
-  missingSections,
-  planOf,
-  requestOf,
-  serialize,
-  type SummaryRequest
-} from "../../../packages/formats/src/thread/ThreadCompaction.ts"
+import { contextOf, missingSections, planOf, requestOf, serialize, type SummaryRequest } from "../../../packages/formats/src/thread/ThreadCompaction.ts"
 import {
   callsOf,
   decodeRecord,
@@ -20,13 +13,6 @@ import {
   type ThreadRecord
 } from "../../../packages/formats/src/thread/ThreadRecord.ts"
 import * as ThreadStore from "../../../packages/formats/src/thread/ThreadStore.ts"
-import { cases } from "../../support/Cases.ts"
-import {
-  missingSections,
-  requestOf,
-  serialize,
-  type SummaryRequest
-} from "../../../packages/formats/src/thread/ThreadSummary.ts"
 import { cases, forAll } from "../../support/Cases.ts"
 import { temporaryFolder } from "../../support/Database.ts"
 import { conversation, linesOf, podLines, recordsOf, threadID, writeThread } from "../support/ThreadLogs.ts"

@@ -14,7 +14,6 @@ const stored = (count: number) =>
   }).pipe(Effect.orDie, Effect.provide(runtime()))
 
 /** A hub at a position, whose tail gives the events as one chunk after the gate, and then fails. */
-<<<<<<< HEAD
 const opened = (latest: number, events: ReadonlyArray<SessionEvent>) =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<void>()
@@ -27,20 +26,7 @@ const opened = (latest: number, events: ReadonlyArray<SessionEvent>) =>
         Stream.concat(Stream.drain(Stream.fromEffect(Deferred.await(gate))), Stream.concat(chunk, Stream.fail(failed)))
     })
     return { hub, open: Deferred.succeed(gate, undefined), failed }
-=======
-const opened = Effect.fnUntraced(function* (latest: number, events: ReadonlyArray<SessionEvent>) {
-  const gate = yield* Deferred.make<void>()
-  const failed = new LogUnavailable({ operation: "read", reason: "io", cause: undefined })
-  const chunk = Stream.fromChunk(Chunk.fromIterable(events))
-  const hub = yield* Hub.make<LogUnavailable>({
-    latest: Effect.succeed(latest),
-    positionOf: ({ seq }) => seq,
-    tail: () =>
-      Stream.concat(Stream.drain(Stream.fromEffect(Deferred.await(gate))), Stream.concat(chunk, Stream.fail(failed)))
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
   })
-  return { hub, open: Deferred.succeed(gate, undefined), failed }
-})
 
 const makeReader = Effect.map(Deferred.make<LogUnavailable>(), (failed) => {
   const seqs: Array<number> = []

@@ -4,8 +4,6 @@ import { FastCheck as fc } from "effect"
 import { EventID, MessageID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
 import type { LiveEvent, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import * as Streams from "../../../packages/server/src/http/Streams.ts"
-import * as LiveDeltas from "../../../packages/server/src/api/LiveDeltas.ts"
-import { forAll } from "../../support/Cases.ts"
 
 const sessionID = SessionID.make("ses_1")
 const assistantMessageID = MessageID.make("msg_1")
@@ -38,7 +36,6 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
     minLength: 1,
     maxLength: 4
   })
-<<<<<<< HEAD
   fc.assert(
     fc.property(texts, fc.infiniteStream(fc.nat(3)), fc.nat(6), (texts, choices, known) => {
       const next = () => choices.next().value ?? 0
@@ -60,46 +57,25 @@ it("HT-46: taken deltas are a beginning of their text, behind its start and befo
           assert.isTrue(begun.has(textID) && !over.has(textID))
           taken.set(textID, (taken.get(textID) ?? "") + each.data.delta)
         }
-=======
-  forAll([texts, fc.infiniteStream(fc.nat(3)), fc.nat(6)], 40, (texts, choices, known) => {
-    const next = () => choices.next().value ?? 0
-    // The first text may have begun before the reader came.
-    const [first = []] = texts
-    const before = first.slice(0, known)
-    const deltas = LiveDeltas.make(known > 0 ? [{ type: "text", id: "0", said: before.join("") }] : [])
-    const live = texts.flatMap((pieces, id) =>
-      (id === 0 && known > 0 ? pieces.slice(known) : pieces).map((piece) => delta(String(id), piece))
-    )
-    const stored = texts.flatMap((pieces, id) => [started(String(id)), ended(String(id), pieces.join(""))])
-    const taken = new Map<string, string>()
-    const [begun, over] = [new Set(known > 0 ? ["0"] : []), new Set<string>()]
-    const take = () => {
-      for (const each of deltas.take()) {
-        assert.strictEqual(each.type, "session.next.text.delta")
-        if (each.type !== "session.next.text.delta") return
-        const { textID } = each.data
-        assert.isTrue(begun.has(textID) && !over.has(textID))
-        taken.set(textID, (taken.get(textID) ?? "") + each.data.delta)
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
       }
-    }
-    while (live.length + stored.length > 0) {
-      const choice = next()
-      if (choice === 0) take()
-      else if (choice === 1 || live.length === 0) {
-        const each = stored.shift()
-        if (each === undefined) take()
-        else deltas.stored(each)
-        if (each?.type === "session.next.text.started") begun.add(each.data.textID)
-        if (each?.type === "session.next.text.ended") over.add(each.data.textID)
-      } else {
-        const each = live.shift()
-        if (each !== undefined) deltas.heard(each)
+      while (live.length + stored.length > 0) {
+        const choice = next()
+        if (choice === 0) take()
+        else if (choice === 1 || live.length === 0) {
+          const each = stored.shift()
+          if (each === undefined) take()
+          else deltas.stored(each)
+          if (each?.type === "session.next.text.started") begun.add(each.data.textID)
+          if (each?.type === "session.next.text.ended") over.add(each.data.textID)
+        } else {
+          const each = live.shift()
+          if (each !== undefined) deltas.heard(each)
+        }
+        if (live.length === 0 && stored.length === 0) take()
       }
-      if (live.length === 0 && stored.length === 0) take()
-    }
-    texts.forEach((pieces, id) => assert.isTrue(pieces.join("").startsWith(taken.get(String(id)) ?? "")))
-  })
+      texts.forEach((pieces, id) => assert.isTrue(pieces.join("").startsWith(taken.get(String(id)) ?? "")))
+    })
+  )
 })
 
 it("HT-46: a reader that keeps up gets every delta, and one that is behind gets them joined", () => {

@@ -4,7 +4,7 @@ import { Effect, FastCheck as fc, Metric, Stream, TestClock } from "effect"
 import * as Buckets from "../../../packages/server/src/http/Clients.ts"
 import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
-import { forAll } from "../../support/Cases.ts"
+import { cases } from "../../support/Cases.ts"
 import { frames } from "./support/Frames.ts"
 import * as ServedApi from "./support/ServedApi.ts"
 import { answer, post, request, token } from "./support/ServedApi.ts"
@@ -12,7 +12,6 @@ import { answer, post, request, token } from "./support/ServedApi.ts"
 const Gaps = fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 60 })
 
 it("HT-29: in any time a bucket lets through its size and what it gained, and the wait that it names is enough", () => {
-<<<<<<< HEAD
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 8 }), Gaps, (perSecond, size, gaps) => {
       const buckets = Buckets.makeBuckets({ perSecond, size })
@@ -28,29 +27,15 @@ it("HT-29: in any time a bucket lets through its size and what it gained, and th
           assert.isUndefined(buckets.take("a", now))
           taken.push(now)
         }
-=======
-  forAll([fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 8 }), Gaps], 100, (perSecond, size, gaps) => {
-    const buckets = Buckets.make({ perSecond, size })
-    const taken: Array<number> = []
-    let now = 0
-    for (const gap of gaps) {
-      now += gap
-      const wait = buckets.take("a", now)
-      if (wait === undefined) taken.push(now)
-      else {
-        assert.isAtLeast(wait, 1)
-        now += wait * 1_000
-        assert.isUndefined(buckets.take("a", now))
-        taken.push(now)
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
       }
-    }
-    taken.forEach((from, first) => {
-      taken.slice(first).forEach((to, more) => {
-        assert.isAtMost(more + 1, size + ((to - from) / 1_000) * perSecond + 1e-6)
+      taken.forEach((from, first) => {
+        taken.slice(first).forEach((to, more) => {
+          assert.isAtMost(more + 1, size + ((to - from) / 1_000) * perSecond + 1e-6)
+        })
       })
-    })
-  })
+    }),
+    { numRuns: cases(100) }
+  )
 })
 
 it("HT-29: each key has a bucket of its own, an idle one fills to its size, and one of many is forgotten as full", () => {

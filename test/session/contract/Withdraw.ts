@@ -9,9 +9,8 @@ import { MessageID, type SessionID } from "../../../packages/log/src/domain/Iden
 import type { SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import { Inbox } from "../../../packages/log/src/store/Inbox.ts"
-import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts } from "../../support/Harness.ts"
+import { eventTypes, newSession, type Runtimes, say, temporaryFolder, userTexts, scene } from "../../support/Harness.ts"
 import { holdingAt } from "../../support/Holding.ts"
-import { eventTypes, newSession, type Runtimes, say, scene, temporaryFolder, userTexts } from "../../support/Harness.ts"
 import { says, ScriptedModel } from "../../support/ScriptedModel.ts"
 
 export const withdrawal = ({ open, runtime }: Runtimes) => {

@@ -8,8 +8,6 @@ import { CommandBlocked } from "../../../packages/shell/src/domain/ShellError.ts
 import { Target } from "../../../packages/shell/src/domain/Target.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import { cases } from "../../support/Cases.ts"
-import * as ShellFact from "../../../packages/shell/src/record/ShellFact.ts"
-import { forAll } from "../../support/Cases.ts"
 
 const result = (more: Partial<ExecResult> = {}): ExecResult => ({
   stdout: "out",
@@ -35,7 +33,6 @@ const shown = (fact: ShellRecord.ShellFact) =>
   fact.type === "session.next.shell.executed" ? fact.data : assert.fail("it is not an executed command")
 
 it("SL-101: a recorded text has at most 100,000 characters, both its ends, and says what is missing", () => {
-<<<<<<< HEAD
   fc.assert(
     fc.property(long, (text) => {
       const {
@@ -58,26 +55,6 @@ it("SL-101: a recorded text has at most 100,000 characters, both its ends, and s
     }),
     { numRuns: cases(40) }
   )
-=======
-  forAll([long], 40, (text) => {
-    const {
-      command,
-      lateOutput = "",
-      stderr,
-      stdout,
-      truncated
-    } = shown(ShellFact.executed("1_local", text, result({ stdout: text, stderr: text, late_output: text })))
-    assert.deepStrictEqual([stderr, command, lateOutput], [stdout, stdout, stdout])
-    assert.isAtMost(stdout.length, ShellFact.longestOutput)
-    if (text.length <= ShellFact.longestOutput) return assert.deepStrictEqual([stdout, truncated], [text, false])
-    assert.isTrue(truncated)
-    // A text of whole characters stays one.
-    if (!lone.test(text)) assert.notMatch(stdout, lone)
-    const [, head = "", missing, tail = ""] = /^(.*)\n\[(\d+) characters are not recorded\]\n(.*)$/s.exec(stdout) ?? []
-    assert.isTrue(text.startsWith(head) && text.endsWith(tail) && head.length > 49_000 && tail.length > 49_000)
-    assert.strictEqual(head.length + Number(missing) + tail.length, text.length)
-  })
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
 })
 
 it("SL-101: a folder, a reason and a label have at most 4,096 characters", () => {

@@ -7,7 +7,7 @@ import type { ExecResult } from "../../../packages/shell/src/domain/ExecResult.t
 import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
 import * as WatchText from "../../../packages/shell/src/record/WatchText.ts"
-import { forAll } from "../../support/Cases.ts"
+import { cases } from "../../support/Cases.ts"
 import { session } from "../../support/Logs.ts"
 
 const result: ExecResult = { stdout: "", stderr: "", exit_code: 0, duration_ms: 3, cwd: "/home/u", truncated: false }
@@ -142,7 +142,6 @@ const hostile = fc
 
 it("SL-112: every line begins with the shell's id, a mark, or how a command ended, whatever the texts", () => {
   const isOwn = /^(?:\[1_local\] |[>|!~] |exit 0 in |blocked by the shell's policy: )[^\r\n]*$/
-<<<<<<< HEAD
   fc.assert(
     fc.property(hostile, (text) => {
       const lines = shown(
@@ -158,18 +157,4 @@ it("SL-112: every line begins with the shell's id, a mark, or how a command ende
     }),
     { numRuns: cases(100) }
   )
-=======
-  forAll([hostile], 100, (text) => {
-    const lines = shown(
-      [
-        ShellFact.opened("1_local", local, `/${text}`),
-        ran(text, { stdout: text, stderr: text, late_output: text, cwd: `/${text}` }),
-        ShellFact.blocked("1_local", text, new CommandBlocked({ policy: "shell", reason: text })),
-        ShellFact.checkpointed("1_local", "cp_1", text)
-      ],
-      { output: true }
-    )
-    for (const line of lines) assert.match(line, isOwn)
-  })
->>>>>>> 40c07d4b (Write properties with one helper, and effectful helpers of tests as functions of generators)
 })

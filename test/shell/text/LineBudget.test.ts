@@ -1,12 +1,10 @@
 /** Tests budgets of streams. Spec: SL-39..SL-44 in specs/shell.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
-import type { Budget } from "../../../packages/shell/src/domain/ExecResult.ts"
 import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
-import { cases } from "../../support/Cases.ts"
-import type { Budget } from "../../../packages/shell/src/domain/Budget.ts"
+import { cases, forAll } from "../../support/Cases.ts"
+import type { Budget } from "../../../packages/shell/src/domain/ExecResult.ts"
 import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
-import { forAll } from "../../support/Cases.ts"
 import { cut, sizes } from "../support/Chunks.ts"
 
 const shaped = (budget: Budget, chunks: ReadonlyArray<string>) => {
