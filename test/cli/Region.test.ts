@@ -5,8 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import * as Region from "../../packages/cli/src/render/LiveLines.ts"
-import { cases, forAll } from "../support/Cases.ts"
-import * as Region from "../../packages/cli/src/render/Region.ts"
+import { forAll } from "../support/Cases.ts"
 import { width } from "../../packages/cli/src/render/Plain.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 

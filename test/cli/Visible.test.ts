@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { exact, jsonLine, oneLine, visible, wholeLength } from "../../packages/cli/src/render/Plain.ts"
-import { cases, forAll } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 
 const pictures = ["👩‍👩‍👧", "❤️", "1️⃣", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🇩🇪", "👨🏽‍💻", "🏳️‍🌈", "☎"]
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Redaction from "../../packages/log/src/support/Redaction.ts"
-import { cases, forAll } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import {
   awsKeys,
   commands,

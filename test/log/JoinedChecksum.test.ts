@@ -5,8 +5,7 @@
 import { assert, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { sumOf as sum } from "../../packages/log/src/log/EventRow.ts"
-import { cases, forAll } from "../support/Cases.ts"
-import { sum } from "../../packages/log/src/log/Checksum.ts"
+import { forAll } from "../support/Cases.ts"
 import { countSound } from "../../packages/log/src/log/Page.ts"
 
 const payload = fc.oneof(

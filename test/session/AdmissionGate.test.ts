@@ -3,8 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Metric, Queue } from "effect"
 import * as AdmissionGate from "../../packages/core/src/coordination/AdmissionGate.ts"
 import { type Lag, LoopLag, type Source, watch } from "../../packages/core/src/coordination/AdmissionGate.ts"
-import { Sessions } from "../../packages/core/src/session/Sessions.ts"
-import { watch } from "../../packages/core/src/support/LoopLag.ts"
 import * as Metrics from "../../packages/log/src/support/Metrics.ts"
 import { runtime, say, scene } from "../support/Harness.ts"
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import { applyHunks } from "../../packages/tools/src/patch/ApplyHunks.ts"
 import { maximumPatchBytes, parsePatch } from "../../packages/tools/src/patch/Patch.ts"
-import { cases, forAll } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { isCrlf } from "../../packages/tools/src/FileText.ts"
 
 const patchOf = (...lines: ReadonlyArray<string>) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")

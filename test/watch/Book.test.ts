@@ -6,7 +6,7 @@ import { fold } from "../../packages/inspector/src/page/shells/ShellTexts.ts"
 import * as ShellList from "../../packages/shell/src/record/ShellList.ts"
 import type { ShellEvent } from "../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
-import { cases, forAll } from "../support/Cases.ts"
+import { forAll } from "../support/Cases.ts"
 import { closed, eventsOf, opened, ran } from "./support/Facts.ts"
 
 const bookOf = (events: ReadonlyArray<ShellEvent>, bounds = {}) => {

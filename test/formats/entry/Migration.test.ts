@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Chunk, Effect, Predicate, Stream } from "effect"
 import * as EntryReader from "../../../packages/formats/src/entry/EntryReader.ts"
-import { cases, forAll } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { isHeader, isTitleSlot } from "../../../packages/formats/src/entry/Entry.ts"
 import { migrate } from "../../../packages/formats/src/entry/EntryReader.ts"
 import { fileOf, type Json, message, startedAt, user } from "../support/Entries.ts"

@@ -10,7 +10,6 @@ import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
 import * as Detection from "../../../packages/formats/src/import/LogSource.ts"
 import { decompressed } from "../../../packages/formats/src/lines/LogFile.ts"
 import * as JsonLines from "../../../packages/formats/src/lines/JsonLines.ts"
-import * as LogSource from "../../../packages/formats/src/source/LogSource.ts"
 import { cases, forAll } from "../../support/Cases.ts"
 import { blockHeadBytes, compressed, frameHeadBytes, frameOf, text } from "../support/CompressedLogs.ts"
 

@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, HashMap, Logger, Option, Queue, TestClock } from "effect"
-import { newSession, say, scene } from "../../support/Harness.ts"
+import { say, scene } from "../../support/Harness.ts"
 import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { lacks } from "../../support/Parts.ts"
 import { smallDisk } from "../../support/SmallDisk.ts"

@@ -7,7 +7,7 @@ import { EventLog } from "../../../packages/log/src/log/EventLog.ts"
 import * as ShellList from "../../../packages/shell/src/record/ShellList.ts"
 import type { ShellEvent } from "../../../packages/shell/src/record/ShellList.ts"
 import * as ShellRecord from "../../../packages/shell/src/record/ShellRecord.ts"
-import { cases, forAll } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { memoryLog } from "../../support/Database.ts"
 import { begin, readAll, session } from "../../support/Logs.ts"
 

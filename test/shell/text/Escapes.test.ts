@@ -2,8 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Escapes from "../../../packages/shell/src/output/Escapes.ts"
-import { cases, forAll } from "../../support/Cases.ts"
-import * as Escapes from "../../../packages/shell/src/text/Escapes.ts"
+import { forAll } from "../../support/Cases.ts"
 import { cut, sizes, through } from "../support/Chunks.ts"
 
 const clean = (...chunks: ReadonlyArray<string>) => through(Escapes.makeEscapes(), chunks)

@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import * as LineBudget from "../../../packages/shell/src/output/LineBudget.ts"
-import { cases, forAll } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import type { Budget } from "../../../packages/shell/src/domain/ExecResult.ts"
-import * as LineBudget from "../../../packages/shell/src/text/LineBudget.ts"
 import { cut, sizes } from "../support/Chunks.ts"
 
 const shaped = (budget: Budget, chunks: ReadonlyArray<string>) => {

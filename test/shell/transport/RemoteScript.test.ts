@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { FastCheck as fc } from "effect"
-import { cases, forAll } from "../../support/Cases.ts"
+import { forAll } from "../../support/Cases.ts"
 import { forLoginShell } from "../../../packages/shell/src/transport/SshTransport.ts"
 
 const shells = ["/bin/bash", "/bin/dash", "/bin/zsh", "/usr/bin/fish", "/bin/tcsh"].filter((path) => existsSync(path))
