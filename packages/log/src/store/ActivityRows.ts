@@ -29,7 +29,8 @@ import { eventsOf, inputOf } from "./Assemble.ts"
 import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import { onPath } from "./PathRows.ts"
 import { selectOfTypes } from "./RequestRows.ts"
-import { MessageUnreadable, reading } from "./StoreError.ts"
+import { reading } from "./Reading.ts"
+import { MessageUnreadable } from "./StoreError.ts"
 import { message } from "./TranscriptRows.ts"
 
 // Selects what a dead process left open in a session: calls without a result, a step without an end.

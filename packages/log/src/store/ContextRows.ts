@@ -12,7 +12,7 @@ import type { InputRow } from "../projection/Tables.ts"
 import { assembleOne } from "./Assemble.ts"
 import { selectBySeq } from "./Content.ts"
 import { onPath, pathOf, selectMessagesIn } from "./PathRows.ts"
-import { readingTogether } from "./StoreError.ts"
+import { readingTogether } from "./Reading.ts"
 import { selectCheckpoint, selectFramedStep, selectKept, selectTold } from "./RequestRows.ts"
 import { withParts } from "./TranscriptRows.ts"
 

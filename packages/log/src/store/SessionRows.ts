@@ -32,7 +32,8 @@ import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import type { ListOptions } from "./Pages.ts"
 import { onPath } from "./PathRows.ts"
 import type { SessionSnapshot } from "./SessionStore.ts"
-import { MessageUnreadable, reading, readingTogether } from "./StoreError.ts"
+import { reading, readingTogether } from "./Reading.ts"
+import { MessageUnreadable } from "./StoreError.ts"
 
 // Defines a session's todo list and reads it from the last `todo` call that wrote it.
 

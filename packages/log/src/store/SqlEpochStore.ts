@@ -12,7 +12,7 @@ import { ReadSql } from "../storage/Database.ts"
 import { type ContextMarks, marksColumns, marksOf, type MarksRow } from "./ContextRows.ts"
 import { EpochStore, type StoredEpoch } from "./EpochStore.ts"
 import { selectBySeq } from "./Content.ts"
-import { reading, readingTogether } from "./StoreError.ts"
+import { reading, readingTogether } from "./Reading.ts"
 
 type Context = Pick<StoredEpoch, "baseline" | "snapshot">
 

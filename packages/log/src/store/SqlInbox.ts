@@ -18,7 +18,8 @@ import * as Metrics from "../support/Metrics.ts"
 import { eventsOf, inputOf, sessionsOf } from "./Assemble.ts"
 import { selectBySeq } from "./Content.ts"
 import { type Admission, Inbox, type Prospect } from "./Inbox.ts"
-import { reading, type StoreError } from "./StoreError.ts"
+import { reading } from "./Reading.ts"
+import type { StoreError } from "./StoreError.ts"
 
 const isExactRetry = (input: Input, { delivery, prompt, sessionID }: Admission): boolean => {
   const { expansion: _, ...earlier } = input.prompt

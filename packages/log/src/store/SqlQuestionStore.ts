@@ -9,7 +9,7 @@ import type { Parameters } from "../storage/Connection.ts"
 import { ReadSql } from "../storage/Database.ts"
 import { type EventsBySeq, selectBySeq } from "./Content.ts"
 import { type OpenQuestion, questionTool, QuestionStore } from "./QuestionStore.ts"
-import { reading } from "./StoreError.ts"
+import { reading } from "./Reading.ts"
 
 /** The part of a `question` call. */
 type CallRow = { readonly message_id: string; readonly key: string; readonly seq: number }

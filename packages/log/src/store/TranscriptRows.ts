@@ -11,7 +11,7 @@ import { makeBlocks, selectBySeq } from "./Content.ts"
 import { assemble, eventsOf, type MessageRows } from "./Assemble.ts"
 import type { MessagesOptions } from "./Pages.ts"
 import { pathOf } from "./PathRows.ts"
-import { readingTogether } from "./StoreError.ts"
+import { readingTogether } from "./Reading.ts"
 import { selectParts, selectPrompts } from "./RequestRows.ts"
 
 /** The messages with their parts on the path, the inputs of their prompts, `waiting` inputs, and the events that hold their content. */

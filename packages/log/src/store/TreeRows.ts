@@ -11,7 +11,7 @@ import type { MessageRow } from "../projection/Tables.ts"
 import { clamp } from "../support/Clamp.ts"
 import { assemble } from "./Assemble.ts"
 import { type Move, pathOf, selectMove, selectMoved } from "./PathRows.ts"
-import { readingTogether } from "./StoreError.ts"
+import { readingTogether } from "./Reading.ts"
 import { withParts } from "./TranscriptRows.ts"
 
 /** The place of a message in its session's tree. */

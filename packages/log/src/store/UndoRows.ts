@@ -10,7 +10,7 @@ import { type EventOfType, FilesChanged, FilesRestored } from "../events/Session
 import { sessionKey } from "../log/EventRow.ts"
 import { onPath, selectPathBefore } from "./PathRows.ts"
 import { selectOfTypes } from "./RequestRows.ts"
-import { readingTogether } from "./StoreError.ts"
+import { readingTogether } from "./Reading.ts"
 import { type Place, selectLeaf, selectPlace } from "./TreeRows.ts"
 
 // Selects the last undo of a session that was not taken back, and whether the session went on since.
