@@ -14,7 +14,7 @@ import {
   PriceUnknown
 } from "@daybook/core/domain/RunFailure"
 import { RunError } from "@daybook/core/runner/RunError"
-import { Answer, PromptUnanswered } from "@daybook/core/session/Ask"
+import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
 import * as Options from "@daybook/core/session/SessionOptions"
 import { NothingToRedo, NothingToUndo, RedoRefused } from "@daybook/core/session/SessionOptions"
 import { MessageID } from "@daybook/log/domain/Identifiers"
