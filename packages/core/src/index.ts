@@ -5,7 +5,7 @@
  */
 export * as Agent from "./domain/Agent.ts"
 export * as Agents from "./agent/Agents.ts"
-export * as Ask from "./session/Ask.ts"
+export * as Answer from "./session/Answer.ts"
 export * as Branching from "./session/Branching.ts"
 export * as BuiltinAgents from "./agent/BuiltinAgents.ts"
 export * as CompactionLimits from "./compaction/Limits.ts"

@@ -17,7 +17,7 @@ import {
 import { PendingQuestion, QuestionClosed, QuestionRef } from "@daybook/core/domain/Question"
 import { PermissionSubject } from "@daybook/core/permission/PermissionSubject"
 import { RunError } from "@daybook/core/runner/RunError"
-import { Answer, PromptUnanswered } from "@daybook/core/session/Ask"
+import { Answer, PromptUnanswered } from "@daybook/core/session/Answer"
 import * as Options from "@daybook/core/session/SessionOptions"
 import { NothingToRedo, NothingToUndo, RedoRefused } from "@daybook/core/session/SessionOptions"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -33,7 +33,7 @@ import type { PendingQuestion, QuestionClosed, QuestionRef } from "../domain/Que
 import type { SnapshotUnavailable } from "../snapshot/SnapshotError.ts"
 import type { NothingShown, ShownRequest } from "../request/Recorded.ts"
 import type { PriceUnknown, RunError } from "../runner/RunError.ts"
-import type { Answer, PromptUnanswered } from "./Ask.ts"
+import type { Answer, PromptUnanswered } from "./Answer.ts"
 import type { BranchNotSummarized, SummaryRefused } from "./Branching.ts"
 import type {
   AnswerOptions,
