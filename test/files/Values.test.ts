@@ -1,6 +1,6 @@
 /** The single values of a session's folder. */
 import { assert, it } from "@effect/vitest"
-import { FastCheck as Schema } from "effect"
+import { Schema } from "effect"
 import { type KeptAddress, Meta } from "../../packages/files/src/layout/Layout.ts"
 import { valueFiles } from "../../packages/files/src/render/Values.ts"
 import { ActivityID, MessageID } from "../../packages/log/src/domain/Identifiers.ts"

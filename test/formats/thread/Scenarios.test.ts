@@ -5,7 +5,14 @@ import { assert, it } from "@effect/vitest"
 import { Chunk, Deferred, Effect, Fiber, FastCheck as fc, Layer, Option, Stream, TestClock } from "effect"
 import * as Identifiers from "../../../packages/log/src/domain/Identifiers.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
-import { contextOf, missingSections, planOf, requestOf, serialize, type SummaryRequest } from "../../../packages/formats/src/thread/ThreadCompaction.ts"
+import {
+  contextOf,
+  missingSections,
+  planOf,
+  requestOf,
+  serialize,
+  type SummaryRequest
+} from "../../../packages/formats/src/thread/ThreadCompaction.ts"
 import {
   callsOf,
   decodeRecord,

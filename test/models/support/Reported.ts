@@ -83,18 +83,20 @@ export const reported = (api: Api | "gemini", model: string, ...tables: Readonly
   )
   describe(`reports about ${api}`, () => {
     for (const [clause, what, reply, expected] of rows) {
-      it.scopedLive(`${clause}: ${what}`, function* () {
-        const client = yield* connect(api, { id: model }, reply)
-        const asked = { prompt: "go", tools: [tool("look"), tool("read")] }
-        const result = yield* Effect.either(answer(client.model, asked))
-        if (Either.isLeft(result)) {
-          const { message, retryable } = classifyError(result.left)
-          check({ error: message, retryable }, expected)
-        } else {
-          check(factsOf(result.right), expected)
-          if (expected.error === undefined) isBalanced(result.right)
-        }
-      })
+      it.scopedLive(`${clause}: ${what}`, () =>
+        Effect.gen(function* () {
+          const client = yield* connect(api, { id: model }, reply)
+          const asked = { prompt: "go", tools: [tool("look"), tool("read")] }
+          const result = yield* Effect.either(answer(client.model, asked))
+          if (Either.isLeft(result)) {
+            const { message, retryable } = classifyError(result.left)
+            check({ error: message, retryable }, expected)
+          } else {
+            check(factsOf(result.right), expected)
+            if (expected.error === undefined) isBalanced(result.right)
+          }
+        })
+      )
     }
   })
 }
