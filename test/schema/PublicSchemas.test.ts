@@ -88,18 +88,15 @@ const values: Readonly<Record<string, string>> = {
   "log.Pages": "ListOptions MessagePage MessagesOptions SessionPage",
   "log.SessionEvents": "Envelope LiveEvent SessionEvent",
   "log.StoreError": "StoreError",
-  "log.Todo": "TodoItem",
-  "log.Usage": "Estimated Usage",
-  "log.Values": "Budget Location ModelRef PromptInput Tokens",
+  "log.Values": "Budget Estimated Location ModelRef PromptInput TodoItem Tokens Usage",
   "core.Agent": "Agent",
   "core.Answer": "Answer PromptUnanswered",
   "core.Question": "PendingQuestion QuestionRef",
   "core.RequestLog": "ShownRequest",
   "core.RunError": "RunError",
   "core.SessionOptions":
-    "AnswerOptions AskOptions CreateOptions InterruptOptions NamedOptions NamedSession Placement PromptOptions RequestOptions SessionUsage",
-  "core.ToolOutput": "ToolOutput",
-  "core.UndoOptions": "NothingToRedo NothingToUndo RedoRefused Undone UndoneFile UndoOptions"
+    "AnswerOptions AskOptions CreateOptions InterruptOptions NamedOptions NamedSession NothingToRedo NothingToUndo Placement PromptOptions RedoRefused RequestOptions SessionUsage Undone UndoneFile UndoOptions",
+  "core.ToolOutput": "ToolOutput"
 }
 
 it("AR-7: the values of the facade and of the log are schemas", () => {

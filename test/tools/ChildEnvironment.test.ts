@@ -100,7 +100,7 @@ describe("the environment of children", () => {
       )
     )
     assert.deepStrictEqual(starts.sort(), [
-      "cli/src/host/ShellHostStart.ts",
+      "cli/src/host/ShellHostWork.ts",
       "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
       "core/src/snapshot/Git.ts",
@@ -108,7 +108,7 @@ describe("the environment of children", () => {
       "shell/src/transport/DockerTransport.ts",
       "shell/src/transport/LocalTransport.ts"
     ])
-    const host = readFileSync(join(packages, "cli/src/host/ShellHostStart.ts"), "utf8")
+    const host = readFileSync(join(packages, "cli/src/host/ShellHostWork.ts"), "utf8")
     assert.include(host, 'spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {')
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)

@@ -2,6 +2,7 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
+import { unfinished } from "../domain/Imported.ts"
 import type { Session } from "../domain/Message.ts"
 import type { StoredError } from "../domain/Values.ts"
 import type { LogUnavailable, OwnerToken } from "../log/EventLog.ts"
@@ -197,7 +198,9 @@ export const processEnded: StoredError = {
   message: "the process that worked on this ended before it was done"
 }
 
-export const isRunning = ({ activity }: Session): boolean => activity?.state === "running"
+/** Whether the activity needs a process. One that an import left open needs none: the next import goes on with it. */
+export const isRunning = ({ activity, id, imported }: Session): boolean =>
+  activity?.state === "running" && unfinished(id, imported) === undefined
 
 /** The session as it is once its activity is settled: interrupted, because its process ended. */
 export const asInterrupted = (session: Session): Session =>

@@ -69,7 +69,7 @@ const noteMillis = 25
  */
 const betweenMillis = 250
 const longestBetweenMillis = 2_000
-const timesBetween = 6
+const timesBetween = 16
 /** Characters of a command whose line arrives within that time, also from afar. */
 const longestShort = 4_096
 /** How long the last output may take after the shell has ended. */
