@@ -8,10 +8,11 @@ import * as ValidationError from "@effect/cli/ValidationError"
 import { Console, type Context, Effect } from "effect"
 import * as Actions from "./arguments/Actions.ts"
 import * as Arguments from "./arguments/Arguments.ts"
-import type { Verb } from "./arguments/Verb.ts"
+import { type Verb, Words } from "./arguments/Verb.ts"
 import * as Remote from "./host/Remote.ts"
 import { failureOf } from "./render/Failure.ts"
 import { oneLine } from "./render/Plain.ts"
+import * as TopLevel from "./screen/TopLevel.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
 import { Output } from "./terminal/Output.ts"
@@ -51,7 +52,24 @@ const tooMany = (before: string, word: string) =>
 export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
-    return yield* Effect.provideService(runWords(known, version, words), Remote.Remote, server)
+    const environment = yield* Effect.context<CliApp.CliApp.Environment>()
+    const within = (more: ReadonlyArray<string>) => Effect.provide(runWords(known, version, more), environment)
+    return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : runWords(known, version, words)).pipe(
+      Effect.provideService(Words, within),
+      Effect.provideService(Remote.Remote, server)
+    )
+  })
+
+/** Runs words without a command: one prompt, or the screen. */
+const runOptions = (
+  words: ReadonlyArray<string>,
+  within: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
+) =>
+  Effect.gen(function* () {
+    const given = yield* TopLevel.parse(words)
+    if (given.prompt !== undefined) return yield* within(TopLevel.verbOf(given))
+    const { open } = yield* Effect.promise(() => import("./screen/Open.ts"))
+    return yield* open(given)
   })
 
 const runWords = <E>({ parser, verbs }: Verbs<E>, version: string, words: ReadonlyArray<string>) => {

@@ -3,6 +3,7 @@ import * as Command from "@effect/cli/Command"
 import type { Verb } from "./arguments/Verb.ts"
 import { agents } from "./commands/agents.ts"
 import { answer } from "./commands/answer.ts"
+import { attach } from "./commands/attach.ts"
 import { backup, restore } from "./commands/backup.ts"
 import { branch } from "./commands/branch.ts"
 import { budget } from "./commands/budget.ts"
@@ -39,6 +40,7 @@ import { undo } from "./commands/undo.ts"
 export const verbs: ReadonlyArray<Verb> = [
   prompt,
   continueLast,
+  attach,
   events,
   sessions,
   search,
@@ -82,6 +84,7 @@ const root = Command.make("daybook").pipe(
   Command.withSubcommands([
     prompt.command,
     continueLast.command,
+    attach.command,
     events.command,
     sessions.command,
     search.command,

@@ -34,7 +34,7 @@ export const continueLast = {
     ["git diff | daybook continue -", "the prompt is the output of git diff"]
   ],
   command: Command.make("continue", promptOptions, (given) =>
-    given.words.length === 0
+    given.words.length === 0 && !given.stdin
       ? show(given.json)
       : admit(given, {
           cwd: undefined,

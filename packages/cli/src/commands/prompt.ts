@@ -67,6 +67,7 @@ const outputSchema = Flags.text(
   "FILE",
   "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
 )
+const stdin = Flags.toggle("stdin", "append what is piped in to the words")
 const noRun = Flags.toggle("no-run", "only admit the prompt; daybook resume runs it")
 
 interface Options {
@@ -255,6 +256,7 @@ export const promptFlags = [
   system,
   tools,
   outputSchema,
+  stdin,
   noRun,
   Flags.trust,
   Flags.noReasoning,
@@ -271,6 +273,7 @@ export const promptOptions = {
   system: system.options,
   tools: tools.options,
   outputSchema: outputSchema.options,
+  stdin: stdin.options,
   noRun: noRun.options,
   trust: Flags.trust.options,
   noReasoning: Flags.noReasoning.options,
@@ -287,8 +290,8 @@ interface Target<E, R> {
 }
 
 /** The text of the words or of stdin; without words, a person at the terminal types it. */
-const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>) {
-  if (words.length > 0 || !Question.canAsk()) return yield* PromptText.read(words)
+const textOf = Effect.fn("Command.prompt.text")(function* ({ stdin, words }: Given) {
+  if (stdin || words.length > 0 || !Question.canAsk()) return yield* PromptText.read(words, stdin)
   const { recalled } = yield* Effect.promise(() => import("../host/SearchWork.ts"))
   const earlier = (yield* DatabasePath.exists) ? yield* recalled(yield* DatabasePath.existing) : []
   return yield* PromptText.notEmpty((yield* PromptLine.read(earlier)) ?? "")
@@ -305,7 +308,7 @@ export const admit = <E, R>(given: Given, { cwd, id, reference }: Target<E, R>) 
       session: yield* reference,
       directory,
       inFolder: cwd !== undefined,
-      text: yield* textOf(given.words),
+      text: yield* textOf(given),
       delivery: Option.getOrUndefined(given.delivery),
       attach: yield* Effect.forEach(given.attach, PromptExtras.findAttachment),
       system: Option.getOrUndefined(given.system),

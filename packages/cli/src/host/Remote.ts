@@ -16,6 +16,7 @@ export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
 export const offered: ReadonlySet<string> = new Set([
   "prompt",
   "continue",
+  "attach",
   "events",
   "sessions",
   "messages",
