@@ -127,6 +127,7 @@ const trimmed = (line: string): string => {
 export const lines = ({ glued, inside, text }: Piece, cells: number, { markdown }: Theme): ReadonlyArray<string> => {
   const drawn = new Markdown(visible(text), 0, 0, markdown).render(Math.max(4, cells)).map(trimmed)
   while (drawn.at(-1) === "") drawn.pop()
+  while (drawn[0] === "" && inside?.before !== true) drawn.shift()
   // The borders of a divided code block are those of its first and last piece.
   if (inside?.before === true) drawn.shift()
   if (inside?.after === true) drawn.pop()
