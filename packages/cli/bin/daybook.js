@@ -27,7 +27,8 @@ const helps = ["help", "--help", "-h"]
 const isHelp = (word) => helps.includes(word)
 // Without words, a terminal gets the screen, and everything else help.
 const hasScreen = () => isatty(0) && isatty(1) && process.env.TERM !== "dumb"
-const asked = (words.length === 0 && !hasScreen()) || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
+const asked =
+  (words.length === 0 && !hasScreen()) || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
 const named = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
 // An action of a verb has a help of its own: `daybook shell watch --help`, `daybook help shell watch`.
 const action = (isHelp(words[0]) ? named : options).slice(0, 2).join(" ")

@@ -71,7 +71,10 @@ const byID = Effect.fn("SessionReference.byID")(function* (id: SessionID) {
       const found: Array<SessionID> = []
       let [cursor, seen]: [string | undefined, number] = [undefined, 0]
       do {
-        const page: Effect.Effect.Success<ReturnType<typeof sessions.list>> = yield* sessions.list({ limit: 500, cursor })
+        const page: Effect.Effect.Success<ReturnType<typeof sessions.list>> = yield* sessions.list({
+          limit: 500,
+          cursor
+        })
         found.push(...page.items.map((session) => session.id).filter((other) => other.startsWith(id)))
         seen += page.items.length
         cursor = page.cursor
@@ -79,7 +82,9 @@ const byID = Effect.fn("SessionReference.byID")(function* (id: SessionID) {
       const [only] = found
       if (only === undefined) return yield* error
       if (found.length > 1) {
-        return yield* new UsageError({ message: `more than one session begins with ${id}: ${found.join(", ")}; use more of the id` })
+        return yield* new UsageError({
+          message: `more than one session begins with ${id}: ${found.join(", ")}; use more of the id`
+        })
       }
       return yield* sessions.get(only)
     })

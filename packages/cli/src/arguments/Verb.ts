@@ -1,7 +1,5 @@
 /** Defines one verb of the command, or one action of a verb: its name, help, parser and effect. */
-import { Context, Effect } from "effect"
 import type { Flag } from "./Flags.ts"
-import type { Output } from "../terminal/Output.ts"
 
 export interface Verb {
   readonly name: string
@@ -19,8 +17,3 @@ export interface Verb {
   /** The parser and effect; their type is known only to the verb. */
   readonly command: unknown
 }
-
-/** Runs words of the command line within a command. `Cli.ts` provides it. */
-export class Words extends Context.Reference<Words>()("@daybook/cli/Words", {
-  defaultValue: () => (_words: ReadonlyArray<string>): Effect.Effect<void, unknown, Output> => Effect.void
-}) {}

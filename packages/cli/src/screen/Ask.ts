@@ -9,6 +9,7 @@ import { oneLine } from "../render/Plain.ts"
 import { alwaysText, questionPages, questionText } from "../render/PermissionText.ts"
 import { answerOf, questionText as modelQuestionText } from "../render/QuestionText.ts"
 import { fit } from "../render/Region.ts"
+import { visible } from "../render/Visible.ts"
 import type { Size } from "./Draw.ts"
 import type { Theme } from "./Theme.ts"
 
@@ -33,7 +34,8 @@ export type Mode =
   | { readonly type: "always" }
 
 /** What a key or a text does to a permission question. */
-export type Reply = { readonly type: "answer"; readonly answer: Answer } | { readonly type: "mode"; readonly mode: Mode }
+export type Reply =
+  { readonly type: "answer"; readonly answer: Answer } | { readonly type: "mode"; readonly mode: Mode }
 
 const answer = (answer: Answer): Reply => ({ type: "answer", answer })
 const mode = (mode: Mode): Reply => ({ type: "mode", mode })
@@ -111,10 +113,7 @@ export const permissionLines = (
   const shown =
     now.type === "view"
       ? rows(pages[now.page] ?? "")
-      : rows(
-          questionText(request, size, theme.style) +
-            (now.type === "always" ? alwaysText(request, size) : "")
-        )
+      : rows(questionText(request, size, theme.style) + (now.type === "always" ? alwaysText(request, size) : ""))
   const words = hint(request, now, pages.length)
   return [...shown, ready ? theme.accent(fit(words, size.columns)) : theme.style.dim(fit(words, size.columns))]
 }
@@ -144,7 +143,9 @@ export const questionLines = (
   const words = fit("answer below, Enter sends it, Esc declines and stops", columns)
   return [
     "",
-    ...rows(modelQuestionText(item)).map((row, at) => (at === 0 ? theme.style.strong(fit(row, columns)) : fit(row, columns))),
+    ...rows(modelQuestionText(item)).map((row, at) =>
+      at === 0 ? theme.style.strong(fit(row, columns)) : fit(row, columns)
+    ),
     ready ? theme.accent(words) : theme.style.dim(words)
   ]
 }
@@ -165,7 +166,10 @@ export interface List {
 
 /** Those that have every word of the filter, in their order. */
 export const matching = ({ choices, filter }: List): ReadonlyArray<Choice> => {
-  const words = filter.toLowerCase().split(/\s+/).filter((word) => word !== "")
+  const words = filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "")
   if (words.length === 0) return choices
   return choices.filter(({ about = "", label, value }) => {
     const text = `${label} ${about} ${value}`.toLowerCase()
@@ -186,11 +190,16 @@ export const onListKey = (list: List, key: string): List => {
   if (matchesKey(key, "pageDown")) return { ...list, at: Math.max(0, Math.min(length - 1, list.at + 10)) }
   if (matchesKey(key, "backspace")) return { ...list, filter: Array.from(list.filter).slice(0, -1).join(""), at: 0 }
   if (matchesKey(key, "ctrl+u")) return { ...list, filter: "", at: 0 }
-  return /^[^\u0000-\u001f\u007f]+$/.test(key) ? { ...list, filter: list.filter + key, at: 0 } : list
+  return key !== "" && visible(key) === key ? { ...list, filter: list.filter + key, at: 0 } : list
 }
 
 /** The list, with the rows around the bar, and a preview of the choice. */
-export const listLines = (list: List, preview: ReadonlyArray<string>, size: Size, theme: Theme): ReadonlyArray<string> => {
+export const listLines = (
+  list: List,
+  preview: ReadonlyArray<string>,
+  size: Size,
+  theme: Theme
+): ReadonlyArray<string> => {
   const { columns } = size
   const found = matching(list)
   const most = Math.max(3, Math.min(12, Math.floor(size.rows / 2) - 2))
@@ -202,7 +211,10 @@ export const listLines = (list: List, preview: ReadonlyArray<string>, size: Size
     ...(found.length === 0 ? [theme.style.dim("  nothing fits")] : []),
     ...found.slice(from, from + most).map(({ about, label }, row) => {
       const isChosen = from + row === list.at
-      const line = fit(`${isChosen ? "›" : " "} ${oneLine(label, columns)}${about === undefined ? "" : `  ${oneLine(about, columns)}`}`, columns)
+      const line = fit(
+        `${isChosen ? "›" : " "} ${oneLine(label, columns)}${about === undefined ? "" : `  ${oneLine(about, columns)}`}`,
+        columns
+      )
       return isChosen ? theme.accent(line) : line
     }),
     ...(found.length > most ? [theme.style.dim(fit(`  ${list.at + 1} of ${found.length}`, columns))] : []),

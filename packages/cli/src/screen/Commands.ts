@@ -119,7 +119,8 @@ const sessionsCommand = (desk: Desk, rest: string) =>
     const chosen = yield* desk.choose({
       title: "sessions",
       choices: (found.length > 0 ? found : all).map(choiceOf),
-      preview: ({ value }) => Effect.flatMap(Effect.fromNullable(all.find(({ id }) => id === value)), ({ id }) => preview(id))
+      preview: ({ value }) =>
+        Effect.flatMap(Effect.fromNullable(all.find(({ id }) => id === value)), ({ id }) => preview(id))
     })
     const session = all.find(({ id }) => id === chosen?.value)
     if (session !== undefined) yield* desk.show(session)
@@ -236,7 +237,9 @@ const mcpCommand = (desk: Desk) =>
     desk.print(
       all.length === 0
         ? "no MCP server is configured here\n"
-        : columns(all.map(({ details, name, state, tools }) => [name, state, `${tools} tools`, oneLine(details ?? "", 200)]))
+        : columns(
+            all.map(({ details, name, state, tools }) => [name, state, `${tools} tools`, oneLine(details ?? "", 200)])
+          )
     )
   })
 
@@ -296,5 +299,14 @@ export const find = (line: string): { readonly command: SlashCommand; readonly r
 /** A word that is probably a command misspelt. */
 export const misspelt = (line: string): string => {
   const [, name = ""] = /^\/(\S*)/.exec(line) ?? []
-  return didYouMean(name, commands.map((each) => each.name))
+  return didYouMean(
+    name,
+    commands.map((each) => each.name)
+  )
 }
+
+/** The commands as the editor completes them. */
+export const completed = commands.map(({ about, name, words }) => ({
+  name,
+  about: words === undefined ? about : `${words}  ${about}`
+}))

@@ -115,7 +115,10 @@ export const blockLines = (block: Block, columns: number, theme: Theme, shown: S
       ]
     case "note": {
       const rows = rowsOf(block.text, room(columns) - 2)
-      return ["", ...rows.map((row, at) => (at > 0 ? `  ${row}` : block.bad === true ? `${bad("✗")} ${row}` : dim(`… ${row}`)))]
+      return [
+        "",
+        ...rows.map((row, at) => (at > 0 ? `  ${row}` : block.bad === true ? `${bad("✗")} ${row}` : dim(`… ${row}`)))
+      ]
     }
   }
 }
@@ -202,7 +205,9 @@ const amount = (tokens: number): string =>
 const contextText = ({ last }: View, window: number): string | undefined => {
   if (last === undefined) return undefined
   const used = last.input + last.output
-  return window === 0 ? `${amount(used)} context` : `${amount(used)}/${amount(window)} ${Math.round((100 * used) / window)}%`
+  return window === 0
+    ? `${amount(used)} context`
+    : `${amount(used)}/${amount(window)} ${Math.round((100 * used) / window)}%`
 }
 
 const folderText = (directory: string, home: string | undefined): string => {

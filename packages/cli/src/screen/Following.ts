@@ -76,7 +76,9 @@ export const follow = Effect.fn("Screen.follow")(function* (sessionID: SessionID
     waiting: yield* sessions.inbox(sessionID),
     soFar
   })
-  const later = Stream.runForEach(log.tail({ sessionID, after: head }), (event) => Effect.sync(() => follower.event(event)))
+  const later = Stream.runForEach(log.tail({ sessionID, after: head }), (event) =>
+    Effect.sync(() => follower.event(event))
+  )
   // A screen that fell behind loses deltas; the log has the whole text.
   const said = Effect.ignore(Stream.runForEach(live, (event) => Effect.sync(() => follower.event(event))))
   yield* Effect.all([later, said], { concurrency: 2, discard: true })

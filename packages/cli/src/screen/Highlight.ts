@@ -1,6 +1,7 @@
 /** Colours code for a terminal, line by line. Pure. Spec: SC-6 in specs/screen.md. */
 import { common, createLowlight } from "lowlight"
-import type { Background } from "./Theme.ts"
+
+export type Background = "dark" | "light"
 
 const lowlight = createLowlight(common)
 

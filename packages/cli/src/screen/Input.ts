@@ -88,10 +88,7 @@ const filesIn = (directory: string, typed: string): ReadonlyArray<AutocompleteIt
 }
 
 /** What is completed at the cursor: a command, its first word, or a file. */
-export const completion = (
-  directory: () => string,
-  commands: ReadonlyArray<Completed>
-): AutocompleteProvider => ({
+export const completion = (directory: () => string, commands: ReadonlyArray<Completed>): AutocompleteProvider => ({
   getSuggestions: async (lines, row, column): Promise<AutocompleteSuggestions | null> => {
     const before = (lines[row] ?? "").slice(0, column)
     const [, name, word] = row === 0 ? (/^\/(\S*)(?:\s+(\S*))?$/.exec(before) ?? []) : []

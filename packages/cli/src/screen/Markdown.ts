@@ -109,27 +109,26 @@ export const end = (open: Open): Piece | undefined =>
         inside: { before: open.fence !== undefined, after: false }
       }
 
-const escapes = /\u001b\[[\d;]*m$/
+/** Where a style at the end of a line begins. */
+const styleAt = (line: string): number => {
+  const at = line.lastIndexOf("\u001b[")
+  return at >= 0 && /^[\d;]*m$/.test(line.slice(at + 2)) ? at : -1
+}
 
 /** Without the spaces up to the terminal's edge; styles after them stay. */
 const trimmed = (line: string): string => {
-  let [text, styles] = [line.trimEnd(), ""]
-  for (let found = escapes.exec(text); found !== null; found = escapes.exec(text)) {
-    const rest = text.slice(0, found.index)
-    if (rest === rest.trimEnd()) break
-    styles = found[0] + styles
-    text = rest.trimEnd()
-  }
-  return text + styles
+  const text = line.trimEnd()
+  const at = styleAt(text)
+  return at < 0 ? text : trimmed(text.slice(0, at)) + text.slice(at)
 }
 
 /** The piece in lines of at most `cells` cells, after an empty line if it begins a block. */
 export const lines = ({ glued, inside, text }: Piece, cells: number, { markdown }: Theme): ReadonlyArray<string> => {
   const drawn = new Markdown(visible(text), 0, 0, markdown).render(Math.max(4, cells)).map(trimmed)
   while (drawn.at(-1) === "") drawn.pop()
-  while (drawn[0] === "" && inside?.before !== true) drawn.shift()
   // The borders of a divided code block are those of its first and last piece.
   if (inside?.before === true) drawn.shift()
+  else while (drawn[0] === "") drawn.shift()
   if (inside?.after === true) drawn.pop()
   return glued ? drawn : ["", ...drawn]
 }

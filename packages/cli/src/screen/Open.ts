@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import * as Folder from "../arguments/Folder.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { Words } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { recent } from "../host/RecentSession.ts"
 import { Remote } from "../host/Remote.ts"
@@ -13,6 +12,7 @@ import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
 import * as Screen from "./Screen.ts"
+import { Words } from "./Words.ts"
 
 /** What the words after `daybook` say. */
 export interface Wanted {
@@ -38,7 +38,11 @@ const named = Effect.fnUntraced(function* (text: string, directory: string) {
 })
 
 /** The session to begin with, and the one that is offered. */
-const sessionsOf = Effect.fnUntraced(function* ({ goOn, session }: Wanted, directory: string, left: string | undefined) {
+const sessionsOf = Effect.fnUntraced(function* (
+  { goOn, session }: Wanted,
+  directory: string,
+  left: string | undefined
+) {
   const none = { session: undefined, offered: undefined }
   if ((yield* Remote) === undefined && !(yield* DatabasePath.exists)) {
     return session === undefined && !goOn ? none : yield* new NotFound({ message: "there are no sessions yet" })
@@ -79,7 +83,10 @@ export const open = (wanted: Wanted) =>
       directory: session?.location.directory ?? directory,
       session,
       offered,
-      preferred: { ...(model === undefined ? {} : { model }), ...(wanted.agent === undefined ? {} : { agent: wanted.agent }) },
+      preferred: {
+        ...(model === undefined ? {} : { model }),
+        ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
+      },
       text: left.text,
       asks,
       recalled: Effect.provideService(recalled, Remote, remote),

@@ -5,7 +5,7 @@
 import type { MarkdownTheme } from "@mariozechner/pi-tui/dist/components/markdown.js"
 import type { SelectListTheme } from "@mariozechner/pi-tui/dist/components/select-list.js"
 import { plain, type Style, styleOf } from "../render/Style.ts"
-import { highlighted } from "./Highlight.ts"
+import { type Background, highlighted } from "./Highlight.ts"
 
 export interface Theme {
   readonly style: Style
@@ -14,8 +14,6 @@ export interface Theme {
   readonly markdown: MarkdownTheme
   readonly list: SelectListTheme
 }
-
-export type Background = "dark" | "light"
 
 /** The background that a terminal reports, `rgb:1e1e/1e1e/1e1e`; undefined for anything else. */
 export const backgroundOf = (report: string): Background | undefined => {
@@ -61,7 +59,9 @@ export const themeOf = (env: Readonly<Record<string, string | undefined>>, backg
       italic: form("3", "23"),
       strikethrough: form("9", "29"),
       underline: form("4", "24"),
-      ...(style === plain ? {} : { highlightCode: (text: string, language?: string) => highlighted(text, language, background) })
+      ...(style === plain
+        ? {}
+        : { highlightCode: (text: string, language?: string) => highlighted(text, language, background) })
     },
     list: {
       selectedPrefix: colour(accent),

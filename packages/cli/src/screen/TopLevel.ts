@@ -43,7 +43,8 @@ const refuse = (message: string) => Either.left(new UsageError({ message }))
 
 /** Whether these words are read here: there is no command among the first of them. */
 export const isTopLevel = (words: ReadonlyArray<string>): boolean =>
-  words.length === 0 || (words[0]?.startsWith("-") === true && !["--completions", "--version", "--help", "-h"].includes(words[0]))
+  words.length === 0 ||
+  (words[0]?.startsWith("-") === true && !["--completions", "--version", "--help", "-h"].includes(words[0]))
 
 /** The options, and the text after `-p`. */
 export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
@@ -73,15 +74,18 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageE
     } else {
       const word = oneLine(words[at] ?? "", 40)
       return refuse(
-        name === "" ? `unexpected argument "${word}"; -p prompts with it` : `unknown option ${word}; daybook --help lists commands`
+        name === ""
+          ? `unexpected argument "${word}"; -p prompts with it`
+          : `unknown option ${word}; daybook --help lists commands`
       )
     }
   }
-  if (given.goOn && given.session !== undefined) return refuse("-c goes on with the last session: do not combine it with -s")
+  if (given.goOn && given.session !== undefined)
+    return refuse("-c goes on with the last session: do not combine it with -s")
   return Either.right(given)
 }
 
-/** The words of the verb that `-p` stands for. Piped input is appended to the text. */
+/** The same as words of a verb. Piped input is appended to the text. */
 export const verbOf = ({ agent, goOn, model, prompt = [], rest, session, trust }: Given): ReadonlyArray<string> => [
   goOn ? "continue" : "prompt",
   ...(session === undefined ? [] : ["--session", session]),

@@ -6,11 +6,16 @@ import { writeSync } from "node:fs"
 import { setKittyProtocolActive } from "@mariozechner/pi-tui/dist/keys.js"
 import { StdinBuffer } from "@mariozechner/pi-tui/dist/stdin-buffer.js"
 import { Effect, type Scope } from "effect"
-import { type Background, backgroundNamed, backgroundOf } from "./Theme.ts"
+import type { Background } from "./Highlight.ts"
+import { backgroundNamed, backgroundOf } from "./Theme.ts"
 
 /** What the terminal sent. */
 export type Typed =
-  | { readonly type: "key"; readonly data: string; /** It came together with others: a paste, or a script. */ readonly burst: boolean }
+  | {
+      readonly type: "key"
+      readonly data: string
+      /** It came together with others: a paste, or a script. */ readonly burst: boolean
+    }
   | { readonly type: "paste"; readonly text: string }
   | { readonly type: "resize" }
   | { readonly type: "background"; readonly background: Background }
@@ -29,7 +34,7 @@ export interface Tty {
 
 /** Pastes are marked, and the cursor is drawn by the editor. */
 const opened = "\u001b[?2004h\u001b[?25l"
-/** Keys are told apart: Shift-Enter, Alt-Enter, Esc. Only for a terminal that says that it can. */
+/** Shift-Enter, Alt-Enter and Esc become distinct keys, in a terminal that answers the question. */
 const [askKeys, distinctKeys, plainKeys] = ["\u001b[?u", "\u001b[>1u", "\u001b[<u"]
 const askBackground = "\u001b]11;?\u0007"
 const closed = "\u001b[?2026l\u001b[?2004l\u001b[?25h"
@@ -45,7 +50,7 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
       let burst = false
 
       const onReport = (data: string): boolean => {
-        if (/^\u001b\[\?\d+u$/.test(data)) {
+        if (data.startsWith("\u001b[?") && data.endsWith("u")) {
           if (!distinct) stdout.write(distinctKeys)
           distinct = true
           setKittyProtocolActive(true)

@@ -134,7 +134,10 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
     case "session.next.prompted":
       return onPromoted(view, event.data)
     case "session.next.activity.started":
-      return [{ ...view, activity: { id: event.data.activityID, startedAt: event.created }, phase: { type: "waiting" } }, []]
+      return [
+        { ...view, activity: { id: event.data.activityID, startedAt: event.created }, phase: { type: "waiting" } },
+        []
+      ]
     case "session.next.activity.settled":
       return onSettled(view, event.data)
     case "session.next.step.started":
@@ -237,10 +240,10 @@ const take = (view: View, event: SessionEvent | LiveEvent): Step => {
   }
 }
 
-const onAdmitted = (view: View, { delivery, messageID, prompt }: EventOfType<"session.next.prompt.admitted">["data"]): Step => [
-  { ...view, waiting: new Map(view.waiting).set(messageID, { text: prompt.text, delivery }) },
-  []
-]
+const onAdmitted = (
+  view: View,
+  { delivery, messageID, prompt }: EventOfType<"session.next.prompt.admitted">["data"]
+): Step => [{ ...view, waiting: new Map(view.waiting).set(messageID, { text: prompt.text, delivery }) }, []]
 
 const onPromoted = (
   view: View,
