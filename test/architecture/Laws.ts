@@ -121,7 +121,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   inspector: ["page"],
   discord: ["domain", "text", "post", "trust", "outbox", "wire", "book", "send", "live", "inbox", "command"],
   server: ["support", "http", "cwd", "wire", "socket", "session", "run", "ask", "operation", "api"],
-  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "commands"]
+  cli: ["support", "render", "ctx", "config", "arguments", "terminal", "watch", "host", "screen", "commands"]
 }
 
 /** Where SQL may stand. */

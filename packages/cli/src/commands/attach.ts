@@ -1,4 +1,4 @@
-/** `daybook attach`: shows a session that runs here, elsewhere or not at all on the screen. Spec: SC-35. */
+/** `daybook attach`: shows a session that runs here, elsewhere or not at all on the screen. Spec: SC-535. */
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import { Effect } from "effect"

@@ -1,6 +1,6 @@
 /**
  * The questions in place of the editor: a tool's permission, a model's question, and a list to choose from. A key counts only
- * after the question was shown and the keyboard was silent for a moment. Pure. Spec: SC-20..SC-24 in specs/screen.md.
+ * after the question was shown and the keyboard was silent for a moment. Pure. Spec: SC-520..SC-524 in specs/screen.md.
  */
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
 import type { PendingQuestion } from "@daybook/core/domain/Question"

@@ -1,6 +1,6 @@
 /**
  * The permission questions of the sessions that run in this process, for the screen. A question that is withdrawn, because its
- * call ended or was answered elsewhere, goes away. Spec: SC-20 in specs/screen.md.
+ * call ended or was answered elsewhere, goes away. Spec: SC-520 in specs/screen.md.
  */
 import { Effect, Layer } from "effect"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"

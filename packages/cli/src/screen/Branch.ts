@@ -1,4 +1,4 @@
-/** Finds the git branch of a folder, without git. Spec: SC-11 in specs/screen.md. */
+/** Finds the git branch of a folder, without git. Spec: SC-511 in specs/screen.md. */
 import { readFileSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 

@@ -1,5 +1,5 @@
 /**
- * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-30..SC-33 in
+ * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-533 in
  * specs/screen.md.
  */
 import { Chunk, Effect, Option, Stream } from "effect"

@@ -1,5 +1,5 @@
 /**
- * Draws blocks, the running work and the status line in lines of the terminal's width. Pure. Spec: SC-7..SC-12 in
+ * Draws blocks, the running work and the status line in lines of the terminal's width. Pure. Spec: SC-507..SC-512 in
  * specs/screen.md.
  */
 import { truncateToWidth } from "@mariozechner/pi-tui/dist/utils.js"

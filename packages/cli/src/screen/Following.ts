@@ -1,6 +1,6 @@
 /**
  * Follows a session: the end of its log, then every later event and delta. The cost of opening does not grow with the session.
- * Spec: SC-2, SC-25 in specs/screen.md.
+ * Spec: SC-502, SC-525 in specs/screen.md.
  */
 import { Effect, Stream } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,6 @@
 /**
  * Computes the bytes for a terminal whose last rows are redrawn: permanent lines scroll up and are never touched again, the
- * frame below them is. Lines that did not change are not written. Pure. Spec: SC-3, SC-4 in specs/screen.md.
+ * frame below them is. Lines that did not change are not written. Pure. Spec: SC-503, SC-504 in specs/screen.md.
  */
 import { visibleWidth } from "@mariozechner/pi-tui/dist/utils.js"
 

@@ -1,4 +1,4 @@
-/** Colours code for a terminal, line by line. Pure. Spec: SC-6 in specs/screen.md. */
+/** Colours code for a terminal, line by line. Pure. Spec: SC-506 in specs/screen.md. */
 import { common, createLowlight } from "lowlight"
 
 export type Background = "dark" | "light"

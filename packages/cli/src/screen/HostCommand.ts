@@ -1,4 +1,4 @@
-/** Runs `!COMMAND` in the folder, and keeps a bounded end of its output. Spec: SC-34 in specs/screen.md. */
+/** Runs `!COMMAND` in the folder, and keeps a bounded end of its output. Spec: SC-534 in specs/screen.md. */
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
 

@@ -1,5 +1,5 @@
 /**
- * The editor of the screen: the library's, with completion of commands and of files of the folder. Spec: SC-16..SC-19 in
+ * The editor of the screen: the library's, with completion of commands and of files of the folder. Spec: SC-516..SC-519 in
  * specs/screen.md.
  */
 import { readdirSync } from "node:fs"

@@ -1,6 +1,6 @@
 /**
  * Divides Markdown that is being written: pieces that later text cannot change, and the open rest. Pieces are drawn once, the
- * rest is drawn again with each delta, so that the cost of a delta does not grow with the answer. Pure. Spec: SC-5, SC-6.
+ * rest is drawn again with each delta, so that the cost of a delta does not grow with the answer. Pure. Spec: SC-505, SC-506.
  */
 import { Markdown } from "@mariozechner/pi-tui/dist/components/markdown.js"
 import { visible } from "../render/Visible.ts"

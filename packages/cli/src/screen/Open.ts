@@ -1,4 +1,4 @@
-/** Opens the screen: finds the folder, the session and the runtime. Spec: SC-1, SC-2, SC-35 in specs/screen.md. */
+/** Opens the screen: finds the folder, the session and the runtime. Spec: SC-501, SC-502, SC-535 in specs/screen.md. */
 import { Effect } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import * as Folder from "../arguments/Folder.ts"

@@ -1,6 +1,6 @@
 /**
  * The session that the screen shows, and what a person does with it: following, prompting, stopping, answering. It knows no
- * keys and no terminal. Spec: SC-2, SC-9, SC-10, SC-25 in specs/screen.md.
+ * keys and no terminal. Spec: SC-502, SC-509, SC-510, SC-525 in specs/screen.md.
  */
 import { Cause, Effect, Fiber } from "effect"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"

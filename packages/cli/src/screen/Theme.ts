@@ -1,6 +1,6 @@
 /**
  * Chooses colours by the terminal's background; without colours everything is still told by signs and words. Colours are the
- * sixteen of the person's own palette. Pure. Spec: SC-40, SC-41 in specs/screen.md.
+ * sixteen of the person's own palette. Pure. Spec: SC-540, SC-541 in specs/screen.md.
  */
 import type { MarkdownTheme } from "@mariozechner/pi-tui/dist/components/markdown.js"
 import type { SelectListTheme } from "@mariozechner/pi-tui/dist/components/select-list.js"

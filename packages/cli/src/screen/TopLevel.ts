@@ -1,6 +1,6 @@
 /**
  * Reads words that begin with an option instead of a command: `-p` is one prompt without a screen, everything else opens the
- * screen. Pure. Spec: SC-36..SC-38 in specs/screen.md.
+ * screen. Pure. Spec: SC-536..SC-538 in specs/screen.md.
  */
 import { Either } from "effect"
 import { oneLine } from "../render/Plain.ts"

@@ -1,5 +1,5 @@
 /**
- * Owns the terminal: raw keys in, bytes out, and its modes, which every end of the process restores. Spec: SC-1, SC-13, SC-14
+ * Owns the terminal: raw keys in, bytes out, and its modes, which every end of the process restores. Spec: SC-501, SC-513, SC-514
  * in specs/screen.md.
  */
 import { writeSync } from "node:fs"

@@ -1,6 +1,6 @@
 /**
  * Folds the events of a session to what the screen shows: blocks that are complete, which are drawn once, and the state of what
- * goes on. Pure. Spec: SC-2, SC-5, SC-7..SC-9 in specs/screen.md.
+ * goes on. Pure. Spec: SC-502, SC-505, SC-507..SC-509 in specs/screen.md.
  */
 import type { ActivityID, MessageID } from "@daybook/log/domain/Identifiers"
 import type { ModelRef, Tokens } from "@daybook/log/domain/Values"

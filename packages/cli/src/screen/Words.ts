@@ -1,4 +1,4 @@
-/** Runs words of the command line within the screen. `Cli.ts` provides it. Spec: SC-31 in specs/screen.md. */
+/** Runs words of the command line within the screen. `Cli.ts` provides it. Spec: SC-531 in specs/screen.md. */
 import { Context, Effect } from "effect"
 import type { Output } from "../terminal/Output.ts"
 
