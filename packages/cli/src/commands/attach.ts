@@ -25,7 +25,7 @@ export const attach = {
     ({ session, trust }) =>
       Effect.flatMap(
         Effect.promise(() => import("../screen/Open.ts")),
-        ({ open }) => open({ session, goOn: false, model: undefined, agent: undefined, trust })
+        ({ open }) => open({ session, goOn: false, model: undefined, agent: undefined, trust, plain: false })
       )
   )
 } satisfies Verb

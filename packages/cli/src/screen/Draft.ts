@@ -19,6 +19,8 @@ export interface Draft {
   readonly keep: (text: string, sessionID: string | undefined) => void
 }
 
+export const none: Left = { text: "", sessionID: undefined }
+
 /** Larger texts are not kept at each key. */
 const longest = 1_000_000
 
@@ -52,7 +54,7 @@ export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env)
     const texts = all.map(([, ...lines]) => lines.join("\n")).filter((text) => text.trim() !== "")
     return { text: texts.join("\n\n"), sessionID: all[0]?.[0] || undefined }
   } catch {
-    return { text: "", sessionID: undefined }
+    return none
   }
 }
 

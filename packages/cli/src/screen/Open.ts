@@ -6,11 +6,12 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { recent } from "../host/RecentSession.ts"
 import { Remote } from "../host/Remote.ts"
-import { parsedModel, told, trusting, withAsker, withReader } from "../host/Runtime.ts"
+import { parsedModel, told, trusting, withAsker, withNewSessions, withReader } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
 import * as Draft from "./Draft.ts"
+import * as Plain from "./Plain.ts"
 import * as Screen from "./Screen.ts"
 import { Words } from "./Words.ts"
 
@@ -23,6 +24,8 @@ export interface Wanted {
   readonly model: string | undefined
   readonly agent: string | undefined
   readonly trust: boolean
+  /** Lines only. */
+  readonly plain: boolean
 }
 
 /** Whether a person can use the screen here. */
@@ -70,16 +73,15 @@ const recalled = Effect.gen(function* () {
 /** Opens the screen, until the person leaves. */
 export const open = (wanted: Wanted) =>
   Effect.gen(function* () {
-    if (!canOpen()) return yield* noTerminal()
+    if (!wanted.plain && !canOpen()) return yield* noTerminal()
     const directory = yield* Folder.current
-    const left = Draft.recover(directory)
+    const left = wanted.plain ? Draft.none : Draft.recover(directory)
     const { offered, session } = yield* sessionsOf(wanted, directory, left.sessionID)
     const words = yield* Words
     const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
     yield* trusting(session?.location.directory ?? directory)
-    const asks = Asks.make()
     const remote = yield* Remote
-    yield* Screen.run({
+    const options = {
       directory: session?.location.directory ?? directory,
       session,
       offered,
@@ -87,9 +89,10 @@ export const open = (wanted: Wanted) =>
         ...(model === undefined ? {} : { model }),
         ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
       },
-      text: left.text,
-      asks,
-      recalled: Effect.provideService(recalled, Remote, remote),
+      recalled: Effect.provideService(recalled, Remote, remote).pipe(Effect.catchAll(() => Effect.succeed([]))),
       verb: words
-    }).pipe(withAsker(asks.layer))
+    }
+    if (wanted.plain) return yield* withNewSessions(Plain.run(options))
+    const asks = Asks.make()
+    yield* withAsker(asks.layer)(Screen.run({ ...options, text: left.text, asks }))
   }).pipe(told(wanted.trust))
