@@ -21,7 +21,7 @@ const terminal = () => {
   }
   return {
     write: (bytes: string) => {
-      const unit = /\u{1b}\[(\??\d*)([A-Za-z])|\r\n|\r|[^]/gu
+      const unit = new RegExp("\u001b\\[(\\??\\d*)([A-Za-z])|\\r\\n|\\r|[^]", "gu")
       for (const [text, argument = "", name] of bytes.matchAll(unit)) {
         if (name !== undefined) obey(argument, name)
         else if (text === "\r") column = 0
