@@ -4,6 +4,7 @@ import { FastCheck as fc } from "effect"
 import * as Frame from "../../packages/cli/src/screen/Frame.ts"
 
 const [columns, rows] = [20, 8]
+const escape = String.fromCharCode(27)
 
 /** A terminal: its rows, those that scrolled away first. Fails at a sequence that it does not know. */
 const terminal = () => {
@@ -21,7 +22,7 @@ const terminal = () => {
   }
   return {
     write: (bytes: string) => {
-      const unit = new RegExp("\u001b\\[(\\??\\d*)([A-Za-z])|\\r\\n|\\r|[^]", "gu")
+      const unit = new RegExp(`${escape}\\[(\\??\\d*)([A-Za-z])|\\r\\n|\\r|[^]`, "gu")
       for (const [text, argument = "", name] of bytes.matchAll(unit)) {
         if (name !== undefined) obey(argument, name)
         else if (text === "\r") column = 0

@@ -5,7 +5,7 @@
 import type * as CliApp from "@effect/cli/CliApp"
 import * as CliConfig from "@effect/cli/CliConfig"
 import * as ValidationError from "@effect/cli/ValidationError"
-import { Console, type Context, Effect } from "effect"
+import { Console, Context, Effect } from "effect"
 import * as Actions from "./arguments/Actions.ts"
 import * as Arguments from "./arguments/Arguments.ts"
 import type { Verb } from "./arguments/Verb.ts"
@@ -54,7 +54,11 @@ export const run = <E>(known: Verbs<E>, version: string, all: ReadonlyArray<stri
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
     const environment = yield* Effect.context<CliApp.CliApp.Environment>()
-    const within = (more: ReadonlyArray<string>) => Effect.provide(runWords(known, version, more), environment)
+    // The caller's services come first: the screen has an output of its own.
+    const within = (more: ReadonlyArray<string>) =>
+      Effect.mapInputContext(runWords(known, version, more), (callers: Context.Context<Output>) =>
+        Context.merge(environment, callers)
+      )
     return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : runWords(known, version, words)).pipe(
       Effect.provideService(Words, within),
       Effect.provideService(Remote.Remote, server)
