@@ -1,6 +1,7 @@
 /** What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells. Spec: HT-39, HT-55, HT-56, HT-59, HT-504. */
 import { Effect } from "effect"
 import type { OfferedAgent, OfferedModels, OfferedTemplate } from "@daybook/api/group/ChoicesApi"
+import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/PermissionsApi"
 import type { OpenShell } from "@daybook/api/group/MachineApi"
 import type { SessionLimits } from "@daybook/api/group/SessionsApi"
 import type { NotServed, ShellsUnavailable } from "@daybook/api/wire/Access"
@@ -37,6 +38,13 @@ export interface Machine {
   readonly limits: (
     sessionID: SessionID
   ) => Effect.Effect<SessionLimits, SessionNotFound | StoreError | ConnectionError>
+  /** Calls that wait for a person's permission (HT-37). */
+  readonly permissions: Effect.Effect<ReadonlyArray<OpenPermission>, ConnectionError>
+  readonly decide: (
+    sessionID: SessionID,
+    ask: string,
+    decision: Decision
+  ) => Effect.Effect<void, PermissionClosed | ConnectionError>
   /** One page of the sessions whose texts match, the best first. The server indexes new events first (HT-39). */
   readonly search: (
     options: SearchOptions
@@ -61,6 +69,7 @@ export interface Machine {
 export const make = ({
   choices,
   machine,
+  permissions,
   search,
   sessions
 }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
@@ -71,6 +80,18 @@ export const make = ({
       : ofSession(sessionID, (at) => machine.sessionStats({ ...at, urlParams }))
   },
   limits: (sessionID) => ofSession(sessionID, sessions.limits),
+  permissions: answered(permissions.allPermissions()),
+  decide: (sessionID, ask, decision) => {
+    const path = { sessionID, ask }
+    switch (decision.decision) {
+      case "always":
+        return answered(permissions.decide({ path, payload: decision }))
+      case "correct":
+        return answered(permissions.decide({ path, payload: decision }))
+      default:
+        return answered(permissions.decide({ path, payload: decision }))
+    }
+  },
   search: (urlParams) => answered(search.search({ urlParams })),
   prompts: (urlParams = {}) => answered(search.prompts({ urlParams })),
   models: answered(choices.models()),

@@ -2,6 +2,7 @@
  * Asks a server for figures of its database, searches, limits of sessions, and its live shells and their events. Spec: CL-303 in specs/cli.md.
  */
 import { Effect, Layer, Option, Stream } from "effect"
+import type { Decision, OpenPermission } from "@daybook/api/group/PermissionsApi"
 import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import { InvalidInput } from "@daybook/log/domain/InvalidInput"
@@ -41,6 +42,16 @@ export const search = (server: Server) =>
 /** What bounds a session. */
 export const limits = (server: Server, sessionID: SessionID) =>
   Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
+
+/** The calls that wait for a permission. */
+export const permissions = (server: Server) =>
+  Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
+
+/** Decides about one of them. */
+export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
+  Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
+    Effect.provide(clientOf(server))
+  )
 
 /** The open live shells. */
 export const shells = (server: Server) =>

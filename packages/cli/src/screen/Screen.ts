@@ -29,6 +29,7 @@ import * as Draft from "./Draft.ts"
 import * as Draw from "./Draw.ts"
 import * as Frame from "./Frame.ts"
 import * as Input from "./Input.ts"
+import * as ServedAsks from "./ServedAsks.ts"
 import * as Talk from "./Talk.ts"
 import { themeOf } from "./Theme.ts"
 import * as Tty from "./Tty.ts"
@@ -496,6 +497,10 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   })
   yield* Effect.forkScoped(Effect.forever(Effect.delay(ticks, tick)))
   yield* talk.listen
+  if (remote !== undefined) {
+    const working = () => (state.view.running.size > 0 ? state.session?.id : undefined)
+    yield* Effect.forkScoped(ServedAsks.watch({ server: remote, asks, working, send: (decided) => void act(decided) }))
+  }
   const mcp = yield* Effect.serviceOption(Mcp)
   if (Option.isSome(mcp)) {
     const watch = Stream.runForEach(mcp.value.changes, (all) =>
