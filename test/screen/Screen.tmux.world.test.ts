@@ -9,28 +9,10 @@ import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
 import { lacks } from "../support/Parts.ts"
+import { opened, send, status } from "./support/Opened.ts"
 import * as Tmux from "./support/Tmux.ts"
 
 beforeAll(() => void build())
-
-const status = "openai-compatible/held"
-
-/** A screen in a place of its own, once it can be typed at. */
-const opened = (options: Tmux.Options = {}) =>
-  Effect.gen(function* () {
-    const { env, here, model } = yield* held
-    const pane = yield* Tmux.start(here, { env, ...options })
-    yield* pane.until((screen) => screen.includes(status))
-    return { env, here, model, pane }
-  })
-
-/** Waits until the text that was typed is in the editor, and sends it. */
-const send = (pane: Tmux.Pane, text: string) =>
-  Effect.gen(function* () {
-    yield* pane.type(text)
-    yield* pane.until((screen) => screen.includes(text))
-    yield* pane.press("Enter")
-  })
 
 describe.skipIf(lacks("tmux"))("the screen", () => {
   it.scopedLive("SC-501: a prompt is answered below it, as Markdown, and the editor stays", () =>

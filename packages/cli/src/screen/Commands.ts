@@ -7,13 +7,12 @@ import { Agents } from "@daybook/core/agent/Agents"
 import type { ModelResolver } from "@daybook/core/model/ModelResolver"
 import { Sessions } from "@daybook/core/session/Sessions"
 import type { SessionID } from "@daybook/log/domain/Identifiers"
-import type { Session } from "@daybook/log/domain/Message"
+import type { Message, Session } from "@daybook/log/domain/Message"
 import { modelText } from "@daybook/log/domain/ModelText"
 import type { TreeNode } from "@daybook/log/domain/Tree"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import { EventLog } from "@daybook/log/log/EventLog"
 import { Mcp } from "@daybook/mcp/Mcp"
-import { messageLine } from "../render/MessageText.ts"
 import { columns, dateTime, oneLine } from "../render/Plain.ts"
 import { fileLines, undoNote } from "../render/UndoText.ts"
 import { UsageError } from "../support/Errors.ts"
@@ -88,6 +87,14 @@ const listed = Effect.fnUntraced(function* (directory: string) {
 /** Messages of a preview. */
 const previewed = 8
 
+/** What was said, on a line. */
+const previewOf = (message: Message): ReadonlyArray<string> => {
+  if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
+  if (message.type !== "assistant") return []
+  const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
+  return text.trim() === "" ? [] : [oneLine(text, 200)]
+}
+
 /** The last messages of a session. The store pages forwards, so that the end is looked for from further and further back. */
 const preview = Effect.fnUntraced(function* (sessionID: SessionID) {
   const sessions = yield* Sessions
@@ -96,7 +103,7 @@ const preview = Effect.fnUntraced(function* (sessionID: SessionID) {
     const cursor = back >= head ? undefined : head - back
     const { items } = yield* sessions.messages({ sessionID, limit: 500, cursor })
     if (items.length >= previewed || cursor === undefined) {
-      return items.slice(-previewed).map((message) => messageLine(message).trimEnd())
+      return items.flatMap(previewOf).slice(-previewed)
     }
   }
   return []
