@@ -57,7 +57,7 @@ describe("Markdown that is being written", () => {
     let open = Markdown.begin
     for (const part of text.match(/[^]{1,7}/g) ?? []) {
       open = Markdown.add(open, part)[0]
-      assert.isAtMost(open.text.split("\n").length, 162)
+      assert.isAtMost(open.text.split("\n").length, 98)
     }
   })
 

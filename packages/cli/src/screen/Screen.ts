@@ -69,7 +69,7 @@ const subjectOf = (dialog: Dialog | undefined) =>
   dialog?.type === "permission" ? dialog.pending : dialog?.type === "question" ? dialog.questions : undefined
 
 /** The shortest time between two drawings, and how many times longer than a drawing took. */
-const pace = { least: 33, times: 12 }
+const pace = { least: 50, times: 16 }
 
 /** How long a second Ctrl-C counts as the second, in milliseconds. */
 const twice = 2_000
