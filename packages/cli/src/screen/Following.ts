@@ -26,7 +26,7 @@ export interface Follower {
 }
 
 /** Events that are read at most, and of them the last prompts that are shown. */
-const [mostEvents, mostPrompts] = [1_500, 12]
+const [mostEvents, mostPrompts] = [600, 8]
 
 const isPrompt = ({ type }: SessionEvent): boolean =>
   type === "session.next.prompt.promoted" || type === "session.next.prompted"

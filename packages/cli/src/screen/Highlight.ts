@@ -3,7 +3,9 @@ import { common, createLowlight } from "lowlight"
 
 export type Background = "dark" | "light"
 
-const lowlight = createLowlight(common)
+// Registering the languages takes a while; most screens open without code.
+let registered: ReturnType<typeof createLowlight> | undefined
+const lowlight = () => (registered ??= createLowlight(common))
 
 /** Longer code is shown without colours. */
 const longest = 20_000
@@ -19,7 +21,7 @@ const colours: ReadonlyArray<readonly [kind: RegExp, dark: string, light: string
   [/^hljs-(?:type|attr|attribute|variable|params|property)/, "34", "36"]
 ]
 
-type Node = ReturnType<typeof lowlight.highlight>["children"][number]
+type Node = ReturnType<ReturnType<typeof lowlight>["highlight"]>["children"][number]
 
 const colourOf = (node: Node, background: Background): string | undefined => {
   if (node.type !== "element") return undefined
@@ -48,7 +50,7 @@ const textOf = (nodes: ReadonlyArray<Node>, background: Background, outer: strin
 
 /** The lines of code, in colours if the language is known. */
 export const highlighted = (code: string, language: string | undefined, background: Background): Array<string> =>
-  (language !== undefined && code.length <= longest && lowlight.registered(language)
-    ? textOf(lowlight.highlight(language, code).children, background, undefined)
+  (language !== undefined && code.length <= longest && lowlight().registered(language)
+    ? textOf(lowlight().highlight(language, code).children, background, undefined)
     : code
   ).split("\n")
