@@ -101,6 +101,20 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
     })
   )
 
+  it.scopedLive("SC-518: the words of /agent and /model are completed", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* pane.type("/agent pl")
+      yield* pane.until((screen) => /→ plan/.test(screen))
+      yield* pane.press("Tab")
+      yield* pane.until((screen) => /^\/agent plan/m.test(screen))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes("the agent is plan") && screen.includes(`${status} · plan`))
+      yield* pane.type("/model scr")
+      yield* pane.until((screen) => /→ offline\/scribe/.test(screen))
+    })
+  )
+
   it.scopedLive("SC-517: Up recalls the last prompt, Ctrl-R finds one of another session", () =>
     Effect.gen(function* () {
       const place = yield* held

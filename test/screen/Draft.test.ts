@@ -30,10 +30,13 @@ describe("the half-written prompt", () => {
 
   it("SC-515: is that of its folder, once, after its process has gone", () => {
     Draft.make("/work/a", env).keep("half\na prompt", "ses_1")
-    assert.deepStrictEqual(Draft.recover("/work/a", env), Draft.none)
+    assert.strictEqual(Draft.recover("/work/a", env).text, "")
     crash()
-    assert.deepStrictEqual(Draft.recover("/work/b", env), Draft.none)
-    assert.deepStrictEqual(Draft.recover("/work/a", env), { text: "half\na prompt", sessionID: "ses_1" })
-    assert.deepStrictEqual(Draft.recover("/work/a", env), Draft.none)
+    assert.strictEqual(Draft.recover("/work/b", env).text, "")
+    const { sessionID, taken, text } = Draft.recover("/work/a", env)
+    assert.deepStrictEqual([text, sessionID], ["half\na prompt", "ses_1"])
+    assert.strictEqual(files().length, 1)
+    taken()
+    assert.strictEqual(Draft.recover("/work/a", env).text, "")
   })
 })

@@ -54,6 +54,8 @@ export interface SlashCommand {
   readonly name: string
   readonly words?: string
   readonly about: string
+  /** What its first word can be, for completion. */
+  readonly values?: (desk: Desk) => Effect.Effect<ReadonlyArray<Choice>, unknown, Services>
   readonly run: (desk: Desk, rest: string) => Effect.Effect<void, unknown, Services>
 }
 
@@ -145,13 +147,14 @@ const modelCommand = (desk: Desk, rest: string) =>
     desk.note(`the model is ${modelText(model)}`)
   })
 
-const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
+const models = Effect.gen(function* () {
   const { list } = yield* Effect.promise(() => import("../host/ModelList.ts"))
   const { models } = yield* list(false)
-  const chosen = yield* desk.choose({
-    title: "models",
-    choices: models.map(({ model, name }) => ({ value: model, label: model, about: name }))
-  })
+  return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
+})
+
+const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
+  const chosen = yield* desk.choose({ title: "models", choices: yield* models })
   return chosen?.value
 })
 
@@ -171,18 +174,21 @@ export const switchAgent = Effect.fnUntraced(function* (desk: Desk, name: string
   desk.note(`the agent is ${agent.name}`)
 })
 
+const agentsOf = ({ directory }: Desk) =>
+  Effect.map(
+    Effect.flatMap(Agents, (agents) => agents.list({ directory })),
+    (all) =>
+      all
+        .filter(({ mode }) => mode !== "subagent")
+        .map(({ description: about, name }): Choice => ({
+          value: name,
+          label: name,
+          ...(about === undefined ? {} : { about })
+        }))
+  )
+
 const chooseAgent = Effect.fnUntraced(function* (desk: Desk) {
-  const agents = yield* (yield* Agents).list({ directory: desk.directory })
-  const chosen = yield* desk.choose({
-    title: "agents",
-    choices: agents
-      .filter(({ mode }) => mode !== "subagent")
-      .map(({ description, name }) => ({
-        value: name,
-        label: name,
-        ...(description === undefined ? {} : { about: description })
-      }))
-  })
+  const chosen = yield* desk.choose({ title: "agents", choices: yield* agentsOf(desk) })
   return chosen?.value
 })
 
@@ -275,8 +281,8 @@ export const commands: ReadonlyArray<SlashCommand> = [
   { name: "help", about: "commands and keys", run: help },
   { name: "new", about: "begin a new session here", run: (desk) => desk.show(undefined) },
   { name: "sessions", words: "[NAME]", about: "go to another session", run: sessionsCommand },
-  { name: "model", words: "[P/M]", about: "use another model from now on", run: modelCommand },
-  { name: "agent", words: "[NAME]", about: "use another agent from now on", run: agentCommand },
+  { name: "model", words: "[P/M]", about: "use another model from now on", values: () => models, run: modelCommand },
+  { name: "agent", words: "[NAME]", about: "use another agent from now on", values: agentsOf, run: agentCommand },
   { name: "undo", words: "[--force]", about: "take back the last prompt, files included", run: undoCommand(false) },
   { name: "redo", words: "[--force]", about: "take back the last undo", run: undoCommand(true) },
   { name: "branch", about: "go back before an earlier prompt, and send another", run: treeCommand(true) },
@@ -311,9 +317,3 @@ export const misspelt = (line: string): string => {
     commands.map((each) => each.name)
   )
 }
-
-/** The commands as the editor completes them. */
-export const completed = commands.map(({ about, name, words }) => ({
-  name,
-  about: words === undefined ? about : `${words}  ${about}`
-}))

@@ -12,6 +12,8 @@ import { dataFolder } from "../support/Paths.ts"
 export interface Left {
   readonly text: string
   readonly sessionID: string | undefined
+  /** Removes its files: another draft holds the text now. */
+  readonly taken: () => void
 }
 
 export interface Draft {
@@ -19,7 +21,7 @@ export interface Draft {
   readonly keep: (text: string, sessionID: string | undefined) => void
 }
 
-export const none: Left = { text: "", sessionID: undefined }
+export const none: Left = { text: "", sessionID: undefined, taken: () => undefined }
 
 /** Larger texts are not kept at each key. */
 const longest = 1_000_000
@@ -45,14 +47,17 @@ const abandoned = (folder: string, prefix: string): ReadonlyArray<string> =>
     })
     .map((name) => join(folder, name))
 
-/** Takes over the text that a screen of this folder left. */
+/** Finds the text that screens of this folder left. */
 export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env): Left => {
   try {
     const left = abandoned(folderOf(env), prefixOf(directory))
     const all = left.map((path) => readFileSync(path, "utf8").split("\n"))
-    for (const path of left) rmSync(path, { force: true })
     const texts = all.map(([, ...lines]) => lines.join("\n")).filter((text) => text.trim() !== "")
-    return { text: texts.join("\n\n"), sessionID: all[0]?.[0] || undefined }
+    return {
+      text: texts.join("\n\n"),
+      sessionID: all[0]?.[0] || undefined,
+      taken: () => left.forEach((path) => rmSync(path, { force: true }))
+    }
   } catch {
     return none
   }

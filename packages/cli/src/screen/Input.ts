@@ -12,6 +12,7 @@ import type {
 import { Editor } from "@mariozechner/pi-tui/dist/components/editor.js"
 import { CURSOR_MARKER, TUI } from "@mariozechner/pi-tui/dist/tui.js"
 import { visibleWidth } from "@mariozechner/pi-tui/dist/utils.js"
+import type { Choice } from "./Ask.ts"
 import type { Size } from "./Draw.ts"
 import type { Theme } from "./Theme.ts"
 
@@ -19,8 +20,8 @@ import type { Theme } from "./Theme.ts"
 export interface Completed {
   readonly name: string
   readonly about: string
-  /** The values of its first word that begin like this. */
-  readonly values?: (begin: string) => Promise<ReadonlyArray<AutocompleteItem>>
+  /** What its first word can be. */
+  readonly values?: () => Promise<ReadonlyArray<Choice>>
 }
 
 /** The terminal as the editor sees it: it only asks for the size. */
@@ -99,8 +100,12 @@ export const completion = (directory: () => string, commands: ReadonlyArray<Comp
       return items.length === 0 ? null : { items, prefix: `/${name}` }
     }
     if (name !== undefined && word !== undefined) {
-      const items = (await commands.find((command) => command.name === name)?.values?.(word)) ?? []
-      return items.length === 0 ? null : { items: [...items].slice(0, most), prefix: word }
+      const all = (await commands.find((command) => command.name === name)?.values?.()) ?? []
+      const items = all
+        .filter(({ value }) => value.toLowerCase().includes(word.toLowerCase()))
+        .slice(0, most)
+        .map(({ about = "", label, value }) => ({ value, label, description: about }))
+      return items.length === 0 ? null : { items, prefix: word }
     }
     const [, typed] = /(?:^|\s)@([^\s@]*)$/.exec(before) ?? []
     if (typed === undefined) return null

@@ -75,7 +75,7 @@ export const open = (wanted: Wanted) =>
   Effect.gen(function* () {
     if (!wanted.plain && !canOpen()) return yield* noTerminal()
     const directory = yield* Folder.current
-    const left = wanted.plain ? Draft.none : Draft.recover(directory)
+    const left = wanted.plain || wanted.session !== undefined ? Draft.none : Draft.recover(directory)
     const { offered, session } = yield* sessionsOf(wanted, directory, left.sessionID)
     const words = yield* Words
     const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
@@ -94,5 +94,5 @@ export const open = (wanted: Wanted) =>
     }
     if (wanted.plain) return yield* withNewSessions(Plain.run(options))
     const asks = Asks.make()
-    yield* withAsker(asks.layer)(Screen.run({ ...options, text: left.text, asks }))
+    yield* withAsker(asks.layer)(Screen.run({ ...options, left, asks }))
   }).pipe(told(wanted.trust))

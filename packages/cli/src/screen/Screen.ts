@@ -42,8 +42,8 @@ export interface Options {
   /** The session that an empty Enter goes on with. */
   readonly offered: Session | undefined
   readonly preferred: Talk.Preferred
-  /** The text in the editor. */
-  readonly text: string
+  /** What an earlier screen left in its editor. */
+  readonly left: Draft.Left
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
@@ -480,7 +480,13 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   }
 
   input.editor.onSubmit = (text) => submit(text, s.delivery)
-  input.editor.setAutocompleteProvider(Input.completion(talk.directory, Commands.completed))
+  const answer = yield* FiberSet.makeRuntimePromise<Talk.Services>()
+  const completed = Commands.commands.map(({ about, name, values, words }) => ({
+    name,
+    about: words === undefined ? about : `${words}  ${about}`,
+    ...(values === undefined ? {} : { values: () => answer(Effect.orElseSucceed(values(desk), () => [])) })
+  }))
+  input.editor.setAutocompleteProvider(Input.completion(talk.directory, completed))
 
   // ---- the beginning and the end
 
@@ -512,7 +518,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     yield* Effect.forkScoped(watch)
   }
   act(Effect.map(options.recalled, (all) => all.toReversed().forEach((text) => input.editor.addToHistory(text))))
-  if (options.text !== "") input.editor.setText(options.text)
+  if (options.left.text !== "") input.editor.setText(options.left.text)
+  keepDraft()
+  options.left.taken()
   if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
   else keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
   talk.measure()
