@@ -100,9 +100,10 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
         yield* turn.finish()
         yield* pane.until((screen) => screen.includes("Number 35.") && !screen.includes("answering"))
         const all = (yield* pane.all).split("\n").map((line) => line.trimEnd())
+        // Rows that scrolled away while the terminal shrank stay: a line may be there twice, and none is missing.
         const numbers = all.flatMap((line) => /^Number (\d+)\.$/.exec(line)?.[1] ?? [])
         assert.deepStrictEqual(
-          numbers,
+          numbers.filter((number, at) => number !== numbers[at - 1]),
           Array.from({ length: 36 }, (_, at) => String(at))
         )
       })

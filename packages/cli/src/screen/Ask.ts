@@ -80,7 +80,7 @@ export const onText = (now: Mode, text: string): Reply => {
 /** Whether the editor is used. */
 export const takesText = ({ type }: Mode): boolean => type === "words" || type === "always"
 
-const rows = (text: string): ReadonlyArray<string> => text.replace(/\n$/, "").split("\n")
+const rows = (text: string): ReadonlyArray<string> => text.replace(/^\n|\n$/g, "").split("\n")
 
 const hint = (request: PermissionRequest, now: Mode, pages: number): string => {
   switch (now.type) {
@@ -142,7 +142,6 @@ export const questionLines = (
   if (item === undefined) return []
   const words = fit("answer below, Enter sends it, Esc declines and stops", columns)
   return [
-    "",
     ...rows(modelQuestionText(item)).map((row, at) =>
       at === 0 ? theme.style.strong(fit(row, columns)) : fit(row, columns)
     ),
@@ -206,7 +205,6 @@ export const listLines = (
   const from = Math.max(0, Math.min(list.at - Math.floor(most / 2), found.length - most))
   const shownPreview = preview.slice(0, Math.max(0, size.rows - most - 8))
   return [
-    "",
     fit(`${list.title}: ${list.filter}▏`, columns),
     ...(found.length === 0 ? [theme.style.dim("  nothing fits")] : []),
     ...found.slice(from, from + most).map(({ about, label }, row) => {

@@ -147,17 +147,27 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     input.editor.setText(text)
   }
 
-  /** What a verb writes becomes lines of the screen. */
-  const line = (text: string) => Effect.sync(() => print(visible(text)))
-  const written = Output.of({
-    terminal: true,
-    write: line,
-    draw: (_, picture) => Effect.sync(() => print(picture)),
-    note: line,
-    error: line,
-    print: line,
-    complete: Effect.void
-  })
+  /** Runs a verb; what it writes becomes lines of the screen, together. */
+  const verb = (words: ReadonlyArray<string>) =>
+    Effect.suspend(() => {
+      let text = ""
+      const add = (part: string) =>
+        Effect.sync(() => {
+          text += part
+        })
+      const line = (part: string) => add(visible(part))
+      const written = Output.of({
+        terminal: true,
+        write: line,
+        draw: (_, picture) => add(picture),
+        note: line,
+        error: line,
+        print: line,
+        complete: Effect.void
+      })
+      const show = Effect.sync(() => (text.trim() === "" ? undefined : print(text)))
+      return Effect.ensuring(Effect.provideService(options.verb(words), Output, written), show)
+    })
 
   const leave = (code: number | undefined): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -191,7 +201,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     edit: (text) => input.editor.setText(text),
     show: (session) => talk.show(session),
     prefer: talk.prefer,
-    verb: (words) => Effect.provideService(options.verb(words), Output, written),
+    verb,
     leave: leave(undefined)
   }
 
