@@ -41,10 +41,15 @@ const passed = new Set(["--json", "--no-reasoning"])
 
 const refuse = (message: string) => Either.left(new UsageError({ message }))
 
-/** Whether these words are read here: there is no command among the first of them. */
-export const isTopLevel = (words: ReadonlyArray<string>): boolean =>
-  words.length === 0 ||
-  (words[0]?.startsWith("-") === true && !["--completions", "--version", "--help", "-h"].includes(words[0]))
+const help = ["--help", "-h"]
+const others = ["--completions", "--version", ...help]
+
+/** Whether these words are read here: there is no command among the first of them, and no help is asked for. */
+export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
+  const [first] = words
+  if (first === undefined) return true
+  return first.startsWith("-") && !others.includes(first) && !help.some((word) => words.includes(word))
+}
 
 /** The options, and the text after `-p`. */
 export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
