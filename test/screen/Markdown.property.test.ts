@@ -10,8 +10,10 @@ const word = fc.constantFrom("alpha", "你好", "`x`", "**b**", "1.", "-", "|", 
 const sentence = fc.array(word, { minLength: 1, maxLength: 12 }).map((words) => words.join(" "))
 const block = fc.oneof(
   sentence,
-  fc.array(sentence, { minLength: 1, maxLength: 60 }).map((items) => items.map((item) => `- ${item}`).join("\n")),
-  fc.array(sentence, { maxLength: 90 }).map((lines) => `\`\`\`ts\n${lines.join("\n")}\n\`\`\``),
+  fc
+    .array(sentence, { minLength: 1, maxLength: 60, size: "max" })
+    .map((items) => items.map((item) => `- ${item}`).join("\n")),
+  fc.array(sentence, { maxLength: 200, size: "max" }).map((lines) => `\`\`\`ts\n${lines.join("\n")}\n\`\`\``),
   sentence.map((text) => `## ${text}`),
   fc.constant("| a | b |\n|---|---|\n| 1 | 2 |")
 )

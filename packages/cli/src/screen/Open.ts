@@ -82,7 +82,7 @@ export const open = (wanted: Wanted) =>
     yield* trusting(session?.location.directory ?? directory)
     const remote = yield* Remote
     const options = {
-      directory: session?.location.directory ?? directory,
+      directory: remote === undefined ? (session?.location.directory ?? directory) : directory,
       session,
       offered,
       preferred: {

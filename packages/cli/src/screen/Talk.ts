@@ -233,7 +233,9 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   /** Runs a command of the person. The model sees it, unless it is private. */
   const shell = (command: string, isPrivate: boolean) => {
     const run = Effect.gen(function* () {
-      const output = yield* HostCommand.run(command, state.session?.location.directory ?? directory)
+      // The folder of a server's session is on another machine.
+      const folder = remote === undefined ? state.session?.location.directory : undefined
+      const output = yield* HostCommand.run(command, folder ?? directory)
       if (isPrivate || remote !== undefined) keep({ type: "shell", command, output })
       if (isPrivate) return
       if (remote !== undefined) return note("the model of a server is not shown what runs on this machine")
