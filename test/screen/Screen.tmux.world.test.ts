@@ -195,6 +195,23 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-520: a permission that does not fit on the terminal is in the scrollback, whole and once", () =>
+    Effect.gen(function* () {
+      const { here, model, pane } = yield* opened({ columns: 40, rows: 10 })
+      yield* send(pane, "Write it")
+      const turn = yield* model.next
+      yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* turn.finish("tool_calls")
+      yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
+      const all = yield* pane.all
+      assert.strictEqual(all.split("permission: edit").length, 2)
+      for (const part of ["agent    build", "creates a.txt", "+ one"]) assert.include(all, part)
+      yield* pane.press("y")
+      yield* (yield* model.next).finish()
+      assert.isTrue(existsSync(join(here.cwd, "a.txt")))
+    })
+  )
+
   it.scopedLive("SC-522: a paste answers no permission", () =>
     Effect.gen(function* () {
       const { here, model, pane } = yield* opened()

@@ -101,6 +101,8 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     /** The question that is drawn. */
     asked: undefined as Pending | Ask.Questions | undefined,
     guard: { at: 0, lastKey: 0 } as Ask.Shown,
+    /** The question that is written above because it does not fit below. */
+    keptAsk: undefined as { readonly subject: unknown; readonly mode: Ask.Mode } | undefined,
     hint: "",
     interruptedAt: 0,
     wasRunning: false,
@@ -256,6 +258,20 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     return text === "" ? [] : [theme.accent(fit(oneLine(text, columns), columns))]
   }
 
+  /** A question that does not fit is written above, whole, and only how to answer it stays below. */
+  const fitsBelow = (question: ReadonlyArray<string>, { rows }: Draw.Size) => question.length + 3 < rows
+
+  const keepLong = (at: Draw.Size) => {
+    const dialog = dialogOf()
+    if (dialog === undefined || s.choosing !== undefined) return
+    drawnNow(dialog)
+    const question = dialogLines(dialog, at, false)
+    const isKept = s.keptAsk?.subject === s.asked && s.keptAsk?.mode === s.mode
+    if (fitsBelow(question, at) || isKept) return
+    s.keptAsk = { subject: s.asked, mode: s.mode }
+    s.kept.push(() => question.slice(0, -1))
+  }
+
   /** The rows under the permanent lines, and the cursor in them. */
   const pictureOf = (at: Draw.Size, now: number): Frame.Picture => {
     const { columns, rows } = at
@@ -265,7 +281,8 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     const entry = entryOf(dialog, at, ready)
     const facts = { ...state, directory: talk.directory(), branch: s.branch, lost: s.lost, server: remote?.url }
     const below = [...hintOf(columns), theme.style.dim(Draw.statusLine(state.view, facts, columns, homedir()))]
-    const asked = dialog === undefined || s.choosing !== undefined ? [] : dialogLines(dialog, at, ready)
+    const question = dialog === undefined || s.choosing !== undefined ? [] : dialogLines(dialog, at, ready)
+    const asked = fitsBelow(question, at) ? question : question.slice(-1)
     const work = Draw.workLines(state.view, now, at, theme, { shown: s.shown, stopping: state.stopping })
     const fixed = asked.length + entry.lines.length + below.length
     const above = Draw.lastLines(work, Math.max(0, rows - fixed - 2))
@@ -279,6 +296,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
 
   const draw = () => {
     const at = size()
+    keepLong(at)
     const kept = s.kept.splice(0).flatMap((lines) => lines(at.columns))
     const [frame, bytes] = Frame.next(s.frame, kept, pictureOf(at, Date.now()), at.columns)
     s.frame = frame
