@@ -24,7 +24,7 @@ export interface Open extends Piece {
 export const begin: Open = { text: "", glued: true, fence: undefined }
 
 /** An open block of more lines or characters is divided inside. */
-const most = { lines: 24, characters: 4_000 }
+const most = { lines: 16, characters: 2_000 }
 
 const fenceOf = (line: string): string | undefined => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
 const closes = (line: string, fence: string): boolean => {

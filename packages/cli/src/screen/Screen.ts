@@ -68,8 +68,8 @@ type Dialog =
 const subjectOf = (dialog: Dialog | undefined) =>
   dialog?.type === "permission" ? dialog.pending : dialog?.type === "question" ? dialog.questions : undefined
 
-/** The shortest time between two drawings, and how many times longer than a drawing took. */
-const pace = { least: 50, times: 16 }
+/** The shortest time between two drawings, and how many times longer than a drawing took. A key does not wait. */
+const pace = { least: 80, times: 30 }
 
 /** How long a second Ctrl-C counts as the second, in milliseconds. */
 const twice = 2_000
@@ -87,6 +87,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   const fork = yield* FiberSet.makeRuntime<Talk.Services>()
   const done = yield* Deferred.make<void, CommandEnded>()
   const dirty = yield* Queue.sliding<void>(1)
+  const typing = yield* Queue.sliding<void>(1)
   const changed = () => void Queue.unsafeOffer(dirty, undefined)
 
   const s = {
@@ -314,7 +315,8 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     yield* tty.whenWritten
     const started = performance.now()
     draw()
-    yield* Effect.sleep(Math.max(pace.least, pace.times * (performance.now() - started)))
+    const pause = Math.max(pace.least, pace.times * (performance.now() - started))
+    yield* Effect.raceFirst(Effect.sleep(pause), Queue.take(typing))
   })
 
   const loadPreview = () => {
@@ -334,6 +336,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
 
   const onTyped = (typed: Tty.Typed) => {
     changed()
+    Queue.unsafeOffer(typing, undefined)
     switch (typed.type) {
       case "resize":
         return
