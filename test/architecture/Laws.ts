@@ -104,7 +104,7 @@ export const folders: Readonly<Record<string, ReadonlyArray<string>>> = {
   inspector: ["page"],
   discord: ["domain", "post", "outbox", "wire", "live", "inbox", "command"],
   server: ["shared", "socket", "http"],
-  cli: ["support", "render", "ctx", "config", "terminal", "arguments", "watch", "host", "commands"]
+  cli: ["support", "render", "ctx", "config", "terminal", "arguments", "watch", "host", "commands", "screen"]
 }
 
 /** Where SQL may stand. */

@@ -96,7 +96,8 @@ const parts = {
     needs: linux
   },
   openssl: { name: "OpenSSL", works: () => runs("openssl", "version"), get: "apt-get install openssl" },
-  python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" }
+  python: { name: "Python", works: () => runs("python3", "--version"), get: "apt-get install python3" },
+  tmux: { name: "tmux", works: () => runs("tmux", "-V"), get: "apt-get install tmux" }
 } satisfies Record<string, Part>
 
 /** A function that says whether a part is absent, and calls `note` if so. Where every part must be there, it fails. */

@@ -8,6 +8,7 @@ require("./node.js")
  */
 const { readFileSync } = require("node:fs")
 const { join } = require("node:path")
+const { isatty } = require("node:tty")
 
 const bundle = join(__dirname, "..", "dist", "bundle")
 const words = process.argv.slice(2)
@@ -24,7 +25,10 @@ const end = words.indexOf("--")
 const options = end < 0 ? words : words.slice(0, end)
 const helps = ["help", "--help", "-h"]
 const isHelp = (word) => helps.includes(word)
-const asked = words.length === 0 || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
+// Without words, a terminal gets the screen, and everything else help.
+const hasScreen = () => isatty(0) && isatty(1) && process.env.TERM !== "dumb"
+const asked =
+  (words.length === 0 && !hasScreen()) || isHelp(words[0]) || options.some((word) => word === "--help" || word === "-h")
 const named = isHelp(words[0]) ? words.slice(1).filter((word) => !isHelp(word)) : words.slice(0, 1)
 // An action of a verb has a help of its own: `daybook shell watch --help`, `daybook help shell watch`.
 const action = (isHelp(words[0]) ? named : options).slice(0, 2).join(" ")

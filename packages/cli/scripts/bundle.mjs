@@ -145,6 +145,7 @@ const fillCaches = async () => {
     warm("reader.js", "events", "--json")
     warm("main.js", "files", "export")
     warm("main.js", "context")
+    warm("main.js", "--plain")
     warm("reader.js", "context", "--at", "9")
     warm("main.js", "export", "hello", "--format", "pi", "--out", "hello.jsonl")
     warm("main.js", "import", "hello.jsonl")

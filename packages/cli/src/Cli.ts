@@ -8,6 +8,8 @@ import { choose, surplus, type Verb } from "./arguments/Verb.ts"
 import * as Remote from "./host/Remote.ts"
 import { failureOfCause } from "./render/Failure.ts"
 import { oneLine, sentences, visible } from "./render/Plain.ts"
+import * as TopLevel from "./screen/TopLevel.ts"
+import { Words } from "./screen/Words.ts"
 import { needsDatabase, UsageError } from "./support/Errors.ts"
 import { didYouMean } from "./support/Nearest.ts"
 import { standard } from "./support/Stream.ts"
@@ -20,7 +22,23 @@ export type Verbs = Readonly<Record<string, () => Promise<Verb>>>
 const effectOf = (verbs: Verbs, all: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { server, words } = yield* Remote.named(all, process.env)
-    return yield* Effect.provideService(runWords(verbs, words), Remote.Remote, server)
+    const within = (more: ReadonlyArray<string>) => runWords(verbs, more)
+    return yield* (TopLevel.isTopLevel(words) ? runOptions(words, within) : within(words)).pipe(
+      Effect.provideService(Words, within),
+      Effect.provideService(Remote.Remote, server)
+    )
+  })
+
+/** Runs words without a command: one prompt, or the screen. */
+const runOptions = (
+  words: ReadonlyArray<string>,
+  within: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output.Output>
+) =>
+  Effect.gen(function* () {
+    const given = yield* TopLevel.parse(words)
+    if (given.prompt !== undefined) return yield* within(TopLevel.verbOf(given))
+    const { open } = yield* Effect.promise(() => import("./screen/Open.ts"))
+    return yield* open(given)
   })
 
 const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray<string>) {

@@ -2,6 +2,7 @@
  * Sessions of a server: the same names, arguments, results and errors as `Sessions` (core), and the errors of the
  * connection. Runs wherever there is `fetch`. Spec: HT-60..HT-64 in specs/http.md.
  */
+import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/WorkApi"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpApiClient from "@effect/platform/HttpApiClient"
 import * as HttpClient from "@effect/platform/HttpClient"
@@ -232,6 +233,13 @@ export interface Machine {
   readonly limits: (
     sessionID: SessionID
   ) => Effect.Effect<SessionLimits, SessionNotFound | StoreError | ConnectionError>
+  /** Calls that wait for a person's permission (HT-37). */
+  readonly permissions: Effect.Effect<ReadonlyArray<OpenPermission>, ConnectionError>
+  readonly decide: (
+    sessionID: SessionID,
+    ask: string,
+    decision: Decision
+  ) => Effect.Effect<void, PermissionClosed | ConnectionError>
   /** One page of the sessions whose texts match, the best first. The server indexes new events first (HT-39). */
   readonly search: (
     options: SearchOptions
@@ -256,6 +264,7 @@ export interface Machine {
 const makeMachine = ({
   choices,
   machine,
+  permissions,
   search,
   sessions
 }: Effect.Effect.Success<ReturnType<typeof derived>>): Machine => ({
@@ -266,6 +275,18 @@ const makeMachine = ({
       : ofSession(sessionID, (at) => machine.sessionStats({ ...at, urlParams }))
   },
   limits: (sessionID) => ofSession(sessionID, sessions.limits),
+  permissions: answered(permissions.allPermissions()),
+  decide: (sessionID, ask, decision) => {
+    const path = { sessionID, ask }
+    switch (decision.decision) {
+      case "always":
+        return answered(permissions.decide({ path, payload: decision }))
+      case "correct":
+        return answered(permissions.decide({ path, payload: decision }))
+      default:
+        return answered(permissions.decide({ path, payload: decision }))
+    }
+  },
   search: (urlParams) => answered(search.search({ urlParams })),
   prompts: (urlParams = {}) => answered(search.prompts({ urlParams })),
   models: answered(choices.models()),

@@ -55,7 +55,10 @@ const table = (rows: ReadonlyArray<readonly [string, string]>): string =>
 export const rootHelp = (version: string, verbs: ReadonlyArray<Helped>): string =>
   [
     `daybook ${version}: durable sessions for AI agents\n`,
-    "Usage: daybook COMMAND [options] [words]\n",
+    "Usage: daybook COMMAND [options] [words]",
+    `       daybook [-c | -s SESSION] [-m P/M] [-a AGENT] [--plain | -p TEXT...]\n`,
+    "Without a command, a terminal gets a screen to work in: a new session or the last one here, -c that one, -s a\n" +
+      "named one; --plain writes lines only. -p prompts once, with what is piped in below the text.\n",
     `Commands:\n${table(verbs.map((verb) => [verb.name, verb.summary]))}`,
     `Environment:\n${table(environment)}`,
     `Exit codes:\n${table(exitCodes)}`,

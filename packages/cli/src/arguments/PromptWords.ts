@@ -2,6 +2,7 @@
  * Reads a prompt's text from words or stdin, and its options: attachments, the answer's schema, enabled tools.
  * Spec: CL-23..CL-25, CL-84..CL-87 in specs/cli.md.
  */
+import { fstatSync } from "node:fs"
 import { readFile, realpath, stat } from "node:fs/promises"
 import { basename, isAbsolute, relative, resolve, sep } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -55,8 +56,28 @@ const stdin = Effect.gen(function* () {
 export const notEmpty = (text: string): Effect.Effect<string, UsageError> =>
   text.trim() === "" ? refuse('the prompt is empty; say what to do: daybook prompt "..."') : Effect.succeed(text)
 
-/** The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. Never empty. */
-export const readText = (words: ReadonlyArray<string>): Effect.Effect<string, UsageError> => {
+/** Whether somebody pipes or redirects something in. `/dev/null` and a terminal are neither. */
+const isPiped = (): boolean => {
+  try {
+    const stats = fstatSync(0)
+    return stats.isFIFO() || stats.isFile() || stats.isSocket()
+  } catch {
+    return false
+  }
+}
+
+/** The words, and below them what is piped in. */
+const withInput = (words: ReadonlyArray<string>) =>
+  Effect.map(isPiped() ? stdin : Effect.succeed(""), (piped) =>
+    [words.join(" "), piped].filter((text) => text.trim() !== "").join("\n\n")
+  )
+
+/**
+ * The words joined by spaces; stdin for a dash, or without words if stdin is not a terminal. With `appending`, what is
+ * piped in is appended to the words. Never empty.
+ */
+export const readText = (words: ReadonlyArray<string>, appending: boolean): Effect.Effect<string, UsageError> => {
+  if (appending) return Effect.flatMap(withInput(words), notEmpty)
   const fromStdin = words.length === 0 ? process.stdin.isTTY !== true : words.length === 1 && words[0] === "-"
   return Effect.flatMap(fromStdin ? stdin : Effect.succeed(words.join(" ")), notEmpty)
 }

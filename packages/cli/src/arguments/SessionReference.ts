@@ -84,10 +84,40 @@ const byAddress = Effect.fn("SessionReference.byAddress")(function* (text: strin
   return rest.length > 0 || Option.isNone(address) ? undefined : yield* (yield* SessionStore).addressed(address.value)
 })
 
+/** Sessions that a beginning is compared with, at most. */
+const compared = 100_000
+
+/** The session whose id begins like this, if it is only one. An exact id comes first. */
+const byID = Effect.fn("SessionReference.byID")(function* (id: SessionID) {
+  const sessions = yield* SessionStore
+  return yield* Effect.catchTag(sessions.get(id), "SessionNotFound", (error) =>
+    Effect.gen(function* () {
+      const found: Array<SessionID> = []
+      let [cursor, seen]: [string | undefined, number] = [undefined, 0]
+      do {
+        const page: Effect.Effect.Success<ReturnType<typeof sessions.list>> = yield* sessions.list({
+          limit: 500,
+          cursor
+        })
+        found.push(...page.items.map((session) => session.id).filter((other) => other.startsWith(id)))
+        seen += page.items.length
+        cursor = page.cursor
+      } while (cursor !== undefined && seen < compared && found.length < 10)
+      const [only] = found
+      if (only === undefined) return yield* error
+      if (found.length > 1) {
+        return yield* new UsageError({
+          message: `more than one session begins with ${id}: ${found.join(", ")}; use more of the id`
+        })
+      }
+      return yield* sessions.get(only)
+    })
+  )
+})
+
 /** The session of the reference, or `undefined` for an unknown title or name. */
 export const find = Effect.fn("SessionReference.find")(function* (reference: Reference, directory: string) {
-  const sessions = yield* SessionStore
-  if (reference.type === "id") return yield* sessions.get(reference.id)
+  if (reference.type === "id") return yield* byID(reference.id)
   return (yield* byTitle(reference.title, directory)) ?? (yield* byAddress(reference.title))
 })
 

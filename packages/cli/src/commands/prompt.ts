@@ -69,6 +69,7 @@ const outputSchema = Flags.text(
   "FILE",
   "answer as JSON that fits the JSON Schema in FILE; only the value goes to stdout"
 )
+const stdin = Flags.toggle("stdin", "append what is piped in to the words")
 const noRun = Flags.toggle("no-run", "only admit the prompt; daybook resume runs it")
 
 interface Options {
@@ -258,6 +259,7 @@ const promptGiven = {
   system,
   tools,
   outputSchema,
+  stdin,
   noRun,
   trust: Flags.trust,
   noReasoning: Flags.noReasoning,
@@ -272,8 +274,8 @@ interface Target<E, R> {
 }
 
 /** The text of the words or of stdin; without words, a person at the terminal types it. */
-const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>) {
-  if (words.length > 0 || !Question.canAsk()) return yield* PromptWords.readText(words)
+const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<string>, stdin: boolean) {
+  if (stdin || words.length > 0 || !Question.canAsk()) return yield* PromptWords.readText(words, stdin)
   const { recalled } = yield* Effect.promise(() => import("./search.ts"))
   const earlier = (yield* DatabasePath.exists) ? yield* recalled(yield* DatabasePath.existing) : []
   return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
@@ -290,7 +292,7 @@ const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: T
       session: yield* reference,
       directory,
       inFolder: cwd !== undefined,
-      text: yield* textOf(given.words),
+      text: yield* textOf(given.words, given.stdin),
       delivery: given.delivery,
       attach: yield* Effect.forEach(given.attach, PromptWords.findAttachment),
       system: given.system,
@@ -367,7 +369,7 @@ export const continueLast = verb({
   ],
   overServer: true,
   run: (given) =>
-    given.words.length === 0
+    given.words.length === 0 && !given.stdin
       ? show(given.json)
       : admit(given, {
           cwd: undefined,

@@ -28,13 +28,13 @@ const fileLine = ({ action, path, reason }: UndoneFile): string =>
   `${words[action].padEnd(9)}  ${oneLine(path, 400)}${reason === undefined ? "" : `: ${oneLine(reason, 400)}`}\n`
 
 /** A line for each file. */
-const fileLines = ({ files }: Undone): string => {
+export const fileLines = ({ files }: Undone): string => {
   const rest = files.length - shown
   return `${files.slice(0, shown).map(fileLine).join("")}${rest > 0 ? `and ${many(rest, "more file")}; --json lists them\n` : ""}`
 }
 
 /** What the files and the history became, for stderr. */
-const undoNote = (sessionID: string, { counts, leafID, omitted, problems, undone, files }: Undone): string => {
+export const undoNote = (sessionID: string, { counts, leafID, omitted, problems, undone, files }: Undone): string => {
   const changed = counts.restored + counts.recreated + counts.deleted
   const place = leafID === undefined ? "the history is empty again" : `the history ends at ${leafID}`
   const left = counts.conflicts === 0 ? "" : `, ${many(counts.conflicts, "file")} left as they are`

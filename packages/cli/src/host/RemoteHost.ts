@@ -2,6 +2,7 @@
  * The services of a verb over a server, its searches and figures, and its live shells: what the HTTP API offers. Everything else
  * needs the database, and says so. Spec: CL-303, CL-304 in specs/cli.md.
  */
+import type { Decision, OpenPermission } from "@daybook/api/group/WorkApi"
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"
 import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
@@ -158,6 +159,16 @@ export const search = (server: Server) =>
 /** What bounds a session. */
 export const limits = (server: Server, sessionID: SessionID) =>
   Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
+
+/** The calls that wait for a permission. */
+export const permissions = (server: Server) =>
+  Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
+
+/** Decides about one of them. */
+export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
+  Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
+    Effect.provide(clientOf(server))
+  )
 
 /** The open live shells. */
 export const shells = (server: Server) =>

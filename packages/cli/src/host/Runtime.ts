@@ -2,9 +2,10 @@
  * Provides the runtime to a verb. Heavy parts (the store, the runner, the models) are imported only when a verb needs them,
  * to keep the start fast. Spec: CL-60, CL-73 in specs/cli.md.
  */
-import { Effect } from "effect"
+import { Effect, type Layer } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelNotSelected, ModelResolver } from "@daybook/core/model/ModelResolver"
+import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import * as Store from "@daybook/log/Store"
 import type { Configured } from "../config/Configuration.ts"
@@ -104,6 +105,19 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       return yield* withTelemetry(Effect.provide(watched(effect), layer(filename, { servers: true })))
     })
   )
+
+/** As `withNewSessions`; permission questions go to `asker`, and a person answers those of models. */
+export const withAsker =
+  (asker: Layer.Layer<PermissionAsker>) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    orRemote(
+      effect,
+      Effect.gen(function* () {
+        const { layer } = yield* host
+        const filename = yield* DatabasePath.writable
+        return yield* withTelemetry(Effect.provide(effect, layer(filename, { servers: true, asker, answered: true })))
+      })
+    )
 
 /** A runtime in memory, without sessions, for questions about configuration and agents. */
 export const withNoSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

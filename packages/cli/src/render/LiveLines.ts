@@ -215,6 +215,8 @@ export interface Live {
   readonly startedAt: number
   readonly phase: Phase
   readonly running: ReadonlyArray<RunningCall>
+  /** How to stop it. Default: Ctrl-C. */
+  readonly advice?: string
 }
 
 const spinner = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
@@ -253,8 +255,8 @@ const running = (call: RunningCall, now: number, columns: number): string => {
 }
 
 /** The status line, with advice if it fits. */
-const status = (line: string, columns: number): string => {
-  const advised = `${line}  (Ctrl-C stops)`
+const status = (line: string, columns: number, advice = "Ctrl-C stops"): string => {
+  const advised = `${line}  (${advice})`
   return fit(advised, columns) === advised ? advised : fit(line, columns)
 }
 
@@ -279,6 +281,6 @@ export const liveLines = (
         : tail(call.output, lines).map((line) => style.dim(fit(`  ${line}`, columns))))
     ]),
     ...(more > 0 && calls.length > 0 ? [fit(`  and ${more} more`, columns)] : []),
-    status(`${picture} ${elapsed(now - live.startedAt)}  ${doing(live, now)}`, columns)
+    status(`${picture} ${elapsed(now - live.startedAt)}  ${doing(live, now)}`, columns, live.advice)
   ]
 }

@@ -183,7 +183,7 @@ export const questionPages = (request: PermissionRequest, size: Size, style: Sty
 }
 
 /** The patterns that "always" would save. */
-const alwaysText = ({ always, permission }: PermissionRequest, size: Size): string =>
+export const alwaysText = ({ always, permission }: PermissionRequest, size: Size): string =>
   lines(
     [
       said(`allows in this folder from now on, for the permission ${quoted(permission)}:`),

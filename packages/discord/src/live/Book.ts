@@ -6,11 +6,9 @@ import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { Context, Effect, Layer, type Redacted, Schedule } from "effect"
-import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/WorkApi"
 import * as Client from "@daybook/client/DaybookClient"
 import { answered, type ConnectionError } from "@daybook/client/ClientError"
 import * as Identifiers from "@daybook/log/domain/Identifiers"
-import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { EventUnreadable, LogUnavailable } from "@daybook/log/log/EventLog"
 
 export class Book extends Context.Tag("@daybook/discord/Book")<
@@ -18,13 +16,6 @@ export class Book extends Context.Tag("@daybook/discord/Book")<
   Client.DaybookClient["Type"] & {
     /** The cursor behind the newest event. */
     readonly feedHead: Effect.Effect<string, EventUnreadable | LogUnavailable | ConnectionError>
-    /** Calls that wait for a person's permission. */
-    readonly permissions: Effect.Effect<ReadonlyArray<OpenPermission>, ConnectionError>
-    readonly decide: (
-      sessionID: SessionID,
-      ask: string,
-      decision: Decision
-    ) => Effect.Effect<void, PermissionClosed | ConnectionError>
   }
 >() {}
 
@@ -42,22 +33,10 @@ export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
       const http = HttpClient.mapRequest(yield* HttpClient.HttpClient, (request) =>
         request.pipe(HttpClientRequest.prependUrl(url), HttpClientRequest.bearerToken(token))
       )
-      const { events, permissions } = yield* Client.derived(http)
+      const { events } = yield* Client.derived(http)
       return Book.of({
         ...client,
-        feedHead: Effect.map(answered(events.feedHead()), ({ cursor }) => cursor),
-        permissions: answered(permissions.allPermissions()),
-        decide: (sessionID, ask, decision) => {
-          const path = { sessionID, ask }
-          switch (decision.decision) {
-            case "always":
-              return answered(permissions.decide({ path, payload: decision }))
-            case "correct":
-              return answered(permissions.decide({ path, payload: decision }))
-            default:
-              return answered(permissions.decide({ path, payload: decision }))
-          }
-        }
+        feedHead: Effect.map(answered(events.feedHead()), ({ cursor }) => cursor)
       })
     })
   ).pipe(Layer.provide([FetchHttpClient.layer, Identifiers.layer]))

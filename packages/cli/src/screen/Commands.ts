@@ -1,0 +1,318 @@
+/**
+ * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-533 in
+ * specs/screen.md.
+ */
+import { Chunk, Effect, Option, Stream } from "effect"
+import { Agents } from "@daybook/core/agent/Agents"
+import type { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { Sessions } from "@daybook/core/session/Sessions"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Message, Session } from "@daybook/log/domain/Message"
+import { modelText, type ModelRef } from "@daybook/log/domain/Values"
+import type { TreeNode } from "@daybook/log/domain/HistoryPath"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { Mcp } from "@daybook/mcp/Mcp"
+import { columns, dateTime, oneLine } from "../render/Plain.ts"
+import { fileLines, undoNote } from "../commands/undo.ts"
+import { UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
+import type { Output } from "../terminal/Output.ts"
+import { readModel } from "../host/Runtime.ts"
+import type { Choice } from "./Ask.ts"
+
+/** What a list is for. */
+export interface Choosing {
+  readonly title: string
+  readonly choices: ReadonlyArray<Choice>
+  readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
+}
+
+/** What commands do with the screen. */
+export interface Desk {
+  /** The session; undefined before the first prompt of a new one. */
+  readonly session: () => Session | undefined
+  readonly directory: string
+  /** Prints lines above the editor. */
+  readonly print: (text: string) => void
+  readonly note: (text: string) => void
+  readonly choose: (choosing: Choosing) => Effect.Effect<Choice | undefined>
+  /** Puts a text into the editor. */
+  readonly edit: (text: string) => void
+  /** Shows another session, or a new one. */
+  readonly show: (session: Session | undefined) => Effect.Effect<void>
+  /** The model or agent of the next session, while there is none. */
+  readonly prefer: (next: { readonly model?: ModelRef; readonly agent?: string }) => void
+  /** Runs a verb of the command line, and prints what it writes. */
+  readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown>
+  readonly leave: Effect.Effect<void>
+}
+
+export type Services = Agents | EventLog | ModelResolver | Output | Sessions
+
+export interface SlashCommand {
+  readonly name: string
+  readonly words?: string
+  readonly about: string
+  /** What its first word can be, for completion. */
+  readonly values?: (desk: Desk) => Effect.Effect<ReadonlyArray<Choice>, unknown, Services>
+  readonly run: (desk: Desk, rest: string) => Effect.Effect<void, unknown, Services>
+}
+
+const opened = (desk: Desk): Effect.Effect<Session, UsageError> => {
+  const session = desk.session()
+  return session === undefined
+    ? Effect.fail(new UsageError({ message: "this session begins with its first prompt" }))
+    : Effect.succeed(session)
+}
+
+/** A verb for this session, with the words that were typed. */
+const verbOf =
+  (name: string, place: "before" | "after" | "none" = "before") =>
+  (desk: Desk, rest: string) =>
+    Effect.gen(function* () {
+      const typed = rest.split(/\s+/).filter((word) => word !== "")
+      if (place === "none") return yield* desk.verb([name, ...typed])
+      const { id } = yield* opened(desk)
+      yield* desk.verb(place === "before" ? [name, id, ...typed] : [name, ...typed, id])
+    })
+
+/** Sessions of this folder first, then the others. */
+const listed = Effect.fnUntraced(function* (directory: string) {
+  const sessions = yield* Sessions
+  const [here, all] = [yield* sessions.list({ directory, limit: 200 }), yield* sessions.list({ limit: 200 })]
+  const own = here.items.filter(({ parentID }) => parentID === undefined)
+  const known = new Set(own.map(({ id }) => id))
+  return [...own, ...all.items.filter(({ id, parentID }) => parentID === undefined && !known.has(id))]
+})
+
+/** Messages of a preview. */
+const previewed = 8
+
+/** What was said, on a line. */
+const previewOf = (message: Message): ReadonlyArray<string> => {
+  if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
+  if (message.type !== "assistant") return []
+  const text = message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join(" ")
+  return text.trim() === "" ? [] : [oneLine(text, 200)]
+}
+
+/** The last messages of a session. The store pages forwards, so that the end is looked for from further and further back. */
+const preview = Effect.fnUntraced(function* (sessionID: SessionID) {
+  const sessions = yield* Sessions
+  const head = yield* (yield* EventLog).latest(sessionID)
+  for (const back of [100, 1_000, Number.POSITIVE_INFINITY]) {
+    const cursor = back >= head ? undefined : head - back
+    const { items } = yield* sessions.messages({ sessionID, limit: 500, cursor })
+    if (items.length >= previewed || cursor === undefined) {
+      return items.flatMap(previewOf).slice(-previewed)
+    }
+  }
+  return []
+})
+
+const choiceOf = (session: Session): Choice => ({
+  value: session.id,
+  label: session.title ?? session.id,
+  about: `${dateTime(session.updatedAt)}  ${session.location.directory}`
+})
+
+const sessionsCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const all = yield* listed(desk.directory)
+    const words = rest.trim()
+    const exact = all.filter(({ id, title }) => words !== "" && (id === words || title === words))
+    const found = exact.length > 0 ? exact : all.filter(({ id }) => words !== "" && id.startsWith(words))
+    const [only] = found
+    if (only !== undefined && found.length === 1) return yield* desk.show(only)
+    const chosen = yield* desk.choose({
+      title: "sessions",
+      choices: (found.length > 0 ? found : all).map(choiceOf),
+      preview: ({ value }) =>
+        Effect.flatMap(Effect.fromNullable(all.find(({ id }) => id === value)), ({ id }) => preview(id))
+    })
+    const session = all.find(({ id }) => id === chosen?.value)
+    if (session !== undefined) yield* desk.show(session)
+  })
+
+const modelCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const words = rest.trim()
+    const chosen = words === "" ? yield* chooseModel(desk) : words
+    if (chosen === undefined) return
+    const model = yield* readModel(chosen)
+    const session = desk.session()
+    if (session !== undefined) return yield* (yield* Sessions).switchModel(session.id, model)
+    desk.prefer({ model })
+    desk.note(`the model is ${modelText(model)}`)
+  })
+
+const models = Effect.gen(function* () {
+  const { list } = yield* Effect.promise(() => import("../host/ModelList.ts"))
+  const { models } = yield* list(false)
+  return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
+})
+
+const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
+  const chosen = yield* desk.choose({ title: "models", choices: yield* models })
+  return chosen?.value
+})
+
+const agentCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const words = rest.trim()
+    const chosen = words === "" ? yield* chooseAgent(desk) : words
+    if (chosen !== undefined) yield* switchAgent(desk, chosen)
+  })
+
+/** Changes the agent of this session, or of the next one. */
+export const switchAgent = Effect.fnUntraced(function* (desk: Desk, name: string) {
+  const session = desk.session()
+  if (session !== undefined) return yield* (yield* Sessions).switchAgent(session.id, name)
+  const agent = yield* (yield* Agents).get(name, { directory: desk.directory })
+  desk.prefer({ agent: agent.name })
+  desk.note(`the agent is ${agent.name}`)
+})
+
+const agentsOf = ({ directory }: Desk) =>
+  Effect.map(
+    Effect.flatMap(Agents, (agents) => agents.list({ directory })),
+    (all) =>
+      all
+        .filter(({ mode }) => mode !== "subagent")
+        .map(({ description: about, name }): Choice => ({
+          value: name,
+          label: name,
+          ...(about === undefined ? {} : { about })
+        }))
+  )
+
+const chooseAgent = Effect.fnUntraced(function* (desk: Desk) {
+  const chosen = yield* desk.choose({ title: "agents", choices: yield* agentsOf(desk) })
+  return chosen?.value
+})
+
+const undoCommand = (redo: boolean) => (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const { id: sessionID } = yield* opened(desk)
+    const sessions = yield* Sessions
+    const account = yield* (redo ? sessions.redo : sessions.undo)({ sessionID, force: rest.trim() === "--force" })
+    desk.print(fileLines(account) + undoNote(sessionID, account))
+    if (account.undone && account.prompt !== undefined) desk.edit(account.prompt.text)
+  })
+
+const nodesOf = (sessionID: SessionID) =>
+  Effect.flatMap(Sessions, ({ tree }) =>
+    Stream.runCollect(
+      Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
+        Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
+          Chunk.unsafeFromArray(page.items),
+          Option.fromNullable(page.cursor)
+        ])
+      )
+    )
+  )
+
+const nodeChoice = ({ id, label, leaf, onPath, text, type }: TreeNode): Choice => ({
+  value: id,
+  label: `${onPath ? "*" : "o"} ${type.padEnd(10)} ${label === undefined ? "" : `[${label}] `}${oneLine(text, 100)}`,
+  ...(leaf === true ? { about: "<- history continues here" } : {})
+})
+
+/** Walks the tree: history goes on from the chosen message; a prompt is put into the editor. */
+const treeCommand = (prompts: boolean) => (desk: Desk) =>
+  Effect.gen(function* () {
+    const { id: sessionID } = yield* opened(desk)
+    const nodes = Chunk.toReadonlyArray(yield* nodesOf(sessionID)).filter(({ type }) => !prompts || type === "user")
+    const chosen = yield* desk.choose({
+      title: prompts ? "go back before" : "continue after",
+      choices: nodes.map(nodeChoice).toReversed()
+    })
+    if (chosen === undefined) return
+    const { prompt } = yield* (yield* Sessions).branch({ sessionID, messageID: chosen.value })
+    if (prompt !== undefined) desk.edit(prompt.text)
+  })
+
+const renameCommand = (desk: Desk, rest: string) =>
+  Effect.gen(function* () {
+    const { id } = yield* opened(desk)
+    const title = rest.trim()
+    if (title === "") return yield* new UsageError({ message: "say the title: /rename TITLE" })
+    yield* (yield* Sessions).rename(id, title)
+    desk.note(`the session is called "${oneLine(title)}"`)
+  })
+
+/** The state of each MCP server. Over a server there are none here. */
+const mcpCommand = (desk: Desk) =>
+  Effect.gen(function* () {
+    const mcp = yield* Effect.serviceOption(Mcp)
+    const all = Option.isNone(mcp) ? [] : yield* mcp.value.status
+    desk.print(
+      all.length === 0
+        ? "no MCP server is configured here\n"
+        : columns(
+            all.map(({ details, name, state, tools }) => [name, state, `${tools} tools`, oneLine(details ?? "", 200)])
+          )
+    )
+  })
+
+const keys = `  Enter            sends; while it works, the prompt joins the work
+  Alt-Enter        queues the prompt until the work has ended
+  Ctrl-J, \\ Enter  a new line
+  Alt-Up           takes the last waiting prompt back
+  Esc              stops the activity; twice, the whole run
+  Ctrl-C           clears the text; twice, leaves
+  Up, Ctrl-R       earlier prompts; search in those of all sessions
+  Ctrl-G           the text in $EDITOR
+  Ctrl-O, Ctrl-T   the last result in full; thinking shown or folded
+  Shift-Tab        from plan to work and back
+  !COMMAND         runs it, for the model to see; !!COMMAND without
+  @FILE            shows the model a file
+`
+
+const help = (desk: Desk) =>
+  Effect.sync(() => {
+    const rows = commands.map(({ about, name, words = "" }) => `  ${`/${name} ${words}`.padEnd(24)} ${about}\n`)
+    desk.print(`${rows.join("")}\n${keys}`)
+  })
+
+/** All commands, as help lists them. */
+export const commands: ReadonlyArray<SlashCommand> = [
+  { name: "help", about: "commands and keys", run: help },
+  { name: "new", about: "begin a new session here", run: (desk) => desk.show(undefined) },
+  { name: "sessions", words: "[NAME]", about: "go to another session", run: sessionsCommand },
+  { name: "model", words: "[P/M]", about: "use another model from now on", values: () => models, run: modelCommand },
+  { name: "agent", words: "[NAME]", about: "use another agent from now on", values: agentsOf, run: agentCommand },
+  { name: "undo", words: "[--force]", about: "take back the last prompt, files included", run: undoCommand(false) },
+  { name: "redo", words: "[--force]", about: "take back the last undo", run: undoCommand(true) },
+  { name: "branch", about: "go back before an earlier prompt, and send another", run: treeCommand(true) },
+  { name: "tree", about: "continue after any message", run: treeCommand(false) },
+  {
+    name: "compact",
+    about: "summarise the conversation so far",
+    run: (desk) => Effect.flatMap(Effect.all([Sessions, opened(desk)]), ([sessions, { id }]) => sessions.compact(id))
+  },
+  { name: "context", about: "what the model would be shown now", run: verbOf("context") },
+  { name: "budget", words: "[--cost USD]", about: "what the session spent and may spend", run: verbOf("budget") },
+  { name: "search", words: "WORDS", about: "search all sessions", run: verbOf("search", "none") },
+  { name: "export", words: "[--out FILE]", about: "write the session to a file", run: verbOf("export") },
+  { name: "rename", words: "TITLE", about: "give the session a title", run: renameCommand },
+  { name: "permissions", words: "[audit]", about: "saved approvals", run: verbOf("permissions", "none") },
+  { name: "mcp", about: "the MCP servers of this session", run: mcpCommand },
+  { name: "quit", about: "leave; daybook continues it", run: (desk) => desk.leave }
+]
+
+/** Runs a line that begins with a slash; undefined if no command has this name: then it is a template's. */
+export const find = (line: string): { readonly command: SlashCommand; readonly rest: string } | undefined => {
+  const [, name = "", rest = ""] = /^\/(\S*)\s*(.*)$/s.exec(line) ?? []
+  const command = commands.find((each) => each.name === name)
+  return command === undefined ? undefined : { command, rest }
+}
+
+/** A word that is probably a command misspelt. */
+export const misspelt = (line: string): string => {
+  const [, name = ""] = /^\/(\S*)/.exec(line) ?? []
+  return didYouMean(
+    name,
+    commands.map((each) => each.name)
+  )
+}

@@ -1,0 +1,87 @@
+/**
+ * Keeps the half-written prompt of a folder in a file, for the next screen there after a crash. A screen of a living process
+ * keeps its own. Spec: SC-515 in specs/screen.md.
+ */
+import { createHash } from "node:crypto"
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { dataFolder } from "../support/Paths.ts"
+
+/** What was being written, and for which session. */
+export interface Left {
+  readonly text: string
+  readonly sessionID: string | undefined
+  /** Removes its files: another draft holds the text now. */
+  readonly taken: () => void
+}
+
+export interface Draft {
+  /** Keeps the text; an empty one removes the file. Never fails: a draft is not worth an error. */
+  readonly keep: (text: string, sessionID: string | undefined) => void
+}
+
+export const none: Left = { text: "", sessionID: undefined, taken: () => undefined }
+
+/** Larger texts are not kept at each key. */
+const longest = 1_000_000
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (cause) {
+    return cause instanceof Error && "code" in cause && cause.code === "EPERM"
+  }
+}
+
+const folderOf = (env: NodeJS.ProcessEnv) => join(dataFolder(env, homedir()), "drafts")
+const prefixOf = (directory: string) => createHash("sha256").update(directory).digest("hex").slice(0, 24)
+
+/** The drafts of processes that are gone. */
+const abandoned = (folder: string, prefix: string): ReadonlyArray<string> =>
+  readdirSync(folder)
+    .filter((name) => {
+      const [, pid] = new RegExp(`^${prefix}\\.(\\d+)$`).exec(name) ?? []
+      return pid !== undefined && !isAlive(Number(pid))
+    })
+    .map((name) => join(folder, name))
+
+/** Finds the text that screens of this folder left. */
+export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env): Left => {
+  try {
+    const left = abandoned(folderOf(env), prefixOf(directory))
+    const all = left.map((path) => readFileSync(path, "utf8").split("\n"))
+    const texts = all.map(([, ...lines]) => lines.join("\n")).filter((text) => text.trim() !== "")
+    return {
+      text: texts.join("\n\n"),
+      sessionID: all[0]?.[0] || undefined,
+      taken: () => left.forEach((path) => rmSync(path, { force: true }))
+    }
+  } catch {
+    return none
+  }
+}
+
+/** The draft of this process in a folder. */
+export const make = (directory: string, env: NodeJS.ProcessEnv = process.env): Draft => {
+  const folder = folderOf(env)
+  const path = join(folder, `${prefixOf(directory)}.${process.pid}`)
+  let kept = ""
+  return {
+    keep: (text, sessionID) => {
+      if (text === kept || text.length > longest) return
+      try {
+        if (text === "") rmSync(path, { force: true })
+        else {
+          mkdirSync(folder, { recursive: true, mode: 0o700 })
+          writeFileSync(`${path}.new`, `${sessionID ?? ""}\n${text}`, { mode: 0o600 })
+          renameSync(`${path}.new`, path)
+        }
+        kept = text
+      } catch {
+        // The disk may be full: typing goes on.
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Follows a session: the end of its log, then every later event and delta. The cost of opening does not grow with the session.
+ * Spec: SC-502, SC-525 in specs/screen.md.
+ */
+import { Effect, Stream } from "effect"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
+import type { Input } from "@daybook/log/domain/Message"
+import type { LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog, type OpenText } from "@daybook/log/log/EventLog"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { Remote } from "../host/Remote.ts"
+
+/** What was before the first followed event. */
+export interface Past {
+  readonly events: ReadonlyArray<SessionEvent>
+  /** Earlier events that are not shown. */
+  readonly isCut: boolean
+  readonly waiting: ReadonlyArray<Input>
+  readonly soFar: ReadonlyArray<OpenText>
+}
+
+export interface Follower {
+  readonly past: (past: Past) => void
+  readonly event: (event: SessionEvent | LiveEvent) => void
+}
+
+/** Events that are read at most, and of them the last prompts that are shown. */
+const [mostEvents, mostPrompts] = [600, 8]
+
+const isPrompt = ({ type }: SessionEvent): boolean =>
+  type === "session.next.prompt.promoted" || type === "session.next.prompted"
+
+/** The events from one of the last prompts on. Pure. */
+export const lastEvents = (events: ReadonlyArray<SessionEvent>): ReadonlyArray<SessionEvent> => {
+  const starts = events.flatMap((event, at) => (isPrompt(event) ? [at] : []))
+  const from = starts.at(-mostPrompts) ?? starts[0] ?? 0
+  // The activity that a prompt opens is recorded just before it.
+  const opens = events[from - 1]?.type === "session.next.activity.started"
+  return events.slice(opens ? from - 1 : from)
+}
+
+/** The events of the log up to a sequence number, from the floor on at most. */
+const end = Effect.fnUntraced(function* (sessionID: SessionID, head: number) {
+  const log = yield* EventLog
+  const events: Array<SessionEvent> = []
+  let after = Math.max(-1, head - mostEvents)
+  while (after < head) {
+    const page = yield* Effect.catchTag(log.read({ sessionID, after }), "CursorExpired", ({ floor }) =>
+      log.read({ sessionID, after: floor })
+    )
+    events.push(...page.events.filter(({ seq }) => seq <= head))
+    if (!page.hasMore || page.cursor <= after) break
+    after = page.cursor
+  }
+  return events
+})
+
+/** Deltas from now on, and those of texts that are being written. Over a server, the stream begins with them. */
+const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
+  if ((yield* Remote) !== undefined) return { live: (yield* Sessions).live(sessionID), soFar: [] }
+  return yield* (yield* EventLog).subscribe({ sessionID })
+})
+
+/** Follows until interrupted. */
+export const follow = Effect.fn("Screen.follow")(function* (sessionID: SessionID, follower: Follower) {
+  const log = yield* EventLog
+  const sessions = yield* Sessions
+  const { live, soFar } = yield* deltas(sessionID)
+  const head = yield* log.latest(sessionID)
+  const all = yield* end(sessionID, head)
+  const events = lastEvents(all)
+  follower.past({
+    events,
+    isCut: (events[0]?.seq ?? 0) > 1,
+    waiting: yield* sessions.inbox(sessionID),
+    soFar
+  })
+  const later = Stream.runForEach(log.tail({ sessionID, after: head }), (event) =>
+    Effect.sync(() => follower.event(event))
+  )
+  // A screen that fell behind loses deltas; the log has the whole text.
+  const said = Effect.ignore(Stream.runForEach(live, (event) => Effect.sync(() => follower.event(event))))
+  yield* Effect.all([later, said], { concurrency: 2, discard: true })
+}, Effect.scoped)

@@ -1,0 +1,37 @@
+/** Runs `!COMMAND` in the folder, and keeps a bounded end of its output. Spec: SC-534 in specs/screen.md. */
+import { spawn } from "node:child_process"
+import { Effect } from "effect"
+
+/** Characters of output that are kept. */
+const most = 30_000
+
+const kept = (output: string): string =>
+  output.length <= most ? output : `… earlier output is left out\n${output.slice(-most)}`
+
+/** Runs the command to its end; interruption ends it with all that it started. */
+export const run = (command: string, directory: string): Effect.Effect<string> =>
+  Effect.async<string>((resume) => {
+    const child = spawn(process.env["SHELL"] ?? "/bin/sh", ["-c", command], {
+      cwd: directory,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let output = ""
+    const take = (part: string) => {
+      output = (output + part).slice(-2 * most)
+    }
+    child.stdout.setEncoding("utf8").on("data", take)
+    child.stderr.setEncoding("utf8").on("data", take)
+    child.once("error", ({ message }) => resume(Effect.succeed(message)))
+    child.once("close", (code, signal) => {
+      const how = signal === null ? (code === 0 ? "" : `exit code ${code}`) : `ended by ${signal}`
+      resume(Effect.succeed(kept([output.trimEnd(), how].filter((text) => text !== "").join("\n"))))
+    })
+    return Effect.sync(() => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
+      } catch {
+        // It has ended.
+      }
+    })
+  })

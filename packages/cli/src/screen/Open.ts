@@ -1,0 +1,98 @@
+/** Opens the screen: finds the folder, the session and the runtime. Spec: SC-501, SC-502, SC-535 in specs/screen.md. */
+import { Effect } from "effect"
+import type { Session } from "@daybook/log/domain/Message"
+import * as Folder from "../arguments/Folder.ts"
+import * as SessionReference from "../arguments/SessionReference.ts"
+import * as DatabasePath from "../config/DatabasePath.ts"
+import { recent } from "../arguments/SessionReference.ts"
+import { Remote } from "../host/Remote.ts"
+import { parsedModel, told, trusting, withAsker, withNewSessions, withReader } from "../host/Runtime.ts"
+import { oneLine } from "../render/Plain.ts"
+import { NotFound, UsageError } from "../support/Errors.ts"
+import * as Asks from "./Asks.ts"
+import * as Draft from "./Draft.ts"
+import * as Plain from "./Plain.ts"
+import * as Screen from "./Screen.ts"
+import { Words } from "./Words.ts"
+
+/** What the words after `daybook` say. */
+export interface Wanted {
+  /** An id or the beginning of one, a title, or AGENT/SESSION. */
+  readonly session: string | undefined
+  /** Go on with the last session here. */
+  readonly goOn: boolean
+  readonly model: string | undefined
+  readonly agent: string | undefined
+  readonly trust: boolean
+  /** Lines only. */
+  readonly plain: boolean
+}
+
+/** Whether a person can use the screen here. */
+export const canOpen = (): boolean =>
+  process.stdin.isTTY === true && process.stdout.isTTY === true && process.env["TERM"] !== "dumb"
+
+const noTerminal = () =>
+  new UsageError({ message: "the screen needs a terminal for stdin and stdout; daybook -p TEXT runs one prompt" })
+
+const named = Effect.fnUntraced(function* (text: string, directory: string) {
+  const found = yield* SessionReference.find(yield* SessionReference.parse(text), directory)
+  return found ?? (yield* new NotFound({ message: `there is no session called "${oneLine(text)}"` }))
+})
+
+/** The session to begin with, and the one that is offered. */
+const sessionsOf = Effect.fnUntraced(function* (
+  { goOn, session }: Wanted,
+  directory: string,
+  left: string | undefined
+) {
+  const none = { session: undefined, offered: undefined }
+  if ((yield* Remote) === undefined && !(yield* DatabasePath.exists)) {
+    return session === undefined && !goOn ? none : yield* new NotFound({ message: "there are no sessions yet" })
+  }
+  return yield* withReader(
+    Effect.gen(function* () {
+      if (session !== undefined) return { session: yield* named(session, directory), offered: undefined }
+      if (left !== undefined) {
+        const found = yield* Effect.option(named(left, directory))
+        if (found._tag === "Some") return { session: found.value, offered: undefined }
+      }
+      if (goOn) return { session: yield* recent(directory), offered: undefined }
+      const last = yield* Effect.catchTag(recent(directory), "NotFound", () => Effect.succeed(undefined))
+      return { session: undefined as Session | undefined, offered: last }
+    })
+  )
+})
+
+const recalled = Effect.gen(function* () {
+  if ((yield* Remote) !== undefined || !(yield* DatabasePath.exists)) return []
+  const { recalled } = yield* Effect.promise(() => import("../commands/search.ts"))
+  return yield* recalled(yield* DatabasePath.path)
+})
+
+/** Opens the screen, until the person leaves. */
+export const open = (wanted: Wanted) =>
+  Effect.gen(function* () {
+    if (!wanted.plain && !canOpen()) return yield* noTerminal()
+    const directory = yield* Folder.current
+    const left = wanted.plain || wanted.session !== undefined ? Draft.none : Draft.recover(directory)
+    const { offered, session } = yield* sessionsOf(wanted, directory, left.sessionID)
+    const words = yield* Words
+    const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
+    yield* trusting(session?.location.directory ?? directory)
+    const remote = yield* Remote
+    const options = {
+      directory: remote === undefined ? (session?.location.directory ?? directory) : directory,
+      session,
+      offered,
+      preferred: {
+        ...(model === undefined ? {} : { model }),
+        ...(wanted.agent === undefined ? {} : { agent: wanted.agent })
+      },
+      recalled: Effect.provideService(recalled, Remote, remote).pipe(Effect.catchAll(() => Effect.succeed([]))),
+      verb: words
+    }
+    if (wanted.plain) return yield* withNewSessions(Plain.run(options))
+    const asks = Asks.make()
+    yield* withAsker(asks.layer)(Screen.run({ ...options, left, asks }))
+  }).pipe(told(wanted.trust))

@@ -1,0 +1,335 @@
+/**
+ * The session that the screen shows, and what a person does with it: following, prompting, stopping, answering. It knows no
+ * keys and no terminal. Spec: SC-502, SC-509, SC-510, SC-525 in specs/screen.md.
+ */
+import { Cause, Effect, Fiber } from "effect"
+import { ModelResolver } from "@daybook/core/model/ModelResolver"
+import { Sessions } from "@daybook/core/session/Sessions"
+import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
+import type { Session } from "@daybook/log/domain/Message"
+import { titleOfPrompt } from "@daybook/log/domain/Title"
+import type { ModelRef } from "@daybook/log/domain/Values"
+import { draft, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
+import { EventLog } from "@daybook/log/log/EventLog"
+import { questionChange } from "@daybook/transcript/QuestionEvents"
+import { Remote } from "../host/Remote.ts"
+import { failureOfCause } from "../render/Failure.ts"
+import { oneLine } from "../render/Plain.ts"
+import * as Breadcrumb from "../terminal/Breadcrumb.ts"
+import type { Questions } from "./Ask.ts"
+import type * as Commands from "./Commands.ts"
+import { follow, type Past } from "./Following.ts"
+import * as HostCommand from "./HostCommand.ts"
+import * as View from "./View.ts"
+
+/** The model and the agent of the next session. */
+export interface Preferred {
+  readonly model?: ModelRef
+  readonly agent?: string
+}
+
+export type Services = Commands.Services | Identifiers
+
+export interface Options {
+  /** The folder of new sessions. */
+  readonly directory: string
+  /** The session that an empty Enter goes on with, while none is shown. */
+  readonly offered: Session | undefined
+  readonly preferred: Preferred
+  /** Starts an effect of the screen's scope. */
+  readonly fork: (effect: Effect.Effect<void, never, Services>) => Fiber.RuntimeFiber<void>
+  readonly changed: () => void
+  readonly keep: (block: View.Block) => void
+  /** Another session is shown from here on. */
+  readonly begins: (session: Session) => void
+  /** A prompt was not taken: its text goes back. */
+  readonly refused: (text: string) => void
+}
+
+/** A second Esc within this time stops the whole run, in milliseconds. */
+const twice = 2_000
+
+/** Events after which the session's record has other figures or another title. */
+const spends = new Set<string>(["session.next.activity.settled", "session.next.step.ended", "session.next.renamed"])
+
+export type Talk = Effect.Effect.Success<ReturnType<typeof make>>
+
+export const make = Effect.fn("Talk.make")(function* (options: Options) {
+  const { changed, directory, fork, keep } = options
+  const sessions = yield* Sessions
+  const log = yield* EventLog
+  const resolver = yield* ModelResolver
+  const identifiers = yield* Identifiers
+  const remote = yield* Remote
+
+  const state = {
+    session: undefined as Session | undefined,
+    offered: options.offered,
+    preferred: options.preferred,
+    view: View.empty,
+    /** The context window of the model in tokens; 0 if it is not known. */
+    window: 0,
+    /** Open questions of models, by session and call. */
+    questions: new Map<string, Questions>(),
+    stopping: false,
+    /** The command that runs for the person. */
+    command: undefined as { readonly line: string; fiber: Fiber.RuntimeFiber<void> | undefined } | undefined
+  }
+  let following: Fiber.RuntimeFiber<void> | undefined
+  let escaped = 0
+
+  const note = (text: string, bad = false) => keep({ type: "note", text, bad })
+
+  /** Runs an effect in the background; a failure is a note. */
+  const act = <A, E>(effect: Effect.Effect<A, E, Services>) =>
+    fork(
+      Effect.asVoid(effect).pipe(
+        Effect.catchAllCause((cause) =>
+          Effect.sync(() => {
+            if (!Cause.isInterruptedOnly(cause)) note(failureOfCause(cause).sentence ?? "that failed", true)
+          })
+        ),
+        Effect.ensuring(Effect.sync(changed))
+      )
+    )
+
+  const refresh = (sessionID: SessionID) =>
+    act(
+      Effect.map(sessions.get(sessionID), (session) => {
+        if (state.session?.id === sessionID) state.session = session
+      })
+    )
+
+  /** Finds the model's window. A server's models are not known here. */
+  const measure = () => {
+    if (remote !== undefined) return
+    const ref = state.view.model ?? state.session?.model ?? state.preferred.model
+    act(
+      Effect.ignore(
+        Effect.map(resolver.resolve(ref), ({ info }) => {
+          state.window = info.contextTokens
+          if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
+        })
+      )
+    )
+  }
+
+  // ---- questions of models
+
+  const keyOf = (ref: { readonly sessionID: string; readonly callID: string }) => `${ref.sessionID} ${ref.callID}`
+
+  const askQuestions = (sessionID: SessionID) =>
+    act(
+      Effect.map(sessions.questions(sessionID), (open) => {
+        const keys = new Set(open.map(keyOf))
+        for (const key of state.questions.keys()) {
+          if (key.startsWith(`${sessionID} `) && !keys.has(key)) state.questions.delete(key)
+        }
+        for (const pending of open) {
+          if (!state.questions.has(keyOf(pending))) state.questions.set(keyOf(pending), { pending, answers: [] })
+        }
+      })
+    )
+
+  /** The answers so far, or all of them. */
+  const answer = (questions: Questions, next: Questions | ReadonlyArray<string>) => {
+    const { pending } = questions
+    if ("pending" in next) return void state.questions.set(keyOf(pending), next)
+    state.questions.delete(keyOf(pending))
+    act(sessions.answer({ ...pending, answers: next }))
+  }
+
+  const dismiss = ({ pending }: Questions) => {
+    state.questions.delete(keyOf(pending))
+    act(sessions.dismissQuestion(pending))
+  }
+
+  // ---- following
+
+  const onEvent = (event: SessionEvent | LiveEvent) => {
+    const before = state.view
+    const [view, blocks] = View.step(before, event)
+    state.view = view
+    blocks.forEach(keep)
+    if (view.activity === undefined) state.stopping = false
+    if (before.model !== view.model) measure()
+    if (spends.has(event.type)) refresh(event.sessionID)
+    if (questionChange(event) !== undefined) askQuestions(event.sessionID)
+    changed()
+  }
+
+  const onPast =
+    (session: Session) =>
+    ({ events, isCut, soFar, waiting }: Past) => {
+      if (isCut) note(`earlier messages: daybook show ${session.id}`)
+      state.view = { ...View.empty, model: session.model, agent: session.agent, title: session.title }
+      for (const event of events) {
+        const [view, blocks] = View.step(state.view, event)
+        state.view = view
+        blocks.forEach(keep)
+      }
+      const isRunning = session.activity?.state === "running"
+      state.view = {
+        ...View.withSoFar(state.view, soFar),
+        waiting: new Map(waiting.map(({ delivery, id, prompt }) => [id, { text: prompt.text, delivery }])),
+        ...(isRunning ? {} : { activity: undefined, running: new Map(), texts: new Map() })
+      }
+      measure()
+      askQuestions(session.id)
+      changed()
+    }
+
+  /** Applies the model and the agent that were named for a session that exists. */
+  const switched = Effect.fnUntraced(function* (session: Session, { agent, model }: Preferred) {
+    if (model !== undefined) yield* sessions.switchModel(session.id, model)
+    if (agent !== undefined && agent !== session.agent) yield* sessions.switchAgent(session.id, agent)
+  })
+
+  const followed = (session: Session, preferred: Preferred) =>
+    Effect.gen(function* () {
+      // A server settles its own sessions.
+      if (remote === undefined) yield* Effect.ignore(sessions.settle(session.id))
+      yield* switched(session, preferred)
+      const now = yield* sessions.get(session.id)
+      state.session = now
+      yield* follow(session.id, { past: onPast(now), event: onEvent })
+    })
+
+  /** Shows a session, or the beginning of a new one. */
+  const show = (session: Session | undefined, preferred: Preferred = {}): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      if (following !== undefined) yield* Fiber.interruptFork(following)
+      Object.assign(state, { session, offered: undefined, view: View.empty, stopping: false })
+      state.questions.clear()
+      if (session === undefined) {
+        note("a new session begins with your next prompt")
+        return measure()
+      }
+      state.preferred = {}
+      options.begins(session)
+      following = act(followed(session, preferred))
+    })
+
+  // ---- what a person does
+
+  const create = Effect.fnUntraced(function* (text: string) {
+    const { agent, model } = state.preferred
+    const title = titleOfPrompt(text)
+    const session = yield* sessions.create({ location: { directory }, agent, model, title, provisional: true })
+    yield* show(session)
+    return session
+  })
+
+  const prompt = (text: string, delivery: View.Waiting["delivery"]) =>
+    act(
+      Effect.gen(function* () {
+        const session = state.session ?? (yield* create(text))
+        const id = yield* identifiers.message
+        yield* sessions.prompt({ id, sessionID: session.id, prompt: { text }, delivery })
+        yield* Breadcrumb.leave({ directory: session.location.directory, sessionID: session.id })
+      }).pipe(Effect.tapErrorCause(() => Effect.sync(() => options.refused(text))))
+    )
+
+  /** Runs a command of the person. The model sees it, unless it is private. */
+  const shell = (command: string, isPrivate: boolean) => {
+    const run = Effect.gen(function* () {
+      // The folder of a server's session is on another machine.
+      const folder = remote === undefined ? state.session?.location.directory : undefined
+      const output = yield* HostCommand.run(command, folder ?? directory)
+      if (isPrivate || remote !== undefined) keep({ type: "shell", command, output })
+      if (isPrivate) return
+      if (remote !== undefined) return note("the model of a server is not shown what runs on this machine")
+      const session = state.session ?? (yield* create(command))
+      const messageID = yield* identifiers.message
+      const callID = `call_${messageID.slice(4)}`
+      yield* log.append(session.id, [
+        draft("session.next.shell.started", { messageID, callID, command }),
+        draft("session.next.shell.ended", { callID, output })
+      ])
+    })
+    const running = { line: command, fiber: undefined as Fiber.RuntimeFiber<void> | undefined }
+    state.command = running
+    const ended = Effect.sync(() => {
+      if (state.command === running) state.command = undefined
+    })
+    running.fiber = act(Effect.ensuring(run, ended))
+  }
+
+  /** Enter without a text: goes on with the offered session, or runs what waits. */
+  const goOn = () => {
+    const { offered, session, view } = state
+    if (session === undefined && offered !== undefined) return void act(show(offered))
+    if (session !== undefined && view.activity === undefined && view.waiting.size > 0) act(sessions.resume(session.id))
+  }
+
+  /** Stops the person's command, else the activity; a second time the whole run. */
+  const stop = (now: number) => {
+    const { command, session, view } = state
+    if (command?.fiber !== undefined) return void act(Fiber.interrupt(command.fiber))
+    if (session === undefined || (view.activity === undefined && !state.stopping)) return
+    const isSecond = state.stopping || now - escaped < twice
+    escaped = now
+    state.stopping = true
+    const only = isSecond || view.activity === undefined ? undefined : { activityID: view.activity.id }
+    act(sessions.interrupt(session.id, only))
+  }
+
+  /** Takes the last waiting prompt back. */
+  const takeBack = (use: (text: string) => void) => {
+    const last = [...state.view.waiting].at(-1)
+    const { session } = state
+    if (last === undefined || session === undefined) return
+    const [id, { text }] = last
+    act(Effect.map(sessions.withdraw(session.id, id), () => use(text)))
+  }
+
+  /** Stops what runs in this process; what another process runs goes on. */
+  const leave = Effect.gen(function* () {
+    const { session, view } = state
+    if (session === undefined || remote !== undefined) return
+    if (!(yield* sessions.active).includes(session.id)) return
+    state.stopping = view.activity !== undefined
+    changed()
+    yield* Effect.ignore(sessions.interrupt(session.id))
+  })
+
+  /** Asks the questions of the sessions that run in this process, such as those of tasks. */
+  const listen =
+    remote !== undefined
+      ? Effect.void
+      : log.listen((events) =>
+          Effect.sync(() => {
+            for (const event of events) {
+              if (event.sessionID !== state.session?.id && questionChange(event) !== undefined) {
+                askQuestions(event.sessionID)
+              }
+            }
+          })
+        )
+
+  const prefer = (next: Preferred) => {
+    state.preferred = { ...state.preferred, ...next }
+    state.view = { ...state.view, ...next }
+    measure()
+  }
+
+  return {
+    state,
+    act,
+    answer,
+    dismiss,
+    directory: () => state.session?.location.directory ?? directory,
+    goOn,
+    leave,
+    listen,
+    measure,
+    note,
+    prefer,
+    prompt,
+    shell,
+    show,
+    stop,
+    takeBack,
+    title: () => oneLine(state.view.title ?? state.session?.title ?? state.session?.id ?? "", 60)
+  }
+})

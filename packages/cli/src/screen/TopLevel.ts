@@ -1,0 +1,104 @@
+/**
+ * Reads words that begin with an option instead of a command: `-p` is one prompt without a screen, everything else opens the
+ * screen. Pure. Spec: SC-536..SC-538 in specs/screen.md.
+ */
+import { Either } from "effect"
+import { oneLine } from "../render/Plain.ts"
+import { UsageError } from "../support/Errors.ts"
+
+/** Options of the screen, as they were typed. */
+export interface Given {
+  readonly session: string | undefined
+  readonly goOn: boolean
+  readonly model: string | undefined
+  readonly agent: string | undefined
+  readonly trust: boolean
+  readonly plain: boolean
+  /** The text of `-p`; undefined without it. */
+  readonly prompt: ReadonlyArray<string> | undefined
+  /** Options of the verb, for `-p`. */
+  readonly rest: ReadonlyArray<string>
+}
+
+const values: Readonly<Record<string, "session" | "model" | "agent">> = {
+  "-s": "session",
+  "--session": "session",
+  "-m": "model",
+  "--model": "model",
+  "-a": "agent",
+  "--agent": "agent"
+}
+
+const toggles: Readonly<Record<string, "goOn" | "trust" | "plain">> = {
+  "-c": "goOn",
+  "--continue": "goOn",
+  "--trust": "trust",
+  "--plain": "plain"
+}
+
+/** Options of `daybook prompt` that `-p` passes on. */
+const passed = new Set(["--json", "--no-reasoning"])
+
+const refuse = (message: string) => Either.left(new UsageError({ message }))
+
+const help = ["--help", "-h"]
+const others = ["--completions", "--version", ...help]
+
+/** Whether these words are read here: there is no command among the first of them, and no help is asked for. */
+export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
+  const [first] = words
+  if (first === undefined) return true
+  return first.startsWith("-") && !others.includes(first) && !help.some((word) => words.includes(word))
+}
+
+/** The options, and the text after `-p`. */
+export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
+  const given: { -readonly [Name in keyof Given]: Given[Name] } = {
+    session: undefined,
+    goOn: false,
+    model: undefined,
+    agent: undefined,
+    trust: false,
+    plain: false,
+    prompt: undefined,
+    rest: []
+  }
+  for (let at = 0; at < words.length; at++) {
+    const [, name = "", inline] = /^(--?[a-z][a-z-]*)(?:=(.*))?$/s.exec(words[at] ?? "") ?? []
+    const [value, toggle] = [values[name], toggles[name]]
+    if (value !== undefined) {
+      const text = inline ?? words[++at]
+      if (text === undefined || text === "") return refuse(`${name}: a value is missing`)
+      given[value] = text
+    } else if (toggle !== undefined && inline === undefined) given[toggle] = true
+    else if (passed.has(name) && inline === undefined) given.rest = [...given.rest, name]
+    else if (name === "-p" || name === "--print") given.prompt = inline === undefined ? [] : [inline]
+    else if (given.prompt !== undefined) {
+      given.prompt = [...given.prompt, ...words.slice(words[at] === "--" ? at + 1 : at)]
+      break
+    } else {
+      const word = oneLine(words[at] ?? "", 40)
+      return refuse(
+        name === ""
+          ? `unexpected argument "${word}"; -p prompts with it`
+          : `unknown option ${word}; daybook --help lists commands`
+      )
+    }
+  }
+  if (given.goOn && given.session !== undefined)
+    return refuse("-c goes on with the last session: do not combine it with -s")
+  return Either.right(given)
+}
+
+/** The same as words of a verb. Piped input is appended to the text. */
+export const verbOf = ({ agent, goOn, model, prompt = [], rest, session, trust }: Given): ReadonlyArray<string> => [
+  goOn ? "continue" : "prompt",
+  ...(session === undefined ? [] : ["--session", session]),
+  ...(model === undefined ? [] : ["--model", model]),
+  ...(agent === undefined ? [] : ["--agent", agent]),
+  ...(trust ? ["--trust"] : []),
+  ...rest,
+  "--stdin",
+  "--",
+  ...prompt
+]

@@ -1,0 +1,351 @@
+/**
+ * The screen in a terminal, as a person has it. Method: tmux shows it and types, the model answers when the test lets it, and what
+ * the terminal shows and keeps above is read.
+ */
+import { assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "../cli/support/Bundle.ts"
+import { held } from "../cli/support/Held.ts"
+import { lacks } from "../support/Parts.ts"
+import { opened, send, status } from "./support/Opened.ts"
+import * as Tmux from "./support/Tmux.ts"
+
+beforeAll(() => void build())
+
+describe.skipIf(lacks("tmux"))("the screen", () => {
+  it.scopedLive("SC-501: a prompt is answered below it, as Markdown, and the editor stays", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Say it")
+      const turn = yield* model.next
+      yield* pane.until((screen) => screen.includes("▌ Say it") && screen.includes("waiting for the model"))
+      yield* turn.text("# Title\n\nIt is **bold** and `code`.\n\n- one\n- tw")
+      yield* pane.until((screen) => screen.includes("- tw\n") && screen.includes("answering"))
+      yield* turn.text("o\n")
+      yield* turn.finish()
+      const screen = yield* pane.until((screen) => screen.includes("- two\n") && !screen.includes("answering"))
+      const lines = screen.split("\n").map((line) => line.trimEnd())
+      const from = lines.indexOf("▌ Say it")
+      assert.deepStrictEqual(lines.slice(from, from + 8), [
+        "▌ Say it",
+        "",
+        "Title",
+        "",
+        "It is bold and code.",
+        "",
+        "- one",
+        "- two"
+      ])
+    })
+  )
+
+  it.scopedLive("SC-503: a long answer scrolls away whole, and once", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "A long one")
+      const turn = yield* model.next
+      const paragraphs = Array.from({ length: 60 }, (_, at) => `Paragraph ${at} is written here.`)
+      for (const paragraph of paragraphs) yield* turn.text(`${paragraph}\n\n`)
+      yield* turn.text("The end.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("The end.") && !screen.includes("answering"))
+      const all = (yield* pane.all).split("\n").map((line) => line.trimEnd())
+      assert.deepStrictEqual(
+        all.filter((line) => line.startsWith("Paragraph")),
+        paragraphs
+      )
+      assert.strictEqual(all.filter((line) => line === "▌ A long one").length, 1)
+    })
+  )
+
+  it.scopedLive("SC-503: wide characters stay whole on 40 columns", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened({ columns: 40 })
+      yield* send(pane, "你好世界")
+      const turn = yield* model.next
+      const words = Array.from({ length: 30 }, (_, at) => `日本語テキスト${at}👩‍👩‍👧`)
+      for (const word of words) yield* turn.text(`${word} `)
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("日本語テキスト29") && !screen.includes("answering"))
+      const all = (yield* pane.all).split("\n").join(" ")
+      for (const at of words.keys()) assert.include(all, `日本語テキスト${at}`)
+      assert.include(all, "▌ 你好世界")
+    })
+  )
+
+  it.scopedLive(
+    "SC-503: a terminal that becomes narrower and wider while an answer is written loses no line of it",
+    () =>
+      Effect.gen(function* () {
+        const { model, pane } = yield* opened()
+        yield* send(pane, "Count")
+        const turn = yield* model.next
+        const say = (from: number, to: number) =>
+          Effect.forEach(
+            Array.from({ length: to - from }, (_, at) => from + at),
+            (at) => turn.text(`Number ${at}.\n\n`),
+            {
+              discard: true
+            }
+          )
+        yield* say(0, 12)
+        yield* pane.until((screen) => screen.includes("Number 11."))
+        yield* pane.resize(40, 20)
+        yield* say(12, 24)
+        yield* pane.until((screen) => screen.includes("Number 23."))
+        yield* pane.resize(100, 30)
+        yield* say(24, 36)
+        yield* turn.finish()
+        yield* pane.until((screen) => screen.includes("Number 35.") && !screen.includes("answering"))
+        const all = (yield* pane.all).split("\n").map((line) => line.trimEnd())
+        // Rows that scrolled away while the terminal shrank stay: a line may be there twice, and none is missing.
+        const numbers = all.flatMap((line) => /^Number (\d+)\.$/.exec(line)?.[1] ?? [])
+        assert.deepStrictEqual(
+          numbers.filter((number, at) => number !== numbers[at - 1]),
+          Array.from({ length: 36 }, (_, at) => String(at))
+        )
+      })
+  )
+
+  it.scopedLive("SC-516: a paste of 5,000 lines is a chip, and is sent whole", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      const text = Array.from({ length: 5_000 }, (_, at) => `line ${at} of the paste`).join("\n")
+      yield* pane.type("See: ")
+      yield* pane.paste(text)
+      yield* pane.until((screen) => /See: \[paste #1 \+5000 lines\]/.test(screen))
+      yield* pane.press("Enter")
+      const turn = yield* model.next
+      const prompt = JSON.stringify(turn.body.messages.at(-1))
+      assert.include(prompt, JSON.stringify(`See: ${text}`).slice(1, -1))
+      yield* turn.text("Read.")
+      yield* turn.finish()
+      const screen = yield* pane.until((screen) => screen.includes("Read."))
+      assert.include(screen, "more lines")
+    })
+  )
+
+  it.scopedLive("SC-509: Enter joins the work, Alt-Enter waits for its end, and Alt-Up takes the last one back", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Begin")
+      const first = yield* model.next
+      yield* first.text("Working")
+      yield* pane.type("later")
+      yield* pane.until((screen) => screen.includes("later"))
+      yield* pane.press("M-Enter")
+      yield* pane.until((screen) => screen.includes("⋯ queued: later"))
+      yield* send(pane, "and this")
+      yield* pane.until((screen) => screen.includes("⋯ joins: and this") && screen.includes("2 waiting"))
+      yield* pane.press("M-Up")
+      yield* pane.until((screen) => !screen.includes("⋯ joins") && /^and this/m.test(screen))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes("⋯ joins: and this"))
+      yield* first.finish()
+      const second = yield* model.next
+      assert.include(JSON.stringify(second.body.messages), "and this")
+      assert.notInclude(JSON.stringify(second.body.messages), "later")
+      yield* second.text("This too.")
+      yield* second.finish()
+      const third = yield* model.next
+      assert.include(JSON.stringify(third.body.messages), "later")
+      yield* third.text("All done.")
+      yield* third.finish()
+      yield* pane.until((screen) => screen.includes("All done.") && screen.includes("▌ later"))
+    })
+  )
+
+  it.scopedLive("SC-510: Esc stops the activity, and what was written stays", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Begin")
+      const turn = yield* model.next
+      yield* turn.text("Half of it")
+      yield* pane.until((screen) => screen.includes("Half of it"))
+      yield* pane.press("Escape")
+      yield* turn.closed
+      const screen = yield* pane.until((screen) => screen.includes("stopped; what was written is kept"))
+      assert.include(screen, "Half of it")
+    })
+  )
+
+  it.scopedLive("SC-521: keys that were typed before a permission was asked are text; the answer comes after", () =>
+    Effect.gen(function* () {
+      const { here, model, pane } = yield* opened()
+      yield* send(pane, "Write it")
+      const turn = yield* model.next
+      yield* pane.type("yyy")
+      yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* turn.finish("tool_calls")
+      yield* pane.until((screen) => screen.includes("permission: edit"))
+      // The question is drawn, and its moment has passed: the editor has given way.
+      const asked = yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("yyy"))
+      assert.include(asked, "creates a.txt")
+      assert.isFalse(existsSync(join(here.cwd, "a.txt")))
+      yield* pane.press("y")
+      const second = yield* model.next
+      assert.isTrue(existsSync(join(here.cwd, "a.txt")))
+      yield* second.text("Written.")
+      yield* second.finish()
+      const screen = yield* pane.until((screen) => screen.includes("Written."))
+      assert.include(screen, "+ one")
+      assert.match(screen, /^yyy/m)
+    })
+  )
+
+  it.scopedLive("SC-520: a permission that does not fit on the terminal is in the scrollback, whole and once", () =>
+    Effect.gen(function* () {
+      const { here, model, pane } = yield* opened({ columns: 40, rows: 10 })
+      yield* send(pane, "Write it")
+      const turn = yield* model.next
+      yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* turn.finish("tool_calls")
+      yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
+      const all = yield* pane.all
+      assert.strictEqual(all.split("permission: edit").length, 2)
+      for (const part of ["agent    build", "creates a.txt", "+ one"]) assert.include(all, part)
+      yield* pane.press("y")
+      yield* (yield* model.next).finish()
+      assert.isTrue(existsSync(join(here.cwd, "a.txt")))
+    })
+  )
+
+  it.scopedLive("SC-522: a paste answers no permission", () =>
+    Effect.gen(function* () {
+      const { here, model, pane } = yield* opened()
+      yield* send(pane, "Write it")
+      const turn = yield* model.next
+      yield* turn.toolCall("call_1", "write", { path: "a.txt", content: "one\n" })
+      yield* turn.finish("tool_calls")
+      yield* pane.until((screen) => screen.includes("[y]es once") && !screen.includes("─────"))
+      yield* pane.paste("y")
+      yield* pane.press("n")
+      yield* pane.until((screen) => screen.includes("stopped") || screen.includes("declined"))
+      assert.isFalse(existsSync(join(here.cwd, "a.txt")))
+    })
+  )
+
+  it.scopedLive("SC-523: a question of the model is answered in an editor of its own", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Ask me")
+      const turn = yield* model.next
+      yield* pane.type("half a pro")
+      const questions = [{ question: "Which colour?", options: [{ label: "red" }, { label: "blue" }] }]
+      yield* turn.toolCall("call_1", "question", { questions })
+      yield* turn.finish("tool_calls")
+      yield* pane.until((screen) => screen.includes("[2] blue") && !screen.includes("half a pro"))
+      yield* pane.press("2")
+      yield* pane.press("Enter")
+      const second = yield* model.next
+      assert.include(JSON.stringify(second.body.messages), "blue")
+      yield* second.finish()
+      yield* pane.until((screen) => /^half a pro/m.test(screen) && !screen.includes("running"))
+    })
+  )
+
+  it.scopedLive("SC-525: two screens of one session show the same, and both prompt it", () =>
+    Effect.gen(function* () {
+      const { env, here, model, pane } = yield* opened()
+      yield* send(pane, "From the first")
+      const turn = yield* model.next
+      yield* turn.text("To both.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("To both.") && !screen.includes("answering"))
+      const other = yield* Tmux.start(here, { env, name: "other", words: "attach 'From the first'" })
+      yield* other.until((screen) => screen.includes("To both.") && screen.includes(status))
+      yield* send(other, "From the second")
+      const second = yield* model.next
+      yield* second.text("Again.")
+      yield* second.finish()
+      for (const each of [pane, other]) {
+        yield* each.until((screen) => screen.includes("▌ From the second") && screen.includes("Again."))
+      }
+    })
+  )
+
+  it.scopedLive("SC-515: after kill -9 the next screen has the half-written prompt, in its session", () =>
+    Effect.gen(function* () {
+      const { env, here, model, pane } = yield* opened()
+      yield* send(pane, "Remember this")
+      const turn = yield* model.next
+      yield* turn.text("I do.")
+      yield* turn.finish()
+      yield* pane.until((screen) => screen.includes("I do.") && !screen.includes("answering"))
+      yield* pane.type("and then I wanted")
+      yield* pane.until((screen) => screen.includes("and then I wanted"))
+      yield* pane.signal("SIGKILL")
+      yield* pane.until((screen) => screen.includes("ended 137"))
+      const next = yield* Tmux.start(here, { env, name: "next" })
+      const screen = yield* next.until((screen) => screen.includes("and then I wanted") && screen.includes("I do."))
+      assert.include(screen, "▌ Remember this")
+      yield* next.press("Enter")
+      const second = yield* model.next
+      assert.include(JSON.stringify(second.body.messages), "I do.")
+      yield* second.finish()
+    })
+  )
+
+  it.scopedLive("SC-513: a signal leaves a clean terminal, and its code", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "Begin")
+      const turn = yield* model.next
+      yield* turn.text("Half of it")
+      yield* pane.until((screen) => screen.includes("Half of it"))
+      yield* pane.signal("SIGTERM")
+      const screen = yield* pane.until((screen) => screen.includes("ended 143") && screen.includes("echo"))
+      assert.match(screen, /^icanon echo/m)
+      assert.notInclude(screen, "─────")
+      assert.strictEqual(yield* pane.fact("#{cursor_flag} #{alternate_on}"), "1 0")
+    })
+  )
+
+  it.scopedLive("SC-512: Ctrl-C clears the text, and twice without one leaves", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* pane.type("some text")
+      yield* pane.until((screen) => screen.includes("some text"))
+      yield* pane.press("C-c")
+      yield* pane.until((screen) => !screen.includes("some text"))
+      yield* pane.press("C-c")
+      yield* pane.until((screen) => screen.includes("Ctrl-C again leaves"))
+      yield* pane.press("C-c")
+      const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
+      assert.match(screen, /^icanon echo/m)
+    })
+  )
+
+  it.scopedLive("SC-534: a command after ! is shown to the model, one after !! is not", () =>
+    Effect.gen(function* () {
+      const { model, pane } = yield* opened()
+      yield* send(pane, "!echo for-the-model")
+      yield* pane.until((screen) => /^ {2}for-the-model/m.test(screen))
+      yield* send(pane, "!!echo for-me")
+      yield* pane.until((screen) => /^ {2}for-me/m.test(screen))
+      yield* send(pane, "What came out?")
+      const turn = yield* model.next
+      const shown = JSON.stringify(turn.body.messages)
+      assert.include(shown, "for-the-model")
+      assert.notInclude(shown, "for-me")
+      yield* turn.finish()
+    })
+  )
+
+  it.scopedLive("SC-502: Enter goes on with the last session here, a prompt begins another", () =>
+    Effect.gen(function* () {
+      const { env, here, model } = yield* held
+      const run = yield* Effect.fork(here.run(["prompt", "The first one"], { env }))
+      const turn = yield* model.next
+      yield* turn.text("Answered.")
+      yield* turn.finish()
+      yield* Fiber.join(run)
+      const pane = yield* Tmux.start(here, { env })
+      yield* pane.until((screen) => screen.includes('Enter goes on with "The first one"') && screen.includes(status))
+      yield* pane.press("Enter")
+      yield* pane.until((screen) => screen.includes("▌ The first one") && screen.includes("Answered."))
+    })
+  )
+})

@@ -1,0 +1,121 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Draw from "../../packages/cli/src/screen/Draw.ts"
+import { lastEvents } from "../../packages/cli/src/screen/Following.ts"
+import { themeOf } from "../../packages/cli/src/screen/Theme.ts"
+import * as View from "../../packages/cli/src/screen/View.ts"
+import {
+  activitySettled,
+  delta,
+  promoted,
+  reasoningDelta,
+  reasoningEnded,
+  stepStarted,
+  textEnded,
+  toolCalled,
+  toolFailed,
+  toolSucceeded
+} from "../cli/support/events.ts"
+
+const theme = themeOf({ NO_COLOR: "1" }, "dark")
+const shown: Draw.Shown = { thinking: true, results: false }
+
+/** Plays events; returns the view and the lines that were written. */
+const play = (events: ReadonlyArray<Parameters<typeof View.step>[1]>, options = shown, columns = 80) => {
+  let view = View.empty
+  const lines: Array<string> = []
+  for (const event of events) {
+    const [next, blocks] = View.step(view, event)
+    view = next
+    lines.push(...blocks.flatMap((block) => Draw.blockLines(block, columns, theme, options)))
+  }
+  return { view, lines }
+}
+
+describe("what the screen shows", () => {
+  it("SC-505: a text is written once, whether its deltas come before its end, after it, or not at all", () => {
+    const whole = ["", "One.", "", "Two."]
+    const text = "One.\n\nTwo."
+    const parts = [delta("t", "One.\n\nT"), delta("t", "wo.")]
+    assert.deepStrictEqual(play([stepStarted(), ...parts, textEnded("t", text)]).lines, whole)
+    assert.deepStrictEqual(play([stepStarted(), textEnded("t", text), ...parts]).lines, whole)
+    assert.deepStrictEqual(play([stepStarted(), textEnded("t", text)]).lines, whole)
+  })
+
+  it("SC-505: if the first deltas are missing, the whole text is written at its end", () => {
+    const { lines } = play([stepStarted(), delta("t", "wo."), textEnded("t", "One.\n\nTwo.")])
+    assert.deepStrictEqual(lines, ["", "One.", "", "Two."])
+  })
+
+  it("SC-507: thinking is quoted, or one line once it is folded", () => {
+    const events = [reasoningDelta("r", "First.\n"), reasoningEnded("r", "First.\nSecond.")]
+    assert.deepStrictEqual(play(events).lines, ["", "> First.", "> Second."])
+    assert.deepStrictEqual(play(events, { ...shown, thinking: false }).lines, ["", "> thought: First. Second."])
+  })
+
+  it("SC-508: a call is a line, an edit has its changed lines, a failure its reason", () => {
+    const { lines, view } = play([
+      toolCalled("a", "edit", { path: "x.ts", oldText: "one\ntwo", newText: "one\nthree" }),
+      toolSucceeded("a", {}, 3),
+      toolCalled("b", "read", { path: "y.ts" }),
+      toolFailed("b", "it does not exist")
+    ])
+    assert.deepStrictEqual(lines, [
+      "",
+      "✓ edit x.ts (3 s)",
+      "  - two",
+      "  + three",
+      "",
+      "✗ read y.ts: it does not exist"
+    ])
+    assert.deepStrictEqual(Draw.unfolded(view.lastCall ?? assert.fail(), 80, theme), [
+      "",
+      "read y.ts:",
+      "  it does not exist"
+    ])
+  })
+
+  it("SC-510: an activity that failed says why, and nothing of it stays open", () => {
+    const { lines, view } = play([
+      stepStarted(),
+      delta("t", "Half"),
+      toolCalled("a", "bash", { command: "sleep 9" }),
+      activitySettled("failed", "the server is gone")
+    ])
+    assert.deepStrictEqual(lines, ["", "✗ the server is gone"])
+    assert.deepStrictEqual([view.activity, view.running.size, view.texts.size], [undefined, 0, 0])
+  })
+
+  it("SC-503: no line is wider than the terminal, also with wide characters on 12 columns", () => {
+    const long = "你好世界".repeat(40)
+    const { lines } = play(
+      [promoted(long), reasoningEnded("r", long), toolCalled("a", "bash", { command: long }), toolFailed("a", long)],
+      shown,
+      12
+    )
+    const wide = lines.filter((line) => Draw.narrowed(line, 12) !== line)
+    assert.deepStrictEqual(wide, [])
+  })
+
+  it("SC-525: of a long log the last prompts are shown, from their beginning", () => {
+    const events = Array.from({ length: 30 }, (_, at) => [promoted(`prompt ${at}`), textEnded("t", "Yes.")]).flat()
+    const last = lastEvents(events)
+    assert.strictEqual(last.length, 16)
+    assert.deepStrictEqual(last[0], events[44])
+    assert.deepStrictEqual(lastEvents([textEnded("t", "Yes.")]).length, 1)
+  })
+
+  it("SC-511: the status line says the most important first, and is cut to the terminal", () => {
+    const { view } = play([stepStarted()])
+    const facts = {
+      session: undefined,
+      directory: "/home/me/project",
+      branch: "main",
+      window: 0,
+      lost: ["github"],
+      server: undefined
+    }
+    const line = Draw.statusLine(view, facts, 200, "/home/me")
+    assert.include(line, "MCP github failed · ~/project (main)")
+    assert.isAtMost(Draw.statusLine(view, facts, 20, "/home/me").length, 19)
+  })
+})
