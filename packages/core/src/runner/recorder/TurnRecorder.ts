@@ -372,10 +372,11 @@ const goOn = (state: State, id: string, now: string, rest: string, metadata: Pro
 const endedFragment = (state: State, fragment: Fragment): Draft => {
   const assistantMessageID = state.messageID
   const { id, kind, metadata, text } = fragment
-  const ended = { assistantMessageID, text, ...optionalMetadata(metadata) }
+  const rest = { text, ...optionalMetadata(metadata) }
+  // In the order of their schemas, in which they are printed.
   return kind === "text"
-    ? draft("session.next.text.ended", { ...ended, textID: id })
-    : draft("session.next.reasoning.ended", { ...ended, reasoningID: id })
+    ? draft("session.next.text.ended", { assistantMessageID, textID: id, ...rest })
+    : draft("session.next.reasoning.ended", { assistantMessageID, reasoningID: id, ...rest })
 }
 
 const endFragment = (state: State, kind: Fragment["kind"], id: string, metadata: ProviderMetadata): Result => {
