@@ -3,7 +3,7 @@
  * long runs that look random. Spec: FM-197.
  */
 import { RegExp as Expression } from "effect"
-import { type CodeUnits, makeCodeUnits } from "./Text.ts"
+import { type CodeUnits, makeCodeUnits } from "./CodeUnits.ts"
 import type { SecretForm, SecretKind } from "./SecretForm.ts"
 import { isAwsSecret } from "./AwsSecret.ts"
 import { openQuote } from "./OpenQuote.ts"

@@ -4,7 +4,8 @@
  */
 import { Either } from "effect"
 import { RE2JS } from "re2js"
-import { codeUnits, beginningOf, endOf } from "@daybook/log/support/Text"
+import { codeUnits } from "@daybook/log/support/CodeUnits"
+import { beginningOf, endOf } from "@daybook/log/support/Text"
 import { type Budget, defaultCharacters, type Keep, type StreamReport } from "../domain/ExecResult.ts"
 import { InvalidOption } from "../domain/ShellError.ts"
 
