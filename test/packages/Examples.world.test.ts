@@ -35,6 +35,7 @@ const sources = packages.flatMap((name) => {
 })
 const blocks = [
   ...readme("README.md"),
+  ...readme("GUIDE.md"),
   ...packages.flatMap((name) => readme(`packages/${name}/README.md`)),
   ...sources.flatMap(documented)
 ]

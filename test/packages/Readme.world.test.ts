@@ -6,16 +6,13 @@ import { spawn, spawnSync } from "node:child_process"
 import { build } from "../cli/support/Bundle.ts"
 import { root } from "./support/Packages.ts"
 
-/** The README's blocks of a language, in their order. */
-const blocks = (language: string): ReadonlyArray<string> =>
-  Array.from(
-    readFileSync(join(root, "README.md"), "utf8").matchAll(
-      new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm")
-    ),
-    ([, text = ""]) => text
-  )
+const texts = ["README.md", "GUIDE.md"].map((file) => readFileSync(join(root, file), "utf8")).join("\n")
 
-describe("the README's commands", () => {
+/** The blocks of a language, those of the README first. */
+const blocks = (language: string): ReadonlyArray<string> =>
+  Array.from(texts.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, "gm")), ([, text = ""]) => text)
+
+describe("the commands of the README and the guide", () => {
   /** A home of its own, and `npx` that runs the commands of today's sources. */
   const home = mkdtempSync(join(tmpdir(), "daybook-readme-"))
   const env = { PATH: `${home}/bin:${process.env["PATH"] ?? ""}`, HOME: home, DAYBOOK_DB: join(home, "data.sqlite") }
