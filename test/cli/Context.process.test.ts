@@ -133,7 +133,7 @@ describe("daybook context", () => {
       "validateFormats",
       "ledger.sqlite",
       "allowHalfOpen",
-      "(Ctrl-C stops)",
+      "Ctrl-C stops",
       "Removing a session does not remove it from earlier copies"
     ]
     const everything = readdirSync(folder)
