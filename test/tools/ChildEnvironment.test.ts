@@ -87,7 +87,7 @@ describe("the environment of children", () => {
     })
   )
 
-  it("EN-4: four modules start processes with an environment of this module, two others with nothing of the host's but its path, and one the command itself", () => {
+  it("EN-4: five modules start processes with an environment of this module, two others with nothing of the host's but its path, one the command itself, and one the person's editor", () => {
     const packages = fileURLToPath(new URL("../../packages", import.meta.url))
     const sources = readdirSync(packages).flatMap((name) =>
       readdirSync(join(packages, name, "src"), { recursive: true, encoding: "utf8" })
@@ -101,6 +101,8 @@ describe("the environment of children", () => {
     )
     assert.deepStrictEqual(starts.sort(), [
       "cli/src/host/ShellHostWork.ts",
+      "cli/src/screen/HostCommand.ts",
+      "cli/src/screen/Screen.ts",
       "cli/src/support/Watchdog.ts",
       "core/src/child/ShellProcess.ts",
       "core/src/snapshot/Git.ts",
@@ -110,6 +112,10 @@ describe("the environment of children", () => {
     ])
     const host = readFileSync(join(packages, "cli/src/host/ShellHostWork.ts"), "utf8")
     assert.include(host, 'spawn(process.execPath, [...process.execArgv, program, "shell", "host"], {')
+    const command = readFileSync(join(packages, "cli/src/screen/HostCommand.ts"), "utf8")
+    assert.include(command, "env: childEnvironment(process.env, bash)")
+    const screen = readFileSync(join(packages, "cli/src/screen/Screen.ts"), "utf8")
+    assert.strictEqual(screen.split("spawnSync(").length, 2)
     const watchdog = readFileSync(join(packages, "cli/src/support/Watchdog.ts"), "utf8")
     assert.strictEqual(watchdog.split("env: {").length, 2)
     assert.include(watchdog, 'env: { PATH: "/usr/bin:/bin" }')

@@ -1,6 +1,7 @@
 /** Runs `!COMMAND` in the folder, and keeps a bounded end of its output. Spec: SC-534 in specs/screen.md. */
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
+import { childEnvironment, type EnvironmentGrants, Granted } from "@daybook/core/child/ChildEnvironment"
 
 /** Characters of output that are kept. */
 const most = 30_000
@@ -8,11 +9,16 @@ const most = 30_000
 const kept = (output: string): string =>
   output.length <= most ? output : `… earlier output is left out\n${output.slice(-most)}`
 
-/** Runs the command to its end; interruption ends it with all that it started. */
+/** Runs the command to its end, as agents' commands run; interruption ends it with all that it started. */
 export const run = (command: string, directory: string): Effect.Effect<string> =>
+  Effect.flatMap(Granted, (grants) => started(command, directory, grants))
+
+const started = (command: string, directory: string, { bash }: EnvironmentGrants): Effect.Effect<string> =>
   Effect.async<string>((resume) => {
     const child = spawn(process.env["SHELL"] ?? "/bin/sh", ["-c", command], {
       cwd: directory,
+      // Its output is shown to the model: no key of this process is in it.
+      env: childEnvironment(process.env, bash),
       detached: true,
       stdio: ["ignore", "pipe", "pipe"]
     })
