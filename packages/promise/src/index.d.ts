@@ -129,6 +129,10 @@ export interface Daybook {
     question: InSession & { readonly messageID: string; readonly callID: string }
   ) => Promise<void>
 
+  /** The calls of all sessions that wait for a person's permission. */
+  readonly permissions: () => Promise<Results["allPermissions"]>
+  readonly decide: (sessionID: string, ask: string, decision: Bodies["decide"]) => Promise<void>
+
   /** Where the bytes of the database or of a session are, and what the session did. */
   readonly stats: (what?: {
     /** One session of the database. Default: the whole database. */
