@@ -9,7 +9,7 @@ import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import type { StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import { requestText, type Spent, type TextAnswer } from "../request/TextRequest.ts"
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { referencePrefix } from "../workspace/ToolOutputStore.ts"
@@ -350,14 +350,14 @@ const ask = Effect.fnUntraced(function* (
     log.publishLive({ type: "session.next.compaction.delta", sessionID, data: { messageID, text } })
   )
   const tried = (count: number): Effect.Effect<TextAnswer, SummaryFailed | AppendError> =>
-    Effect.catchIf(attempt, Provider.isFault, (fault) =>
+    Effect.catchIf(attempt, ProviderStream.isFault, (fault) =>
       Effect.gen(function* () {
         const pause = yield* Effect.mapError(
-          Provider.pauseBefore(model.policy, fault, count),
+          ProviderStream.pauseBefore(model.policy, fault, count),
           ({ failure }) =>
             new SummaryFailed({ type: "provider", message: failure.message }, failure.content !== undefined)
         )
-        yield* log.append(sessionID, [Provider.retried(count, fault, pause, undefined)], { owner })
+        yield* log.append(sessionID, [ProviderStream.retried(count, fault, pause, undefined)], { owner })
         // The provider's delay, or the backoff.
         yield* Effect.sleep(pause.wait)
         return yield* tried(count + 1)

@@ -8,7 +8,7 @@ import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { quotedPath } from "../support/TextFile.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
-import * as Discovery from "./InstructionDiscovery.ts"
+import * as InstructionDiscovery from "./InstructionDiscovery.ts"
 import {
   configuredInstructions,
   nestedInstructions,
@@ -171,7 +171,7 @@ const builtins = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
   const trust = yield* ProjectTrust
-  const { known } = yield* Discovery.InstructionDiscovery
+  const { known } = yield* InstructionDiscovery.InstructionDiscovery
   const reader = makeReader()
   const [addresses, patterns] = Arr.partition(settings.instructions, (each) => !isAddress(each))
   return [
@@ -207,4 +207,4 @@ export const layer = Layer.effect(
     })
     return ContextRegistry.of({ register: own.register, observe })
   })
-).pipe(Layer.provide([Discovery.layer, Skills.layer]))
+).pipe(Layer.provide([InstructionDiscovery.layer, Skills.layer]))

@@ -35,7 +35,7 @@ import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import type { ToolChoice } from "../request/Request.ts"
 import type { Snapshot } from "../snapshot/SnapshotStore.ts"
@@ -304,7 +304,7 @@ export interface TurnInput<E> {
   readonly agent: Agent
   readonly location: Location
   readonly model: ResolvedModel
-  readonly prompt: Provider.ModelPrompt
+  readonly prompt: ProviderStream.ModelPrompt
   readonly tools: MaterializedTools
   readonly snapshots: Snapshots["Type"]
   readonly toolChoice: ToolChoice
@@ -340,7 +340,7 @@ const unlessEnded = <E>({ publication }: Turn, otherwise: Effect.Effect<void, E>
   Effect.flatMap(Ref.get(publication.state), ({ answer }) => (answer.ended === "no" ? otherwise : Effect.void))
 
 /** The stream has ended, but the model can still get the error for an unknown tool (TO-3). */
-const recoverUnknownTool = (turn: Turn, fault: Provider.StreamFault) => {
+const recoverUnknownTool = (turn: Turn, fault: ProviderStream.StreamFault) => {
   const offered = new Set(turn.tools.definitions.map(({ name }) => name))
   const refused = fault._tag === "Broken" ? unknownToolParts(fault.error, offered) : []
   return refused.length === 0
@@ -350,22 +350,22 @@ const recoverUnknownTool = (turn: Turn, fault: Provider.StreamFault) => {
 
 /** Sends the request and publishes its stream, within the time limit of an attempt. */
 const stream = (turn: Turn) =>
-  Provider.forEachChunk(
+  ProviderStream.forEachChunk(
     turn.model,
     { prompt: turn.prompt, tools: turn.tools.definitions, toolChoice: turn.toolChoice },
     (parts) => take(turn, parts)
   ).pipe(
-    Effect.catchIf(Provider.isFault, (fault) => recoverUnknownTool(turn, fault)),
-    Effect.zipRight(unlessEnded(turn, Effect.fail(Provider.broken("the answer broke off before its end", true)))),
-    Provider.within(turn.model.policy)
+    Effect.catchIf(ProviderStream.isFault, (fault) => recoverUnknownTool(turn, fault)),
+    Effect.zipRight(unlessEnded(turn, Effect.fail(ProviderStream.broken("the answer broke off before its end", true)))),
+    ProviderStream.within(turn.model.policy)
   )
 
 /** Retries when the policy allows it and the attempt stored nothing durable (TU-12). */
-const attempt = (turn: Turn, count: number): Effect.Effect<void, Provider.StreamFault | AppendError> =>
-  Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), Provider.isFault, (fault) =>
+const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
+  Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), ProviderStream.isFault, (fault) =>
     Effect.gen(function* () {
       const output = yield* Publication.failed(turn.publication, fault)
-      const pause = yield* Provider.pauseBefore(output ? {} : turn.model.policy, fault, count)
+      const pause = yield* ProviderStream.pauseBefore(output ? {} : turn.model.policy, fault, count)
       yield* Publication.retried(turn.publication, count, fault, pause)
       yield* Effect.sleep(pause.wait)
       yield* attempt(turn, count + 1)
@@ -396,7 +396,7 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   const { fibers, publication } = turn
   const fault = yield* firstOf(attempt(turn, 1), aborted(fibers)).pipe(
     Effect.as(undefined),
-    Effect.catchIf(Provider.isFault, Effect.succeed)
+    Effect.catchIf(ProviderStream.isFault, Effect.succeed)
   )
   if (fault?._tag === "Reported") {
     yield* stopTools(fibers)
