@@ -45,7 +45,7 @@ export const ConnectionError = Schema.Union(
 )
 export type ConnectionError = typeof ConnectionError.Type
 
-// Translates the failures of a derived client to errors that callers can act on. Spec: HT-3, HT-10 in specs/http.md.
+// Translates the failures of a derived client to errors that callers can act on.
 
 /** What a derived client fails with besides the errors of its endpoint. */
 export type Failure = HttpClientError.HttpClientError | HttpApiError.HttpApiDecodeError | ParseResult.ParseError
@@ -89,8 +89,7 @@ export const answered = <A, E, R>(
 ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer, R> =>
   Effect.mapError(request, (error) => (isFailure(error) ? translated(error) : error))
 
-// Requests about one session. No session has an id of another form: then nothing is sent. Spec: HT-60, HT-500 in
-// specs/http.md.
+// Requests about one session. No session has an id of another form: then nothing is sent.
 
 export const isSessionID = Schema.is(SessionID)
 

@@ -72,8 +72,7 @@ export const run = <E, R, E2>({
     )
   }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))
 
-// Keeps the cursors of consumers as long as the process, for state that is lost with it too. Spec: HT-67 in
-// specs/http.md.
+// Keeps the cursors of consumers as long as the process, for state that is lost with it too.
 
 /** A storage of its own. */
 export const memoryStorage: Effect.Effect<Storage> = Effect.sync(() => {

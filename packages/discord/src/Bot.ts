@@ -22,8 +22,7 @@ import * as Discord from "./wire/Discord.ts"
 import type { DiscordError } from "./wire/Discord.ts"
 import type { Packet } from "./wire/Packets.ts"
 
-// Checks that the bot can work before it does: its token, its intents, and its permissions in each channel. Spec: DI-68
-// in specs/discord.md.
+// Checks that the bot can work before it does: its token, its intents, and its permissions in each channel.
 
 /** What the bot needs in a channel. */
 const needed = {

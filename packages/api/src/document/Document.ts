@@ -1,6 +1,7 @@
 /**
  * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter, field
- * and error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2 in specs/http.md.
+ * and error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2, HT-10,
+ * HT-503 in specs/http.md.
  *
  * @module @daybook/api/document/Document
  */
@@ -20,7 +21,6 @@ import { endpoints, errors, examples, parameters } from "./Endpoints.ts"
 import { placeIn, placeOfAnswer, textOf } from "./Fields.ts"
 
 // Adds to the document the errors that a request meets before its endpoint: no definition of an endpoint has them.
-// Spec: HT-2, HT-10 in specs/http.md.
 
 const earlierErrors = failures(
   Schema.Union(
@@ -62,7 +62,7 @@ const addEarlier = ({ components, paths }: OpenAPISpec): void => {
 }
 
 // Mends what `@effect/platform` derives: ids that many schemas share, schemas that generators of clients cannot read,
-// queries as texts, and sentences of the schema library. Changes the document. Spec: HT-2, HT-503 in specs/http.md.
+// queries as texts, and sentences of the schema library. Changes the document.
 
 /** The library's schemas, in our words. */
 const named: Readonly<Record<string, object>> = {

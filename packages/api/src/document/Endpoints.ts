@@ -8,7 +8,7 @@ import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import type { Api } from "../index.ts"
 import type { Code } from "../wire/Failure.ts"
 
-// Bodies of requests. Pure.
+// Bodies of requests.
 
 /** A body for each endpoint that has one: it fits the endpoint's schema. */
 export const examples: Readonly<Record<string, unknown>> = {
@@ -33,7 +33,7 @@ export const examples: Readonly<Record<string, unknown>> = {
   decide: { decision: "once" }
 }
 
-// What each error means to a caller. A new error needs a text here. Pure. Spec: HT-10 in specs/http.md.
+// What each error means to a caller. A new error needs a text here.
 
 export const errors: Readonly<Record<Code, string>> = {
   AddressTaken: "Another session has the address.",

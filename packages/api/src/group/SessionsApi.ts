@@ -24,7 +24,7 @@ import { Message, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, reads, strict, text } from "./Shared.ts"
 
-// What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-1 in specs/http.md.
+// What a session holds: messages, context, tree, todos, and what the model was shown.
 
 /** A page of messages. */
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })

@@ -26,7 +26,7 @@ import type { Rule, Verdict } from "../domain/Rule.ts"
 import { build, builtins } from "./BuiltinAgents.ts"
 
 // Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
-// the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure.
+// the patterns that it covers, and of two overlapping patterns the stricter comes last.
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 
@@ -125,7 +125,7 @@ export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
   Array.isArray(value) ? ParseResult.decodeUnknown(Listed) : ParseResult.decodeUnknown(Ordered)
 )
 
-// Parses model names in files. Pure.
+// Parses model names in files.
 
 /** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])

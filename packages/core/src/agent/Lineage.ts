@@ -11,7 +11,7 @@ import { covers } from "./AgentDefinition.ts"
 // Computes what an agent may do in a child session: its own rules, minus everything that an ancestor denies. Rules are
 // one list whose last match decides, so denials follow the agent's own rules. If an ancestor makes an exception to a
 // denial, the agent's own rules are repeated for exactly that exception. If two patterns cannot be intersected, the
-// stricter reading applies. Pure.
+// stricter reading applies.
 
 /** Beyond this number of rules, exceptions are dropped, which only makes the result stricter. */
 const maximumRules = 5_000

@@ -1,6 +1,6 @@
 /**
- * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec: CP-23 to CP-29 (CM-5, CM-6), HP-26 (CP-16), CP-19 to CP-22, CP-42..CP-47
- * (CM-6, CM-7).
+ * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec:
+ * CP-19..CP-29, CP-42..CP-47 in specs/compaction.md, HP-26 in specs/branches.md (CM-5..CM-7, CP-16).
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Predicate } from "effect"
@@ -16,7 +16,7 @@ import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 import type { Limits } from "./Limits.ts"
 import { serializeMessage, withoutOwnTags } from "./Serialize.ts"
 
-// Collects the files that a session read and modified from its settled tool calls, across all compactions. Pure.
+// Collects the files that a session read and modified from its settled tool calls, across all compactions.
 
 /** Maximum paths per list in a checkpoint. */
 export const maxFiles = 500
@@ -111,7 +111,7 @@ export const fileOperations = (messages: ReadonlyArray<Message>, previous: Touch
 }
 
 // Selects what a summary of a branch that was left covers: the newest messages that fit, without tool results, back to
-// the last checkpoint of the branch. Pure.
+// the last checkpoint of the branch.
 
 /** Maximum tokens of the summary. */
 export const summaryTokens = 2_048

@@ -1,7 +1,7 @@
 /**
  * Holds the context sources of one Location: built-in ones, the host's, and those registered here. Reads all sources
- * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13,
- * specs/context.md CX-20, specs/context.md CX-21, specs/context.md CX-22 (EP-6).
+ * concurrently; a source that fails or times out counts as unavailable. Spec: CX-10..CX-13, CX-20..CX-22 in
+ * specs/context.md (EP-6).
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"

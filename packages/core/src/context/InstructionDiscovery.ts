@@ -1,7 +1,7 @@
 /**
  * Discovers instruction files: a successful read inside the Location permanently adds those of the folders on the path
- * to the file. They are shown from the next safe boundary on. Location-scoped. Spec: specs/context.md CX-26, CX-43,
- * CX-49, specs/context.md CX-23..CX-26.
+ * to the file. They are shown from the next safe boundary on. Location-scoped. Spec: CX-23..CX-26, CX-43, CX-49 in
+ * specs/context.md.
  */
 import * as os from "node:os"
 import * as path from "node:path"

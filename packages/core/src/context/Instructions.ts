@@ -1,7 +1,7 @@
 /**
  * Builds context sources from instructions: one source per class, whose value is the list of its files with their
  * texts. An update contains only new or changed files; after a removal, the complete remaining list replaces the
- * earlier one. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12), specs/context.md CX-27, CX-28, CX-48.
+ * earlier one. Spec: CX-27, CX-28, CX-38..CX-42, CX-48 in specs/context.md (EP-7, EP-12).
  */
 import * as fs from "node:fs/promises"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"

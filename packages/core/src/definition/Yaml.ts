@@ -225,7 +225,7 @@ export const decodeParsed = <A, I>(
         .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
   )
 
-// Splits Markdown with YAML front matter between two lines of three hyphens. Pure.
+// Splits Markdown with YAML front matter between two lines of three hyphens.
 
 export interface Frontmatter {
   readonly data: Parsed

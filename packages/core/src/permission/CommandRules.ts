@@ -340,7 +340,7 @@ export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Ve
 }
 
 // Judges a line of a shell that has run others: finds the lines that may change what later ones mean, and gives the
-// verdict on a line after them. Pure.
+// verdict on a line after them.
 
 /** Commands whose only hazards are what they do to their own shell. */
 const changing = new Set(

@@ -61,7 +61,7 @@ export const layerSessionApprovals: Layer.Layer<SessionApprovals, never, EventLo
   })
 )
 
-// A call's request for permission, and how its resources are named and guarded. Pure.
+// A call's request for permission, and how its resources are named and guarded.
 
 /** A call's request for permission. */
 export interface Authorization {

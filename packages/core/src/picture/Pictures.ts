@@ -1,7 +1,7 @@
 /**
  * Converts each picture to a form that every provider accepts, once, on arrival: the stored form is the shown form.
  * Decides what stays, what is converted, and what is rejected and why. Process-global: one picture is decoded at a
- * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-3..PC-6, PC-7, PC-8, PC-640.
+ * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/pictures.md.
  */
 import { Context, Data, Effect, Either } from "effect"
 import { dataBytes } from "@daybook/log/domain/DataUri"

@@ -3,7 +3,7 @@ import type * as Prompt from "@effect/ai/Prompt"
 import type { FileAttachment } from "@daybook/log/domain/Values"
 import { pictureFormat } from "../picture/PictureFormat.ts"
 
-// Detects the type of bytes by their first bytes; names and declared types are ignored. Pure.
+// Detects the type of bytes by their first bytes; names and declared types are ignored.
 
 const ascii = (bytes: Uint8Array, from: number, text: string): boolean =>
   bytes.length >= from + text.length &&

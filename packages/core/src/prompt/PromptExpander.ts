@@ -1,8 +1,7 @@
 /**
  * Resolves a prompt's mentions, attachments and template before its admission. The expansion is stored with the prompt
  * and replayed unchanged. Owns the meaning of mentions and the order of parts; `Shown.ts` renders them. Never fails: an
- * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in specs/context.md,
- * PX-13, PX-15..PX-18, PX-18.
+ * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in specs/context.md.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"

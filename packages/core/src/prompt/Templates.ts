@@ -18,7 +18,7 @@ import {
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 
-// Expands a template with the arguments after its name. Pure.
+// Expands a template with the arguments after its name.
 
 /** The expanded text is longer than a prompt may be. */
 export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybook/core/TemplateTooLong")(

@@ -6,7 +6,7 @@
  *   activity: `Activity.ts`, its state; `TurnLoop.ts`, its turns
  *   turn:     `Boundary.ts`, all before the request; `Turn.ts`, the request, its stream and its tools
  *
- * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6), EX-D1, EX-D2 (TU-2, TU-13), RQ-37..RQ-39.
+ * Spec: EX-D1..EX-D8 in specs/execution.md, RQ-37..RQ-39 in specs/context.md (TU-1..TU-6, TU-13, PR-1..PR-6).
  */
 import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { processEnded } from "@daybook/log/coordination/OwnerRows"

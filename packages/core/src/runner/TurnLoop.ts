@@ -1,6 +1,7 @@
 /**
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
- * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44), EX-D8, RQ-644..RQ-648.
+ * `turnLimit` times. Spec: EX-D5, EX-D7, EX-D8 in specs/execution.md, RQ-644..RQ-648 in specs/context.md (TU-3..TU-6,
+ * CM-9..CM-12, RQ-40..RQ-44).
  */
 import { Array as Arr, Cause, Data, Effect, Exit, Option, Ref } from "effect"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
@@ -85,7 +86,7 @@ const makeContentRepair = Effect.gen(function* () {
   })
 })
 
-// Maps the end of an activity to its outcome in the log. Pure.
+// Maps the end of an activity to its outcome in the log.
 
 /** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }

@@ -1,7 +1,7 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28, HP-26
- * to HP-28 (CP-16).
+ * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/branches.md
+ * (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"

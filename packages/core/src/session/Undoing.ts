@@ -1,6 +1,6 @@
 /**
- * Takes back the last prompt of a session, and the files that its turns changed. Spec: specs/undo.md UN-13,
- * UN-26..UN-30, UN-26..UN-32, specs/undo.md UN-50..UN-53, UN-27.
+ * Takes back the last prompt of a session, and the files that its turns changed. Spec: UN-13, UN-26..UN-32,
+ * UN-50..UN-53 in specs/undo.md.
  */
 import { Effect, Schema, Struct } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
@@ -16,7 +16,7 @@ import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
 
-// What undo and redo say of the files that they restored, for callers and for the log. Pure.
+// What undo and redo say of the files that they restored, for callers and for the log.
 
 /** Paths in an event, and in an account. */
 const listed = { event: 100, account: 10_000 }

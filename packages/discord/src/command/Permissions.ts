@@ -17,7 +17,7 @@ import { Discord } from "../wire/Discord.ts"
 import { controlOf, readControl } from "../wire/Messages.ts"
 import type { Interaction } from "../wire/Packets.ts"
 
-// Answers interactions: a first answer within three seconds, and its change later. Spec: DI-42 in specs/discord.md.
+// Answers interactions: a first answer within three seconds, and its change later.
 
 type Wire = Context.Tag.Service<Discord>
 
@@ -76,7 +76,7 @@ const showForm = (discord: Wire, interaction: Interaction, id: string, questions
     }))
   })
 
-// Shows a permission that a call waits for, and its end. Pure. Spec: DI-44 in specs/discord.md.
+// Shows a permission that a call waits for, and its end.
 
 const details = (subject: PermissionSubject): string => {
   switch (subject.type) {
@@ -202,7 +202,7 @@ export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semapho
       Effect.zipRight(Effect.never)
     )
 
-// Does what buttons, menus and forms of posts say. Spec: DI-43..DI-45 in specs/discord.md.
+// Does what buttons, menus and forms of posts say.
 
 type Question = Extract<Target, { readonly type: "question" }>
 

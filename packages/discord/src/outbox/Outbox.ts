@@ -1,7 +1,7 @@
 /**
  * Keeps what the bot intends to publish, what Discord shows of it, and how far it has read, in one database. A change of
- * what is intended and the cursor of its events are one transaction. Spec: DI-10..DI-13 in specs/discord.md,
- * specs/decisions/0069-discord-outbox.md.
+ * what is intended and the cursor of its events are one transaction. Reasons: decision 0069. Spec: DI-10..DI-13, DI-40,
+ * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
@@ -14,7 +14,7 @@ import { Body, type Change, nonceOf, type PostKey, Target } from "../post/Post.t
 import { fold, foldTask, initial, State } from "../post/PostFold.ts"
 import { failed, open, type OutboxFailed } from "./OutboxFile.ts"
 
-// The records of the outbox, as it returns them. Spec: DI-10..DI-13, DI-40, DI-44 in specs/discord.md.
+// The records of the outbox, as it returns them.
 
 /** A message that Discord does not show as it should be. */
 export interface DuePost {

@@ -1,7 +1,7 @@
 /**
  * Replaces whole files in one folder. It records the next content before each write, so that after a kill it can tell
  * its own half-done writes from changes by other programs. A file that it did not write is moved aside and reported. It
- * knows nothing of sessions. Spec: FI-70..FI-72 in specs/files.md, FI-75 in specs/files.md (FL-7).
+ * knows nothing of sessions. Spec: FI-70..FI-72, FI-75 in specs/files.md (FL-7).
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"

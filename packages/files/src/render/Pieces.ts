@@ -1,7 +1,6 @@
 /**
  * Lines and answers as pieces: short text in memory, or a reference to the event that holds a long text, which is read
- * when it is written or compared. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md, FI-69
- * in specs/files.md.
+ * when it is written or compared. So memory does not grow with an answer. Spec: FI-69, FI-98, FI-99 in specs/files.md.
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"

@@ -1,6 +1,5 @@
 /**
- * Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md,
- * FI-53, FI-57 in specs/files.md.
+ * Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md.
  */
 import { Effect } from "effect"
 import { historyAt } from "@daybook/core/request/Recorded"

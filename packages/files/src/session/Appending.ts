@@ -1,6 +1,6 @@
 /**
  * Appends a session's events to its two logs, a portion at a time. A session that is behind, or was created again, is
- * read from the log. Spec: FI-69, FI-75, FI-81 in specs/files.md (FL-6, FL-8), FI-81, FI-82 in specs/files.md.
+ * read from the log. Spec: FI-69, FI-75, FI-81, FI-82 in specs/files.md (FL-6, FL-8).
  */
 import { Effect } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,6 @@
 /**
  * Compares one session's folder with the log: the two logs, the values, the context and blobs, and everything else in
- * it. Changes nothing and follows no link. Spec: FI-87, FI-88 in specs/files.md, FI-87 in specs/files.md.
+ * it. Changes nothing and follows no link. Spec: FI-87, FI-88 in specs/files.md.
  */
 import { Effect, Option, Schema, type Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"

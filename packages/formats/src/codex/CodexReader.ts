@@ -25,7 +25,7 @@ import {
   userMessageOf
 } from "./CodexRecord.ts"
 
-// Makes the head of a rollout from its first records. Pure. Spec: FM-157 in specs/formats.md.
+// Makes the head of a rollout from its first records.
 
 const Spawned = Schema.Struct({
   subagent: Schema.Struct({ thread_spawn: Schema.Struct({ parent_thread_id: Schema.NonEmptyString }) })
@@ -78,7 +78,7 @@ const headOf = (early: ReadonlyArray<JsonRecord>, name: string | undefined, last
   }
 }
 
-// Reads what a compaction of Codex left visible. Pure. Spec: FM-158 in specs/formats.md.
+// Reads what a compaction of Codex left visible.
 
 export interface Left {
   readonly summary: string
@@ -104,7 +104,7 @@ const leftBy = ({ message, replacement_history = [] }: Payload): Left => {
 }
 
 // Tells a prompt from its repetition. A rollout has a person's message as a response item, as an event, or as both;
-// which of them differs between versions of Codex. Spec: FM-154 in specs/formats.md.
+// which of them differs between versions of Codex.
 
 /** The kinds of records that have a person's message. */
 export type Kind = "message" | "user_message" | "item_completed"
@@ -155,8 +155,7 @@ const makeRepeats = (): CodexRepeats => {
 
 // Folds the records of a rollout into items. A rollout is a line: each record follows the one before it, except after a
 // roll-back. What a model produced until its next request is one answer. Events repeat what response items say; only
-// usage, interruptions, titles, roll-backs, and prompts that no response item has are taken from them. Spec:
-// FM-150..FM-165 in specs/formats.md.
+// usage, interruptions, titles, roll-backs, and prompts that no response item has are taken from them.
 
 interface Base {
   readonly key: string

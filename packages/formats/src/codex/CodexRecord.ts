@@ -1,7 +1,7 @@
 /**
  * Records of Codex's rollouts, in all forms so far, and what their contents and figures become. Since September 2025 a
- * record is an envelope `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec: FM-150
- * in specs/formats.md.
+ * record is an envelope `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec:
+ * FM-150, FM-152..FM-155 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -81,7 +81,7 @@ export const decode = (value: JsonRecord): CodexRecord => {
   return { type: isHeader ? "session_meta" : (record_type ?? "unknown"), timestamp, payload: bare }
 }
 
-// Converts the contents of Codex's items: prompts, answers, inputs and outputs of tools. Pure. Spec: FM-152..FM-155.
+// Converts the contents of Codex's items: prompts, answers, inputs and outputs of tools.
 
 const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
 const decodeItem = Schema.decodeUnknownOption(ContentItem)
@@ -205,7 +205,7 @@ export const make = (): CodexUsage => {
   }
 }
 
-// Says which part of an answer a response item is. Pure. Spec: FM-153 in specs/formats.md.
+// Says which part of an answer a response item is.
 
 /** What a model produced in one item. */
 export interface Produced {

@@ -1,6 +1,6 @@
 /**
  * A session as one page of HTML: its policy and styles, its messages, and last in the file, but first on the screen,
- * the list of prompts, which are known only then. Spec: FM-174, FM-177.
+ * the list of prompts, which are known only then. Spec: FM-174, FM-176, FM-177 in specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
@@ -106,7 +106,7 @@ export const pageEnd = (_session: Session, totals: Totals): string => {
   ].join("\n")
 }
 
-// Writes messages as parts of a page. All text is escaped or rendered without raw HTML. Pure. Spec: FM-174, FM-176.
+// Writes messages as parts of a page. All text is escaped or rendered without raw HTML.
 
 const line = (text: string, limit = 200) => htmlText(oneLine(text, limit))
 

@@ -12,7 +12,7 @@ import * as Drafts from "./Drafts.ts"
 import { activityIDOf, messageIDOf } from "./Drafts.ts"
 
 // Follows the tree of a log while its records become events in file order: where each record is on which branch, and
-// the history path up to it. One small object for each record. Pure. Spec: IM-10, IM-11.
+// the history path up to it. One small object for each record.
 
 /** Events in a row on one path. */
 interface Segment {

@@ -25,7 +25,7 @@ import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
 
-// The errors of an import. Spec: IM-40 to IM-44.
+// The errors of an import.
 
 /** The source has no head, or is empty. Nothing was stored. */
 export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead")("NoHead", {

@@ -204,7 +204,7 @@ export const defaultAgent = "build"
 /** The Location that a layer is built for. */
 export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")<CurrentLocation, Location>() {}
 
-// Shows a model to people. Pure.
+// Shows a model to people.
 
 /** `provider/model`, with `:variant` if it has one. */
 export const modelText = ({ id, providerID, variant }: ModelRef): string =>
@@ -212,7 +212,7 @@ export const modelText = ({ id, providerID, variant }: ModelRef): string =>
 
 // Merges the request options of an activity's prompts: tools turned on and off, and the form of the answer. The prompt
 // that opens an activity sets both. A prompt that joins it replaces only the options it sets; `tools` without a pattern
-// sets nothing. Pure.
+// sets nothing.
 
 export type Wishes = Pick<PromptInput, "tools" | "output">
 

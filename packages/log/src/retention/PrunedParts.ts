@@ -14,7 +14,7 @@ import type { KeptPart } from "../store/ContentBlock.ts"
 import { questionTool } from "../store/QuestionStore.ts"
 
 // Says which events outlive their removal from the log although no row refers to them: requests above the floor and the
-// list of decisions are read from them. Events that rows refer to are kept too; the rest is dropped. Pure.
+// list of decisions are read from them. Events that rows refer to are kept too; the rest is dropped.
 
 /** The types whose events are always kept. */
 const kept: ReadonlySet<string> = new Set([

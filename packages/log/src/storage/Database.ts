@@ -1,6 +1,6 @@
 /**
  * Opens the database: pragmas, version check, migrations, and the second connection for reads.
- * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
+ * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: ST-2..ST-8 in specs/storage.md.
  */
 import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"

@@ -11,7 +11,7 @@ import { compile } from "../support/Conforms.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 
 // The columns of a block: one array for each field of its events and of its parts' rows, so that alike values stand
-// together. Numbers that grow are differences, which compress better. Pure.
+// together. Numbers that grow are differences, which compress better.
 
 /** An event's row without its session and its checksum, which the other columns give. */
 export interface KeptEvent {

@@ -1,9 +1,9 @@
 /**
  * Lets the event loop run. Effect's `yieldNow` continues in a microtask, before any socket is read, and the database's
  * driver is synchronous: a fiber that calls in a loop would keep every timer, socket and append of its process waiting.
- * Spec: EX-14, EX-400, EX-401 in specs/execution.md, EX-14 in specs/execution.md. It decides only when a fiber resumes.
- * It must not preempt fibers more often than Effect does: a fiber that is preempted after it took a semaphore's permit,
- * and interrupted before it runs again, never returns the permit.
+ * Spec: EX-14, EX-400, EX-401 in specs/execution.md. It decides only when a fiber resumes. It must not preempt fibers
+ * more often than Effect does: a fiber that is preempted after it took a semaphore's permit, and interrupted before it
+ * runs again, never returns the permit.
  */
 import { Effect, Exit, FiberRef, Scheduler } from "effect"
 

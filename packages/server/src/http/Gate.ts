@@ -11,8 +11,7 @@ import { headers } from "./LocalServer.ts"
 import { foreignPart, permit, type Site } from "./Site.ts"
 
 // Finds requests that a proxy before the server could understand differently: it may have judged another host, token or
-// body than the server would answer. Node's parser refuses what cannot be parsed in one way only. Pure. Spec: HT-15 in
-// specs/http.md.
+// body than the server would answer. Node's parser refuses what cannot be parsed in one way only.
 
 /** Headers that decide, and of which there is one. Of several, Node takes the first, and others the last. */
 const single: ReadonlySet<string> = new Set(["host", "authorization", "origin", "content-type", "idempotency-key"])

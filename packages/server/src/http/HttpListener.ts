@@ -11,8 +11,7 @@ import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
 
 // Finds connections whose peer has vanished without a word, such as a machine that lost its power: the system sends the
 // same bytes again, and nothing comes back. Node sets no limit to that, and Linux gives up after a quarter of an hour.
-// Linux tells in `/proc/net/tcp` how often it has sent them; on another system its own limit holds. Spec: HT-38 in
-// specs/http.md.
+// Linux tells in `/proc/net/tcp` how often it has sent them; on another system its own limit holds.
 
 /** An end of a connection. */
 export interface Peer {
@@ -74,8 +73,7 @@ const closing = (server: NetServer, port: number, within: Duration.Duration): Ef
   })
 
 // The open requests of each connection. A client may send some before it has read the answers, which wait behind each
-// other: Node keeps them in memory, and does not close those that wait when their connection ends. Spec: HT-26 in
-// specs/http.md.
+// other: Node keeps them in memory, and does not close those that wait when their connection ends.
 
 export interface Pipelines {
   /** Begins a request. False for one too many, which ends its connection; it gets no answer. */

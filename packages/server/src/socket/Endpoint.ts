@@ -1,6 +1,6 @@
 /**
  * What the operations of one socket share: its subject, its runtimes, its clients, and the state of its requests. Spec:
- * SO-55, SO-56, SO-78, SO-79 in specs/socket.md.
+ * SO-55, SO-56, SO-78, SO-79 in specs/socket.md (SC-2, DC-17).
  */
 import { Cause, Deferred, Effect, FiberId, FiberSet, type Scope } from "effect"
 import { type Address, addressKey } from "@daybook/log/domain/Address"
@@ -16,7 +16,7 @@ import { addressIn, checkSpaceOwner, find, type Subject } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
 // The stop of a server as clients see it. First it refuses new requests; then, once runs had a moment to end, every
-// open answer and every connection ends with an error. Spec: SO-78, SO-79 in specs/socket.md.
+// open answer and every connection ends with an error.
 
 export interface Stopping {
   /** Refuses new requests from now on. */
@@ -61,7 +61,7 @@ export const makeStopping = (): Stopping => {
 }
 
 // Tracks the users of temp sessions: a session lives while a connection uses it, a run while the connection that sent
-// it is open. In-process state, changed synchronously. Spec: SO-55, SO-56 in specs/socket.md (SC-2, DC-17).
+// it is open. In-process state, changed synchronously.
 
 /** A session that a connection used, and the runs that it sent there. */
 export interface Left {

@@ -1,6 +1,6 @@
 /**
  * `send` and `cancel`: a run of a client from its prompt to its end. Spec: SO-14, SO-20, SO-30, SO-31, SO-35, SO-36,
- * SO-55, SO-56, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, FR-11, DC-17, DC-19, DC-20).
+ * SO-55, SO-56, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, FR-11, DC-17, DC-19, DC-20, SC-2).
  */
 import { Deferred, Effect, Fiber } from "effect"
 import { addressKey } from "@daybook/log/domain/Address"
@@ -18,8 +18,7 @@ import { follow } from "./Follow.ts"
 import { addressIn, checkSpaceOwner, find, owns, placeOf } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// `send`: admits a prompt, even if its client goes away meanwhile, and shows its run to the client. Spec: SO-20, SO-30,
-// SO-31, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, DC-20).
+// `send`: admits a prompt, even if its client goes away meanwhile, and shows its run to the client.
 
 /** Starts the admission of the request; fails if too many wait. */
 const startAdmission = Effect.fnUntraced(function* (
@@ -119,7 +118,7 @@ export const send = Effect.fn("Served.send")(function* (
   yield* Endpoint.answerBeside(client, endpoint.stopping, about, answer)
 })
 
-// `cancel`: stops one run, active or waiting. Spec: SO-14, SO-35, SO-36 in specs/socket.md (FR-11, DC-19).
+// `cancel`: stops one run, active or waiting.
 
 /** The sessions to search for a run: that of the request, and for a run's id every busy session of the subject. */
 const sessionsToSearch = Effect.fnUntraced(function* (
@@ -211,8 +210,7 @@ export const cancel = Effect.fn("Served.cancel")(function* (
   yield* Endpoint.answerBeside(client, endpoint.stopping, about, answer)
 })
 
-// Ends the temp runs of a client that is gone, and removes temp sessions without users. Spec: SO-55, SO-56 in
-// specs/socket.md (SC-2, DC-17).
+// Ends the temp runs of a client that is gone, and removes temp sessions without users.
 
 const endSession = Effect.fnUntraced(function* (
   { temps }: Endpoint.Endpoint,

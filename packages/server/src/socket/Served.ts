@@ -23,8 +23,7 @@ import { cancel, leave, send } from "./Send.ts"
 import { addressIn, checkSpaceOwner, owns } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// `answer`: applies a client's decision on a permission, or its answers to a question. Spec: SO-96..SO-99 in
-// specs/socket.md.
+// `answer`: applies a client's decision on a permission, or its answers to a question.
 
 const refuse = (code: Refused["code"], message: string) => new Refused({ code, message })
 
@@ -116,7 +115,7 @@ const answer = Effect.fn("Served.answer")(function* (
   yield* Endpoint.write(client, { type: "answered", ...(id === undefined ? {} : { id }), ask, decision })
 })
 
-// `status`: the active and waiting runs behind a socket. Spec: SO-92 in specs/socket.md.
+// `status`: the active and waiting runs behind a socket.
 
 /** Runs in one answer, at most. */
 const mostRuns = 256
@@ -165,7 +164,7 @@ const status = Effect.fn("Served.status")(function* (
   }
 })
 
-// `list`: the sessions of an agent or model in one scope, page by page. Spec: SO-93, SO-94 in specs/socket.md.
+// `list`: the sessions of an agent or model in one scope, page by page.
 
 /** Code units of a title or path in a list, at most, so that a page fits a frame. */
 const longestText = 1024

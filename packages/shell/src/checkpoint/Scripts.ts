@@ -4,7 +4,7 @@
  */
 import { quoted } from "../session/ShellScripts.ts"
 
-// Names of files and folders that no checkpoint holds, whatever a `.gitignore` says. Pure. Spec: SL-157.
+// Names of files and folders that no checkpoint holds, whatever a `.gitignore` says.
 
 /** Patterns as in `.gitignore`, for names at any depth. Git never looks into `.git`; it refuses its other spellings. */
 const secretNames: ReadonlyArray<string> = (
@@ -14,7 +14,6 @@ const secretNames: ReadonlyArray<string> = (
 
 // The common parts of the scripts of checkpoints: the trailer, a search path without the workspace, and an environment
 // in which git runs nothing that a repository or a person configured. For POSIX shells with git, find, xargs and stat.
-// Pure. Spec: SL-150..SL-153, SL-158 in specs/shell.md.
 
 /** What the scripts of one shell work on. */
 export interface Place {
@@ -183,7 +182,6 @@ leave 0 ''
 // The text that stores the state of a workspace in its shadow repository. A checkpoint is a commit of four entries:
 // `files`, the captured files; `modes`, a list of paths for each mode that is neither 644 nor 755; `folders`, the empty
 // folders; and `ignored`, those of them that a rule ignores. Lists are separated with NUL, so that no name breaks them.
-// Pure. Spec: SL-154..SL-160 in specs/shell.md.
 
 export interface Limits {
   /** Bytes of a file; larger ones are left alone. */
@@ -355,8 +353,7 @@ prune() {
 }
 
 // The texts that restore a checkpoint: the first stores the present state and prints what differs, the second changes
-// the workspace. In between, `Restoration.ts` decides about folders and modes. Pure. Spec: SL-159..SL-162 in
-// specs/shell.md.
+// the workspace. In between, `Restoration.ts` decides about folders and modes.
 
 /** Sets \`target\` to the commit that the first digits name. */
 export const finding = (id: string): string => `

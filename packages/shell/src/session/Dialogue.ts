@@ -8,7 +8,7 @@ import type { StreamName } from "../transport/Program.ts"
 
 // Cuts one stream of a shell at the marks of its commands: what came before a command, what the command printed, and
 // what comes after. A mark has a token that a command does not know, so that nothing a command prints is one. It may be
-// split over chunks. Bytes are passed on as they come. Pure. Spec: SL-14, SL-15 in specs/shell.md.
+// split over chunks. Bytes are passed on as they come.
 
 /** Takes a piece of a stream. The bytes must not be kept: they are a view of the chunk. */
 export type Sink = (bytes: Uint8Array) => void
@@ -148,7 +148,7 @@ export const makeCutter = (late: Sink, events: Events): StreamCutter => {
 
 // Removes complaints of bash from the errors of a command. An interactive bash restores the state of its terminal when
 // a signal has ended a child, and says that it has none. Where a command made `_` read-only, it says so before each
-// command. Spec: SL-15 in specs/shell.md.
+// command.
 
 /** Longer lines are no complaint. */
 const longest = 256

@@ -34,7 +34,6 @@ export const firstOf = <A, E, R, B, E2, R2>(
 // killed. A process belongs to the shell if it shares its session, descends from it, or inherited its variable or its
 // limit. The limit also finds a process with a clean environment and a session of its own. A process is stopped before
 // it is killed, so that it cannot start others. For POSIX shells, with `/proc`; elsewhere only the group is killed.
-// Pure. Spec: SL-16..SL-19 in specs/shell.md.
 
 /** The shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
 export interface Place {

@@ -68,7 +68,7 @@ export const nodeFileOperations: FileOperations = {
   remove: (path) => fs.unlink(path)
 }
 
-// Defines the steps of a commit: how one is prepared beside its target, performed, and undone. Spec: TO-75, TO-76.
+// Defines the steps of a commit: how one is prepared beside its target, performed, and undone.
 
 /** A step at one path. The steps of one `change` (a move has two) are undone together. */
 export type Step = { readonly change: number; readonly target: Target } & (
@@ -252,7 +252,7 @@ const clear = Effect.fnUntraced(function* ({ io, spare }: Commit, kept: Readonly
   return left
 })
 
-// Undoes a commit that failed, and reports the state of each file if that fails too. Spec: TO-75, TO-76.
+// Undoes a commit that failed, and reports the state of each file if that fails too.
 
 /** Error codes for a folder that is no longer empty, which stays, or that is gone. */
 const stays: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST", "ENOENT"])
