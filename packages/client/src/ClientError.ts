@@ -89,7 +89,7 @@ export const answered = <A, E, R>(
 ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer, R> =>
   Effect.mapError(request, (error) => (isFailure(error) ? translated(error) : error))
 
-// Requests about one session. No session has an id of another form: then nothing is sent.
+// Requests about one session: a request with an invalid id is not sent.
 
 export const isSessionID = Schema.is(SessionID)
 

@@ -135,8 +135,7 @@ const parsed = <E>(text: Stream.Stream<string, E>): Stream.Stream<Frame, E | Une
     )
   })
 
-// Opens one connection for events and reads it to its end. A refusal is the error of the endpoint; an end of the stream
-// is an error too, except that of a replay which was not to be followed.
+// Reads one connection to its end; an early end is an error, like a refusal.
 
 /** Why events are not read. An expired cursor comes with one to go on from, and the path of a snapshot. */
 export const StreamError = Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
@@ -224,8 +223,8 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
     untilEnd
   )
 
-// Follows events over connections that break: connects again with the cursor of the last frame, after a growing, random
-// delay. Without gap or repetition, since a cursor moves only with what the caller has got.
+// Follows events over connections that break: reconnects with the cursor of the last frame, after a growing, random
+// delay.
 
 /** What to follow, and where to begin. */
 export interface Following {

@@ -186,8 +186,7 @@ const make = Effect.fn("Exporter.make")(function* (
   }
 })
 
-// Keeps a prune from removing events that the files under a root do not have yet: a consumer in the database that
-// follows the exporter's position. It outlives the process, and ends with the root's record.
+// Keeps a prune from removing events that the files do not have yet, by a consumer that outlives the process.
 
 /** How often the position is stored: each time is a commit. */
 const every = "30 seconds"

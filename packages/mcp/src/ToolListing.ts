@@ -91,8 +91,8 @@ export const describeListing = ({ leftOut, tools }: Listing): string | undefined
   return sentences.length === 0 ? undefined : sentences.join("; ")
 }
 
-// Keeps the tools that a server listed last, a file for each server, so that the next process offers them before the
-// server has started. A file that is missing, of another configuration or damaged means that no tools are known.
+// Keeps the tools that a server listed last in a file, so that the next process offers them before the server has
+// started.
 
 export interface ToolCache {
   readonly load: (name: string, server: McpServer) => Effect.Effect<Listing | undefined>

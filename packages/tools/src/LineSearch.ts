@@ -7,8 +7,7 @@ import { Worker } from "node:worker_threads"
 import { Effect, Either } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 
-// Translates the regular expressions that people and models write for ripgrep and grep into those of JavaScript: POSIX
-// classes, Unicode properties, inline flags and anchors. What has no counterpart is refused with its name.
+// Translates expressions for ripgrep and grep into JavaScript's; what has no counterpart is refused by name.
 
 /** An expression for `RegExp`. */
 interface SearchPattern {

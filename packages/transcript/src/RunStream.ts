@@ -10,10 +10,9 @@ import * as Fold from "./Fold.ts"
 import { separator } from "./fold/State.ts"
 import type { EventRow, RunID } from "./row/Rows.ts"
 
-// The text of one run as deltas: live deltas that are heard from a text's start, or continue its given beginning,
-// completed by the durable text. At every moment the emitted text is a beginning of the run's text, and at the end all
-// of it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of
-// its durable event.
+// The text of one run as deltas: live deltas, completed by the stored text. At every moment, the emitted text is a
+// beginning of the run's text; at the end it is all of the text. A live delta may be missing, late, or ahead of its
+// stored event.
 
 interface Text {
   readonly message: string

@@ -20,7 +20,7 @@ import { type Code, failures, statuses } from "../wire/Failure.ts"
 import { endpoints, errors, examples, parameters } from "./Endpoints.ts"
 import { placeIn, placeOfAnswer, textOf } from "./Fields.ts"
 
-// Adds to the document the errors that a request meets before its endpoint: no definition of an endpoint has them.
+// Adds the errors that a request meets before its endpoint.
 
 const earlierErrors = failures(
   Schema.Union(
@@ -61,8 +61,7 @@ const addEarlier = ({ components, paths }: OpenAPISpec): void => {
   }
 }
 
-// Mends what `@effect/platform` derives: ids that many schemas share, schemas that generators of clients cannot read,
-// queries as texts, and sentences of the schema library. Changes the document.
+// Mends what `@effect/platform` derives: shared ids, schemas that generators of clients cannot read, queries as texts.
 
 /** The library's schemas, in our words. */
 const named: Readonly<Record<string, object>> = {

@@ -33,7 +33,7 @@ export const examples: Readonly<Record<string, unknown>> = {
   decide: { decision: "once" }
 }
 
-// What each error means to a caller. A new error needs a text here.
+// What each error means to a caller: a new error needs a text here.
 
 export const errors: Readonly<Record<Code, string>> = {
   AddressTaken: "Another session has the address.",

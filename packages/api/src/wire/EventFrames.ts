@@ -5,8 +5,7 @@ import { Schema, SchemaAST } from "effect"
 import { Input as LogInput, Message as LogMessage, Session as LogSession } from "@daybook/log/domain/Message"
 import * as Events from "@daybook/log/events/SessionEvents"
 
-// The schemas of the log that many endpoints share, with names: `/openapi.json` describes each once and refers to it.
-// Their values are those of the log.
+// The schemas of the log with names, so that `/openapi.json` describes each schema once.
 
 export const Session = LogSession.annotations({ identifier: "Session" })
 export const Message = LogMessage.annotations({ identifier: "Message" })

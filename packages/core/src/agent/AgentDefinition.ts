@@ -25,8 +25,8 @@ import { compile, covers as patternCovers } from "../domain/Pattern.ts"
 import type { Rule, Verdict } from "../domain/Rule.ts"
 import { build, builtins } from "./BuiltinAgents.ts"
 
-// Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
-// the patterns that it covers, and of two overlapping patterns the stricter comes last.
+// Parses permission rules: in a list the last match decides; a map is ordered from general to exact, the stricter
+// pattern last.
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 

@@ -26,8 +26,7 @@ import {
 import { outsideOf } from "./SandboxWatch.ts"
 import { pause, runShell } from "./ShellProcess.ts"
 
-// Lets the program of a new sandbox begin. It waits stopped until its mounts are checked (`Mounts.ts`), so that
-// nothing untrusted runs in a sandbox that shows too much.
+// Lets the program of a new sandbox begin once its mounts are checked.
 
 /** How long `bwrap` may take to make a sandbox. */
 const patienceMillis = 30_000

@@ -23,7 +23,7 @@ import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from ".
 import { serialize } from "./Serialize.ts"
 import { summarize, SummaryFailed, withFiles } from "./Summary.ts"
 
-// Runs a planned compaction between its two events. A failed or interrupted attempt leaves the shown history unchanged.
+// Runs a planned compaction between its two events; a failure leaves the shown history unchanged.
 
 /** Errors that prevent an attempt from being recorded. */
 type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>

@@ -15,8 +15,7 @@ import { type CompactionSettings, type Limits, limitsOf } from "./Limits.ts"
 import { promptLines, serialize, serializeMessage, tighterClips } from "./Serialize.ts"
 import { fileOperations, noFiles, splitFiles, summaryFits, summaryPrompt, type TouchedFiles } from "./Summary.ts"
 
-// Renders the prompt of the running work for a checkpoint: verbatim up to a limit, beyond it head and tail with a mark
-// between them.
+// Renders the prompt of the running work for a checkpoint: whole up to a limit, else head and tail.
 
 const mark = (missing: number): string => `\n[... ${missing} characters of this prompt are left out here ...]\n`
 /** Upper bound on the tokens of a mark. */
@@ -81,8 +80,7 @@ export const taskOf = ({ countTokens, kept, limit, messages, opening }: TaskInpu
   return gone.flatMap((prompt) => (prompt.type === "user" ? [promptText(prompt, share, countTokens)] : [])).join("\n\n")
 }
 
-// Selects what a compaction summarizes: older messages are summarized, recent ones are kept verbatim. A call and its
-// result are one message here, so a cut between messages never separates them.
+// Selects what a compaction summarizes: older messages; recent messages stay verbatim.
 
 /** A message since the last checkpoint, with its size in serialized form. */
 export interface Sized {

@@ -110,8 +110,7 @@ export const fileOperations = (messages: ReadonlyArray<Message>, previous: Touch
   }
 }
 
-// Selects what a summary of a branch that was left covers: the newest messages that fit, without tool results, back to
-// the last checkpoint of the branch.
+// Selects what a branch summary covers: the newest messages that fit, back to the last checkpoint.
 
 /** Maximum tokens of the summary. */
 export const summaryTokens = 2_048
@@ -309,8 +308,7 @@ export const splitFiles = (text: string): { readonly summary: string; readonly f
   return { summary, files: { read: fileSet(read), modified: fileSet(modified) } }
 }
 
-// Requests a summary from the session's model: streams it live, retries under the model's policy, and asks once for
-// missing sections.
+// Requests a summary from the session's model, and asks once more for missing sections.
 
 /** The request for a summary failed. */
 export class SummaryFailed {

@@ -31,8 +31,8 @@ import {
 } from "./SystemContext.ts"
 import { isAddress, remoteInstructions } from "./Instructions.ts"
 
-// Tells which model answers, read for every turn: a switch is told as a change and keeps the baseline. The first
-// baseline does not wait for it, since an unresolved model fails the turn anyway.
+// Tells which model answers, for every turn. The first baseline does not wait for the model: an unresolved model fails
+// the turn anyway.
 
 const Identity = Schema.Struct({ ref: ModelRef, name: Schema.String })
 type Identity = typeof Identity.Type

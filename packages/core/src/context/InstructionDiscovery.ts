@@ -28,8 +28,8 @@ import { type InstructionReader, makeReader } from "./InstructionFile.ts"
 import { type Candidate, instructionSource, loadFiles, notShown } from "./Instructions.ts"
 import { absent, available, ContextSettings, type ContextSource, type ContextTurn } from "./SystemContext.ts"
 
-// Sources of instructions from files: the user's, those that the host configured, the project's from its root down to
-// the Location, and those of folders that the session read in.
+// Sources of instructions from files: the user's, the host's, the project's, and those of folders that the session read
+// in.
 
 /** File names in a folder; `CLAUDE.md` is used only without an `AGENTS.md`. */
 export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]

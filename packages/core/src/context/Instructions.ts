@@ -177,9 +177,8 @@ export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader,
   return available(bounded(entries))
 })
 
-// Instructions from http and https addresses that the host configured. All are fetched concurrently, with a short
-// timeout, and again when stale. While an address fails, its last text still holds, from this process or from what the
-// session was told. An address that never answered is listed without a text, so that it does not block a session.
+// Instructions from web addresses of the host: while an address fails, its last text holds; an address that never
+// answered is listed without a text.
 
 export interface RemoteOptions {
   /** Timeout per address, from the request to the last byte. */

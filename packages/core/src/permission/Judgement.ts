@@ -14,8 +14,7 @@ import type { PermissionStore, PermissionStoreError, SavedApproval } from "./Per
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { guardsOf, namesGuards } from "./ProtectedPaths.ts"
 
-// Keeps approvals for one session in memory, while the process and the session live. Bounded: forgetting an approval
-// costs a question.
+// Keeps approvals of one session in memory, while the process and the session live.
 
 const most = { sessions: 1_000, approvals: 200 }
 

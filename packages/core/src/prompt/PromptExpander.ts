@@ -39,7 +39,7 @@ import {
 import { findMentions, type LineRange, type Mention, splitLines } from "./Mentions.ts"
 import { expandTemplate, Templates } from "./Templates.ts"
 
-// Reads resources of MCP servers for prompts. By default there are no servers.
+// Reads resources of MCP servers for prompts; by default there are no servers.
 
 /** A resource cannot be read; `message` is a sentence for the model. */
 export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(

@@ -46,7 +46,7 @@ export const makeFencedAppend = Effect.gen(function* () {
 
 type FencedAppend = Effect.Effect.Success<typeof makeFencedAppend>
 
-// Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
+// Checks a session's budget before each provider request, with the usage of descendants and the limits of ancestors.
 
 const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
 
@@ -129,8 +129,7 @@ export const makeManualCompaction = Effect.fnUntraced(function* ({
 
 type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompaction>>
 
-// Promotes waiting inputs into an activity: one append holds the activity's start, the promotions and the reminders for
-// the model. The append may wait for the start of the turn's step, and is one with it then.
+// Promotes waiting inputs into an activity, in one append, which may wait for the start of the turn's step.
 
 /** A reminder for the model. */
 export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>

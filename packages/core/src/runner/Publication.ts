@@ -18,8 +18,7 @@ import type { Settled } from "../tool/ToolRegistry.ts"
 import { referenceOf } from "../workspace/ToolOutputStore.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
-// Detects repeated calls with the same result: from the third in a row on, the result carries a reminder for the model.
-// Counts over the answers since the last prompt, so that the log alone decides. Pure except for the counter.
+// Detects repeated calls with the same result: the result of the third call in a row carries a reminder for the model.
 
 /** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3
@@ -117,7 +116,7 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
   }
 }
 
-// The state of one turn and its transitions. Pure: the functions below store the events that a transition returns.
+// The state of one turn and its transitions; each transition returns the events to store.
 
 interface TurnState {
   /** The recorded part of the answer. */

@@ -48,8 +48,8 @@ import type { Reasons, Repeats } from "./Publication.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 import type { LocalCall } from "./recorder/TurnRecorder.ts"
 
-// Recovers calls of tools that were not offered. `@effect/ai` rejects such a part and ends the stream. Its error holds
-// the rejected parts, so that the call can be settled with an error for the model to read (TO-3).
+// Recovers calls of tools that were not offered. `@effect/ai` ends the stream with an error that holds the rejected
+// parts; the model then reads an error for the call (TO-3).
 
 type EncodedPart = Response.AllPartsEncoded
 
@@ -87,8 +87,7 @@ const unknownToolParts = (error: unknown, offered: ReadonlySet<string>): Readonl
   return unknown ? parts.map(decoded).filter(Predicate.isNotUndefined) : []
 }
 
-// Runs the local tools of one turn, each in a fiber of the turn's scope, and publishes their progress and results. What
-// must end the turn (a declined call, a failure to store) is kept in `abort`.
+// Runs the local tools of one turn, each in a fiber of the turn's scope; `abort` keeps what must end the turn.
 
 /** Why a tool ends the turn. */
 type Abort = ToolDeclined | ToolStorageError | AppendError
@@ -176,8 +175,7 @@ const awaitTools = (fibers: ToolFibers) =>
     Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
   )
 
-// The snapshots around one turn: one before its first tool that may change files, one after its last tool. What differs
-// is stored as an event. A turn without such a tool takes none.
+// The snapshots around one turn: before its first tool that may change files, and after its last tool.
 
 interface TurnFiles {
   /** Takes the first snapshot, once; every tool that may change files waits for it. */

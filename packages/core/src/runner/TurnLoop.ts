@@ -27,8 +27,7 @@ import * as Publication from "./Publication.ts"
 import { runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
-// Repairs a session whose request was rejected because of its content: stores which parts the model is not shown from
-// now on, so that the turn can be assembled again. `request/Repair.ts` chooses the parts.
+// Repairs a session whose request was rejected because of its content: stores which parts the model is no longer shown.
 
 /** The trial whose request is in flight; undefined after an accepted request. */
 type TrialRef = Ref.Ref<Trial | undefined>

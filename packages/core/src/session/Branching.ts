@@ -37,8 +37,7 @@ import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
 
-// Summarizes a branch that is about to be left: from its leaf back to where the next history begins. A failed or
-// interrupted summary moves nothing; what it used is charged.
+// Summarizes a branch before it is left; a failed or interrupted summary moves nothing, and its usage is charged.
 
 export { BranchNotSummarized } from "../domain/RunFailure.ts"
 

@@ -15,8 +15,8 @@ import { makePlaces, targetOf } from "./Branching.ts"
 import type { Existing } from "./Placement.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
 
-// Repeats the events of a session's history in a fork: with new message ids, and without what belongs to the session
-// alone (its place, its runs, its requests, decisions of a person).
+// Repeats the events of a session's history in a fork, with new message ids, and without what belongs to the session
+// alone.
 
 /** How ids and sequence numbers of the source read in the fork. */
 interface Renaming {

@@ -18,8 +18,8 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Placement } from "./SessionOptions.ts"
 
-// Verbs on an existing session. If the session does not exist, or was removed meanwhile, a verb fails with
-// `SessionNotFound`, whatever error came first (IB-9). A session whose import is not complete is not changed (IM-23).
+// Verbs on an existing session: a missing or removed session is `SessionNotFound` (IB-9), and an unfinished import is
+// not changed (IM-23).
 
 type Tagged = { readonly _tag: string }
 

@@ -72,8 +72,7 @@ const draftsOf = (files: Files, { from, path, redoes, to }: Way) => {
   return [restored, moved] as const
 }
 
-// Takes back files and history, as undo and redo do: looks at what there is, restores the files, then moves the leaf,
-// under the session's ownership while nothing runs.
+// Takes back files and history while nothing runs: restores the files, then moves the leaf.
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
@@ -178,8 +177,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   return { undo: ({ sessionID, ...options }: UndoOptions) => changes(undo)(sessionID, options) }
 })
 
-// Takes back the last undo of a session. A redo is the undo of an undo, so that the same restore decides about each
-// path.
+// Takes back the last undo of a session: a redo is the undo of an undo.
 
 export const makeRedoing = Effect.fnUntraced(function* ({ changes }: Existing) {
   const store = yield* SessionStore

@@ -10,8 +10,7 @@ import { isWithin } from "../support/TextFile.ts"
 import { projectRoot } from "../trust/ProjectTrust.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 
-// Finds what a Location's snapshots cover: its folder, in the git work tree that holds it or in a configured folder,
-// and the ignore rules of that work tree. Reads files only.
+// Finds what a Location's snapshots cover, and the ignore rules of its work tree.
 
 /** The files of a Location, as snapshots see them. */
 export interface WorkTree {

@@ -11,8 +11,8 @@ import { stampOf } from "../support/TextFile.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import { hash, tryFiles } from "./StoreFolder.ts"
 
-// Remembers the tree of a published index in a file beside it, so that a snapshot of unchanged files writes nothing.
-// The file names the index by its identity: a file that names another index is ignored.
+// Remembers the tree of a published index in a file beside the index, so that a snapshot of unchanged files writes
+// nothing.
 
 const beside = (index: string) => `${index}.tree`
 

@@ -17,8 +17,7 @@ import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, temporaryPrefix } from "./StoreFolder.ts"
 import type { WorkTree } from "./Candidates.ts"
 
-// Looks at and changes single files of a work tree. A folder on the way that is a link, or becomes one, is never
-// passed: nothing outside of the work tree is read or written. A file is replaced whole or not at all.
+// Looks at and changes single files of a work tree: follows no link, and replaces a file whole or not at all.
 
 /** Why a path stays as it is. */
 class Left extends Data.TaggedError("Left")<{ readonly reason: string }> {}

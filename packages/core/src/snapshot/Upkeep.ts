@@ -205,7 +205,7 @@ export const run = Effect.fn("Snapshots.upkeep")(function* (
   return yield* bound(folder, maxBytes)
 })
 
-// Finds and mends faults of the stores of snapshots. A check changes nothing.
+// Finds and mends faults of the stores of snapshots.
 
 /** A fault of one store. */
 export interface Fault {

@@ -27,9 +27,8 @@ import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { PermissionSubject } from "../permission/PermissionSubject.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
 
-// Builds the tool of a provider request: name, description and JSON schema, with a decoder that accepts anything. Input
-// is checked when the call is settled, so that bad input becomes a result for the model and does not break the
-// provider's stream (TO-107).
+// Builds the tool of a provider request. Its decoder accepts anything: bad input becomes a result for the model when
+// the call is settled, and does not break the provider's stream (TO-107).
 
 /** A tool with parameters from a JSON schema; it decodes any input and any result. */
 export const jsonSchemaTool = (tool: {

@@ -11,8 +11,7 @@ import { isWithin } from "../support/TextFile.ts"
 // Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
 // at the first folder that other users can write to.
 
-// Decides who may add files to a folder: only this user and root, or others too. A folder that others can write to says
-// nothing about what this user wants.
+// Decides who may add files to a folder: only this user and root, or others too.
 
 /** The folder's owner, group and mode. */
 interface Held {

@@ -34,8 +34,7 @@ import {
 import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 
-// Resolves configured references: folders and files outside the Location that prompts mention and `read` reads as
-// `name:path`. `Permission.ts` decides who may read.
+// Resolves configured references: files outside the Location that prompts and `read` name as `name:path`.
 
 /** A configured folder or file outside the Location. */
 export interface Reference {

@@ -10,9 +10,8 @@ import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
 
-// Finds the message that an attempt made whose end is unknown. Of each channel at most one attempt is open, and the bot
-// writes there only through its outbox and in answers to interactions: so the message is the one of the bot, behind the
-// attempt's anchor, that is no post yet.
+// Finds the message of an attempt whose end is unknown. A channel has at most one open attempt, so the message is the
+// bot's only message after the attempt's anchor that is no post yet.
 
 /** A message and an answer to a message; other types are notes of Discord. */
 const types = [0, 19]

@@ -5,8 +5,7 @@
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { cutAt } from "@daybook/log/support/Text"
 
-// Reads a text as paragraphs and blocks of code. Discord knows only fences of three backticks: other fences become such
-// ones, and backticks that would end a block early are parted by an invisible character.
+// Reads a text as paragraphs and blocks of code, whose fences become three backticks, the only ones that Discord knows.
 
 /** A paragraph, or the lines of a block of code. */
 export interface Unit {
@@ -72,8 +71,8 @@ const units = (text: string): ReadonlyArray<Unit> => {
   return found
 }
 
-// Splits a text into messages of at most 2,000 characters: between paragraphs and blocks of code, else between lines,
-// else within a line. A block that is cut is closed, and opened again in the next message.
+// Splits a text into messages of at most 2,000 characters, at paragraphs if it can, and closes and reopens a block that
+// is cut.
 
 /** The most characters of a message. */
 export const most = 2_000

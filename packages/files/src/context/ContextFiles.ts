@@ -29,8 +29,7 @@ import type { PackState, Swap } from "./PackState.ts"
 
 // Renders the pack for people: everything that the model was shown, in order.
 
-// Selects the blobs of a pack: texts and definitions that are stored nowhere else, media, and long results that were
-// shown more than once.
+// Selects the blobs of a pack: what is stored nowhere else, media, and long results that were shown more than once.
 
 const packSource = "pack.json"
 
@@ -159,9 +158,7 @@ const packText = (session: string, { budget, estimate, messages, sent }: Pack): 
   ].join("\n")
 }
 
-// Lists what is outside the window: ranges of `messages.jsonl` that a compaction swapped out, results shown as
-// placeholders, and the files that the summaries name. It only refers to lines, which stay in `messages.jsonl`, and
-// copies nothing.
+// Lists what is outside the window, by lines of `messages.jsonl`: swapped ranges, placeholders, files of summaries.
 
 /** A swap with the hash of its lines. */
 type ReadSwap = Swap & { readonly sha256: string }

@@ -18,8 +18,8 @@ import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import type { Modes } from "../layout/Layout.ts"
 
-// Names the hold of a root: the record, in the database, of how far the files under it are. It lives as long as the
-// folder of the exporter's record.
+// Names the hold of a root in the database: it records how far the root's files are, as long as the folder of the
+// record lives.
 
 /** The folder of all exporters' records under the root. */
 const recordsFolder = ".daybook"
@@ -202,8 +202,8 @@ export const open = Effect.fnUntraced(function* (
   }
 })
 
-// Writes and reads `follower.json`, the status of a follower for other processes. The file has its full length from the
-// start and is written in place, so that a follower can report a full disk.
+// Writes and reads `follower.json`, the status of a follower. The file keeps its full length, so that a follower can
+// report a full disk.
 
 /** The status of a follower: following, failing and retrying, or stopped. */
 export const FollowerState = Schema.Struct({

@@ -251,8 +251,7 @@ export const sweepLeftovers = Effect.fnUntraced(function* (tracker: Tracker, fol
   }
 })
 
-// Appends to a file of whole lines. Its record says how far it was written. Surplus bytes after a kill are ours if they
-// are the start of the next rows, and are then completed in place.
+// Appends to a file of whole lines; after a kill, completes a partial row in place.
 
 /** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */
 type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }

@@ -13,8 +13,7 @@ import { type Piece, sizeOf } from "@daybook/transcript/Fold"
 import type { Sum } from "../disk/SafeFiles.ts"
 import * as Rendering from "./Rendering.ts"
 
-// Rendered events of one session that wait to be written: the pieces for both logs, and the state after them. Joining
-// many pages of the log into one portion costs one append. `take` changes it in place.
+// Rendered events of one session that wait to be written: many pages of the log become one append.
 
 export interface Portion {
   /** The rendering after the last event. */

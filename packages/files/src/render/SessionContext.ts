@@ -11,8 +11,7 @@ import { contextFiles, type ContextInput } from "../context/ContextFiles.ts"
 import { blobPath, sentOf } from "../context/Pack.ts"
 import type { PackState } from "../context/PackState.ts"
 
-// Reads the input of `context/` for one session at its last step: the history at that step, by keys, and the hashes of
-// swapped lines, each computed once. The cost follows what is shown.
+// Reads the input of `context/` for one session at its last step, at the cost of what is shown.
 
 /** The session, its state, and the access to its lines. */
 interface ContextOptions<E> {

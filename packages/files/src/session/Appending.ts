@@ -19,7 +19,7 @@ import type { Known, WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
 import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
 
-// Removes the files of a session that was removed or has another address. Each step can be killed and repeated.
+// Removes the files of a session that was removed or moved to another address; each step can be repeated.
 
 /**
  * Whether the file holds the recorded or the intended content; for a log, its recorded beginning counts. Undefined if

@@ -15,8 +15,7 @@ import type { IndexEntry } from "../render/Values.ts"
 import * as Adoption from "./Adoption.ts"
 import { type Known, replay, type WriteError } from "./CachedSession.ts"
 
-// Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
-// time; the ledger's checkpoint and the log restore it.
+// Caches sessions between batches; the ledger's checkpoint and the log can restore the cache.
 
 /** The number of cached sessions, and of lines that their context packs show. One session is always cached. */
 export const remembered = 64

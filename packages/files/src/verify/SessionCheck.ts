@@ -30,8 +30,7 @@ import {
   unusable
 } from "./FileCheck.ts"
 
-// Checks `messages.jsonl` and `events.jsonl` against the log: renders it page by page up to the event that the values
-// reflect, and compares the lines. Memory is bounded by one page.
+// Checks `messages.jsonl` and `events.jsonl` against the log, one page at a time.
 
 const decodeSeq = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
 

@@ -6,8 +6,7 @@ import { Duration, Effect, Option, Predicate, Stream } from "effect"
 import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf, type Swept } from "./BlobStore.ts"
 
-// Finds the places of an entry that hold pictures: image blocks in `content` arrays, as base64, and `image_url`
-// strings, as data URLs. Moves them out into blobs, and back.
+// Moves the pictures of an entry out into blobs, and back.
 
 /** Base64 characters from which a picture becomes a blob. */
 export const blobThreshold = 1024

@@ -206,8 +206,7 @@ const meaningOf = (given: string): Meaning => {
   return { is: "command", command: words.trim(), slash: true }
 }
 
-// Folds the records of a Claude Code log into items: an API message becomes one answer, a command joins its output, a
-// compact boundary and its summary become a compaction.
+// Folds the records of a Claude Code log into items.
 
 interface Base {
   readonly key: string

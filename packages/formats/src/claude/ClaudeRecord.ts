@@ -235,9 +235,7 @@ export const attachedOf = (given: Attachment): Attached | undefined => {
   }
 }
 
-// Counts what Claude Code's logs say was spent. Each line of an API message repeats the message's usage, and only the
-// last has the final output; copies of a message repeat it again. Each message counts once. Pure but for its memory of
-// counts.
+// Counts usage once for each message: several lines and copies repeat it, and only the last line has the final output.
 
 /** Reasoning is part of the output and not counted apart. Only versions of 2025 say what a message cost. */
 const spentOf = (usage: ApiUsage, cost: number): Spent => ({

@@ -103,8 +103,7 @@ const leftBy = ({ message, replacement_history = [] }: Payload): Left => {
   }
 }
 
-// Tells a prompt from its repetition. A rollout has a person's message as a response item, as an event, or as both;
-// which of them differs between versions of Codex.
+// Tells a prompt from its repetition: a rollout has a person's message as a response item, an event, or both.
 
 /** The kinds of records that have a person's message. */
 export type Kind = "message" | "user_message" | "item_completed"
@@ -153,9 +152,8 @@ const makeRepeats = (): CodexRepeats => {
   }
 }
 
-// Folds the records of a rollout into items. A rollout is a line: each record follows the one before it, except after a
-// roll-back. What a model produced until its next request is one answer. Events repeat what response items say; only
-// usage, interruptions, titles, roll-backs, and prompts that no response item has are taken from them.
+// Folds the records of a rollout into items. Events repeat response items: only usage, interruptions, titles,
+// roll-backs and otherwise missing prompts are taken from events.
 
 interface Base {
   readonly key: string

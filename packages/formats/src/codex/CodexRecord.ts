@@ -166,8 +166,8 @@ export const outputOf = (output: unknown): { readonly content: Content; readonly
   return { content: contentOf(output), failed: typeof output === "string" && failedText(output) }
 }
 
-// Counts what a rollout says was spent. `token_count` events repeat the cumulative usage at will, so only its growth
-// counts. A count that falls belongs to a new window or a resumed session: then the last request counts. FM-156.
+// Counts the growth of the cumulative usage, since `token_count` events repeat it; after a fall, the last request
+// counts (FM-156).
 
 const spentOf = (usage: TokenUsage): Spent => {
   const cacheRead = usage.cached_input_tokens ?? 0
@@ -270,7 +270,7 @@ export const producedOf = (payload: Payload, key: string): Produced | undefined 
   }
 }
 
-// Says what a user message of a rollout is: a prompt, a text that Codex added, or a command that a person ran. FM-151.
+// Says what a user message of a rollout is: a prompt, a text of Codex, or a command of a person (FM-151).
 
 /** What texts that Codex adds as user messages start with. */
 const added =

@@ -8,8 +8,8 @@ import { Array as Arr, Effect, Either, Option, Order, Predicate, Schema, String 
 import { isHeader, isTitleSlot, readHeader, timeOf } from "../entry/Entry.ts"
 import { type FileStart, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 
-// Names of entry logs and their folders. Folders encode the working directory, but lossily: `/a/b-c` and `/a-b/c` share
-// one, so that only the header says where a session works.
+// Names of entry logs and their folders: only a log's header says where a session works, because `/a/b-c` and `/a-b/c`
+// share one folder.
 
 const separators = /[/\\:]/g
 

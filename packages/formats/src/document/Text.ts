@@ -51,8 +51,7 @@ export const quoted = (text: string): string =>
     .map((line) => (line === "" ? ">" : `> ${line}`))
     .join("\n")
 
-// Renders Markdown as HTML that shows only text: raw HTML is escaped, links lead only to http, https and mail, pictures
-// are links, and nothing has an inline style.
+// Renders Markdown as HTML without raw HTML, pictures, styles, or links to other schemes than http, https and mail.
 
 const renderer = new MarkdownIt({ html: false, linkify: false, typographer: false })
 

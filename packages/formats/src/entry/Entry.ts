@@ -6,8 +6,7 @@ import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 import { AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
 
-// Reads the first records of an entry log: the header, and the title slot that omp writes before it. Only its type and
-// id make a record a header; other fields are used if they have the right type.
+// Reads the first records of an entry log: the header, and the title slot that omp writes before the header.
 
 /** The version that this runtime reads and writes. */
 export const currentVersion = 3

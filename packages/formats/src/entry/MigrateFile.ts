@@ -16,8 +16,7 @@ import { currentVersion, isHeader } from "./Entry.ts"
 import * as EntryReader from "./EntryReader.ts"
 import { LogChanged, NotASession } from "./EntryReader.ts"
 
-// Writes the lines of an entry log. The normal form of a record is its compact JSON in the order of its fields; the
-// file is the records before the header, the header, and the entries in file order.
+// Writes the lines of an entry log: the records before the header, the header, then the entries in file order.
 
 /** A record as a line, with its newline. */
 export const lineOf = (record: JsonRecord): string => `${JSON.stringify(record)}\n`

@@ -7,8 +7,8 @@ import { AgentMessage, type BlockContent, type MessageOf, System } from "./Agent
 import type { BodyOf, Entry } from "./Entry.ts"
 import { isRemote, modelOf, remoteHistoryOf, replacementOf } from "./EntryItem.ts"
 
-// The tree of a log's entries in memory. Real files repeat ids, name missing parents and form cycles: each walk visits
-// an entry at most once, uses no recursion and collects in order.
+// The tree of a log's entries: ids may repeat, parents may be missing, and cycles exist, so a walk visits an entry
+// once.
 
 /** An entry with its children, oldest first. */
 export interface Node {

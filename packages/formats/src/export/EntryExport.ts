@@ -20,8 +20,7 @@ import {
 } from "./EntryRecord.ts"
 import { type Group, Grouping } from "./Grouping.ts"
 
-// Remembers of each record what later records refer to: keys by message and by event, and the tools of open calls.
-// Import and export keep the same ledger, so that both make the same records of the same events.
+// The ledger of what later records refer to; import and export keep the same ledger.
 
 const callName = (messageID: string, callID: string): string => `${messageID} ${callID}`
 

@@ -8,8 +8,7 @@ import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { Place, type Problem } from "../conversation/Conversation.ts"
 
-// Finds JSON objects in the bytes of a damaged line. Braces, quotes and backslashes are single bytes in UTF-8, so no
-// text is decoded. Every scan ends and reads each byte once.
+// Finds JSON objects in the bytes of a damaged line: braces, quotes and backslashes are single bytes in UTF-8.
 
 const quote = 0x22
 const backslash = 0x5c
@@ -82,8 +81,7 @@ const trimmed = (bytes: Uint8Array, { from, to }: Range): Range => {
   }
 }
 
-// Divides a line that is not one JSON value into the objects that it holds and the damage between them. Reads the line
-// from both ends, so that one damaged place costs no record before or after it.
+// Divides a damaged line into objects and damage, from both ends, so that a damaged place costs no record beside it.
 
 /** Bytes of a line: an object, or damage if `value` is absent. */
 export interface Piece extends Range {

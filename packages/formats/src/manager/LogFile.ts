@@ -24,8 +24,7 @@ import {
   type StorageFailed
 } from "../storage/SessionStorage.ts"
 
-// Reads an entry log into memory for writing, migrated to the current version. Everything that could be read stays,
-// also what is not an entry.
+// Reads an entry log into memory for writing, migrated to the current version.
 
 /** A log in memory. */
 interface LoadedLog {

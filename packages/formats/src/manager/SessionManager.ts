@@ -17,7 +17,7 @@ import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
 import { type SessionLocked, SessionStorage, StorageFailed } from "../storage/SessionStorage.ts"
 import { kept, load, type LogFile } from "./LogFile.ts"
 
-// What a caller of an entry log can do wrong. Nothing was changed.
+// What a caller of an entry log can do wrong; nothing was changed.
 
 /** No entry of the log has this id. */
 export class EntryNotFound extends Schema.TaggedError<EntryNotFound>("@daybook/formats/EntryNotFound")(

@@ -10,9 +10,8 @@ import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import { decompressed } from "../lines/LogFile.ts"
 
-// Collects what a reader produces, in file order, while one item may still grow: an answer whose record spans several
-// lines, or a command whose output follows. What comes after it waits. The wait is bounded, and ends where an earlier
-// import of the log ended, which gives the items of that import.
+// Collects items in file order while one item still grows; later items wait. The wait is bounded, and ends where an
+// earlier import of the log ended.
 
 interface Outlet {
   /** Produces a piece, behind the growing item if there is one. */

@@ -23,8 +23,7 @@ import {
   StorageFailed
 } from "./SessionStorage.ts"
 
-// Names the temporary files that replace others, and removes those that killed processes left. A name has the number of
-// its process, so that those of running processes stay.
+// Names temporary files by the number of their process, and removes those of dead processes.
 
 /** The temporary files that this process writes now. */
 const ownName = new Set<string>()

@@ -223,8 +223,7 @@ export const planOf = (records: ReadonlyArray<ThreadRecord>, settings: Compactio
   }
 }
 
-// Phrases the request for a summary, and turns the answer into the summary of a compaction. Pure, but for `summarize`,
-// which a caller gives.
+// Phrases the request for a summary, and turns the answer into the summary of a compaction.
 
 /** What a model is asked. */
 export interface SummaryRequest {

@@ -289,8 +289,8 @@ export const Input = Schema.Struct({
 })
 export type Input = typeof Input.Type
 
-// Applies the edits of the context: the messages as the model is shown them. What people read, the log and exports in
-// the source's format keep the message as it was.
+// Applies the edits of the context to the messages that the model is shown; people, the log and exports keep the
+// originals.
 
 /** Stands in place of a result that was removed: providers refuse a call without a result. */
 const removedResult: ReadonlyArray<ToolContent> = [{ type: "text", text: "[The result was removed from the context.]" }]

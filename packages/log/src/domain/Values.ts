@@ -199,7 +199,7 @@ export const locationKey = ({ directory, workspaceID }: Location): string =>
 /** The agent of a session without one, for execution and permission alike (CR-6). */
 export const defaultAgent = "build"
 
-// The Location of a Location-scoped service. Its `directory` is canonical: absolute, without symbolic links.
+// The Location of a Location-scoped service, with a canonical directory.
 
 /** The Location that a layer is built for. */
 export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")<CurrentLocation, Location>() {}
@@ -210,9 +210,7 @@ export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")
 export const modelText = ({ id, providerID, variant }: ModelRef): string =>
   `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
 
-// Merges the request options of an activity's prompts: tools turned on and off, and the form of the answer. The prompt
-// that opens an activity sets both. A prompt that joins it replaces only the options it sets; `tools` without a pattern
-// sets nothing.
+// Merges the request options of an activity's prompts: the first prompt sets all, a later prompt only what it names.
 
 export type Wishes = Pick<PromptInput, "tools" | "output">
 

@@ -62,9 +62,9 @@ export const makeEventTypes = (): EventTypes => {
   }
 }
 
-// Derives the ids of events from their places. An event that this database numbered stores no id: its id is `evt_`,
-// twelve hexadecimal digits of its time, eight of the database's identity, and ten of its position. So ids sort by
-// time, are unique over databases, and cost no bytes. A replayed event stores the id that it has in its own log.
+// Derives the ids of events from their places, so that they sort by time and cost no bytes: `evt_`, twelve hexadecimal
+// digits of the time, eight of the database's identity, ten of the position. A replayed event stores the id of its own
+// log.
 
 /** The id of the event in the row `e`. The view `events` of the schema has the same expression. */
 export const idColumn =

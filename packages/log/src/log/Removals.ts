@@ -109,10 +109,9 @@ export const removeSession = (
   return Effect.mapError(retryBusy(immediately(sql)(removed)), unavailable("remove"))
 }
 
-// Deletes the rows of removed sessions in steps, and erases them from the search index and the write-ahead log. SQLite
-// overwrites deleted rows in the database (`secure_delete`), but the write-ahead log still holds what was committed
-// before. It can be truncated only while no reader needs it. A removal is marked as swept once that is done; an
-// unfinished one is continued when the database is opened.
+// Deletes the rows of removed sessions in steps, and erases them from the search index and the write-ahead log. The
+// write-ahead log can be truncated only while no reader needs it; an unfinished removal goes on when the database is
+// opened.
 
 /** The time between two attempts while a reader is open. */
 const pause = "250 millis"

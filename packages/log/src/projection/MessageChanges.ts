@@ -3,9 +3,8 @@ import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, plain, plainOrNull } from "./Change.ts"
 import type { InputRow, MessageRow, PartRow } from "./Tables.ts"
 
-// The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, per shell output,
-// and per edit of a message for the model. A shell's output is a part with its call id as message id, because the event
-// that ends it names no message.
+// The changes to `session_part`: one row per part of an answer, shell output, or edit for the model. A shell's output
+// has its call id as message id, because the event that ends it names no message.
 
 type Kind = "text" | "reasoning" | "tool" | "shell" | "edit"
 

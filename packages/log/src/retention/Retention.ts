@@ -41,8 +41,7 @@ import {
 import * as PrunedParts from "./PrunedParts.ts"
 import * as Space from "./Space.ts"
 
-// Puts an archive's events back: the same positions, ids and payloads, and the floor that they were removed from. They
-// are written below the present floor, where no reader sees them, until one transaction lowers it.
+// Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
 /** What was put back. */
 interface Restored {

@@ -165,8 +165,7 @@ export const prompts = Effect.fnUntraced(function* (
   }
 })
 
-// Shows the matches of a text in their surroundings. The tokenizer that built the index also finds the matches: the
-// texts of a page go to a table in memory for the time of one statement.
+// Shows the matches of a text in their surroundings, with the tokenizer that built the index.
 
 /** Words of a snippet, and its most characters. */
 const [wordLimit, charLimit] = [24, 320]

@@ -144,8 +144,7 @@ export const openIndex = (path: string): Effect.Effect<SqlClient.SqlClient, Data
 /** Opens the index of a database if it exists. */
 export const openExisting = (path: string) => (existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone)
 
-// Removes from the search index what belongs to removed sessions, without a trace. FTS5 only marks deleted documents;
-// their terms go when segments are merged.
+// Removes from the search index what belongs to removed sessions, whose terms FTS5 keeps until segments are merged.
 
 /** Documents that one transaction deletes. */
 const stepDocuments = 500

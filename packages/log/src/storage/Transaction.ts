@@ -45,8 +45,8 @@ export const reasonOf = (error: unknown): StorageReason => {
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
 }
 
-// Marks work in a transaction of the log's own connection. An append there would wait for the connection that its
-// caller holds, for ever, because appends are uninterruptible.
+// Marks work in a transaction of the log's connection: an append there would wait for ever for the connection of its
+// caller.
 
 /** The client whose transaction surrounds the work. */
 export class OwnTransaction extends Context.Tag("@daybook/log/OwnTransaction")<OwnTransaction, SqlClient.SqlClient>() {}

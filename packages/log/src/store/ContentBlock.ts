@@ -10,8 +10,7 @@ import type { PartRow } from "../projection/Tables.ts"
 import { compile } from "../support/Conforms.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 
-// The columns of a block: one array for each field of its events and of its parts' rows, so that alike values stand
-// together. Numbers that grow are differences, which compress better.
+// The columns of a block: an array for each field, so that alike values stand together and compress well.
 
 /** An event's row without its session and its checksum, which the other columns give. */
 export interface KeptEvent {

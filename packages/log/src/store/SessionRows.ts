@@ -173,8 +173,8 @@ const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlE
         AND q.session IN (SELECT value FROM json_each(${JSON.stringify(inBlocks)}))))`
   })
 
-// Reads a session's ancestors, and what a session and its descendants spent. A session's parent never changes, but
-// reusing a removed id can still form a cycle, so every walk is bounded.
+// Reads a session's ancestors, and the usage of its tree. A removed id that is used again can form a cycle, so every
+// walk is bounded.
 
 /** Maximum number of ancestors of a session. */
 export const deepestFamily = 32

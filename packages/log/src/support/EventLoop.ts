@@ -150,8 +150,8 @@ export const sharingAll = <Service extends object>(service: Service): Service =>
   return Object.assign({ ...service }, Object.fromEntries(verbs))
 }
 
-// Lets the event loop run between fibers. Effect's scheduler continues in microtasks for up to 2,048 rounds; while its
-// fibers are busy, no socket is read and no timer fires, so one long answer would block every client of the process.
+// Lets the event loop run between fibers: Effect's scheduler runs up to 2,048 rounds of microtasks, while no socket is
+// read and no timer fires.
 
 /** Maximum time that fibers run before the event loop runs. */
 const turnMs = 12

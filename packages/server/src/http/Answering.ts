@@ -70,8 +70,8 @@ export const collect = (
   })
 }
 
-// A request as its handlers see it. Its body is read whole, into memory, up to a limit: the usual request of
-// `@effect/platform-node` needs an effect, a fiber and a scope for that.
+// A request as its handlers see it, its body whole in memory: the request of `@effect/platform-node` needs a fiber and
+// a scope.
 
 /** What a handler sees in place of the request's own. */
 interface Changes {

@@ -13,9 +13,8 @@ import { type AccessToken, matches } from "./AccessToken.ts"
 import { PortUnusable, unusable } from "./HttpListener.ts"
 import { foreignPart, type Site } from "./Site.ts"
 
-// Decides which requests a server on the loopback address answers. Every process and every page in a browser can send
-// requests there: pages of other sites are refused by `Host` and `Origin`, processes of others by the token. Pure,
-// except for reading the request.
+// Decides which requests a server on the loopback address answers: `Host` and `Origin` refuse pages of other sites, the
+// token refuses other processes.
 
 /** A tunnel may listen at another port. */
 const here: Site = { host: "127.0.0.1", names: [], scheme: "http", origins: [] }

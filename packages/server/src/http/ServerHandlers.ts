@@ -14,7 +14,7 @@ import type { Search } from "@daybook/log/search/Search"
 import { refusedQuery } from "./Answers.ts"
 import * as Streams from "./Streams.ts"
 
-// Writes metrics in the text format of Prometheus. Pure, except for the figures of the process.
+// Writes metrics in the text format of Prometheus.
 
 /** One sample: what follows the name, its labels, and its value. */
 interface Sample {
@@ -144,7 +144,7 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
 const ofProcess = (version: string): Effect.Effect<string> =>
   Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
 
-// Answers requests about the server's machine. The host of the server measures and lists.
+// Answers requests about the server's machine, which the host measures and lists.
 
 /** What to measure. */
 export interface Measuring {

@@ -119,8 +119,7 @@ export const transcriptLayer = HttpApiBuilder.group(Api, "transcript", (handlers
   )
 )
 
-// The runs that requests began and still have to hear of: the first request returns before a long run ends, and a later
-// one, with the same name, gets its error.
+// The runs whose errors a request still has to hear of, under the names of the requests that began the runs.
 
 interface Resumes {
   /** Runs the session, and remembers the outcome under the name; a known name joins its run. */
@@ -166,8 +165,7 @@ const makeResumes: Effect.Effect<Resumes, never, Scope.Scope> = Effect.map(Effec
   }
 })
 
-// Answers requests that prompt and run. A request that waits for work returns before a proxy or a client would give up,
-// and the work goes on.
+// Answers requests that prompt and run: a request returns before a proxy would give up, and the work goes on.
 
 const atMost = Duration.seconds(25)
 
@@ -233,7 +231,7 @@ export const questionsLayer = HttpApiBuilder.group(Api, "questions", (handlers) 
   )
 )
 
-// Answers requests about permissions of tools. The first answer counts, wherever it comes from.
+// Answers requests about permissions of tools; the first answer counts.
 
 const shown = Effect.forEach((open: OpenAsk) =>
   Effect.map(timeLeft(open), (left): OpenPermission => ({
@@ -283,7 +281,7 @@ export const permissionsLayer = (asks: Asks) =>
       )
   )
 
-// Answers requests for what sessions can be given. The host of the server knows the models.
+// Answers requests for the models, agents and templates that sessions can be given.
 
 /** Requests that ask the providers at a time: the others wait. */
 const asking = 4

@@ -49,9 +49,8 @@ export const drainLayer = Layer.effect(
   }))
 )
 
-// Holds the deltas of a session until its reader can take them, joined by their text. What the reader gets of a text is
-// a beginning of it, follows the text's start, and ends before the stored text: a text whose beginning is not known, or
-// that grew beyond the limit before the reader took it, has no more deltas.
+// Holds the deltas of a session, joined by text, until its reader can take them. A reader gets a beginning of a text
+// from the text's start; a text that lost its beginning, or grew too long, has no more deltas.
 
 interface LiveDeltas {
   /** Takes a delta. */

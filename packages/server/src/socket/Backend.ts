@@ -137,8 +137,7 @@ export const firstKept = ({ log }: Backend, sessionID: SessionID): Effect.Effect
 export const activityStart = (backend: Backend, sessionID: SessionID, seq: number) =>
   lastBefore(backend, sessionID, seq, ({ type }) => type === "session.next.activity.started")
 
-// Finds runs in the log: the active run of a session, its waiting prompts, and the state from which an activity's rows
-// are rendered. The cost is the distance from the end of the log.
+// Finds runs in the log, at the cost of their distance from its end.
 
 /** An active or waiting run. */
 export type Run = { readonly run: RunID; readonly clientID: string | undefined } & (

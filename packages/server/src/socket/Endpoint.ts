@@ -15,8 +15,8 @@ import type { Connection, ConnectionClosed } from "./Listener.ts"
 import { addressIn, checkSpaceOwner, find, type Subject } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// The stop of a server as clients see it. First it refuses new requests; then, once runs had a moment to end, every
-// open answer and every connection ends with an error.
+// The stop of a server as clients see it: new requests are refused, then open answers and connections end with an
+// error.
 
 export interface Stopping {
   /** Refuses new requests from now on. */
@@ -60,8 +60,7 @@ export const makeStopping = (): Stopping => {
   }
 }
 
-// Tracks the users of temp sessions: a session lives while a connection uses it, a run while the connection that sent
-// it is open. In-process state, changed synchronously.
+// Tracks the users of temp sessions: a session lives while a connection uses the session.
 
 /** A session that a connection used, and the runs that it sent there. */
 export interface Left {

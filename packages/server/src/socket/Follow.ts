@@ -106,8 +106,7 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
   }
 }
 
-// Shows a session's asks to one client as frames: each open ask once while a run is followed, and its end. Permissions
-// come from `Asks.ts`, questions of the model from the log; clients see no difference.
+// Shows a session's asks to one client as frames: permissions of tools, and questions of the model.
 
 export interface AskOptions {
   readonly asks: Asks

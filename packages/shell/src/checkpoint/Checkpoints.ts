@@ -47,8 +47,8 @@ export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>("
   }
 }
 
-// Runs a script of checkpoints to its end and returns what it printed. A script reports its result by a trailer between
-// two tokens, because a program may end before its last output arrives.
+// Runs a script of checkpoints to its end. The result is a trailer between two tokens, because a program may end before
+// its last output arrives.
 
 /** Bytes that a script prints at most: the paths of some hundred thousand files. */
 const longestOutput = 128 * 1024 * 1024

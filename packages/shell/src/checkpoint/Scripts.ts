@@ -12,8 +12,8 @@ const secretNames: ReadonlyArray<string> = (
   ".vault-token id_rsa* id_dsa* id_ecdsa* id_ed25519* *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx"
 ).split(" ")
 
-// The common parts of the scripts of checkpoints: the trailer, a search path without the workspace, and an environment
-// in which git runs nothing that a repository or a person configured. For POSIX shells with git, find, xargs and stat.
+// The common parts of the scripts: the trailer, a safe search path, and an environment in which git runs nothing
+// configured.
 
 /** What the scripts of one shell work on. */
 export interface Place {
@@ -179,9 +179,8 @@ rm -rf -- ${quoted(store)}
 leave 0 ''
 `
 
-// The text that stores the state of a workspace in its shadow repository. A checkpoint is a commit of four entries:
-// `files`, the captured files; `modes`, a list of paths for each mode that is neither 644 nor 755; `folders`, the empty
-// folders; and `ignored`, those of them that a rule ignores. Lists are separated with NUL, so that no name breaks them.
+// The script that stores a workspace as a commit of four entries: `files`; `modes`, the paths for each unusual mode;
+// `folders`, the empty folders; and `ignored`, the empty folders that a rule ignores. NUL separates the names in lists.
 
 export interface Limits {
   /** Bytes of a file; larger ones are left alone. */
@@ -352,8 +351,7 @@ prune() {
 }`
 }
 
-// The texts that restore a checkpoint: the first stores the present state and prints what differs, the second changes
-// the workspace. In between, `Restoration.ts` decides about folders and modes.
+// The scripts that restore a checkpoint: the first prints what differs, the second changes the workspace.
 
 /** Sets \`target\` to the commit that the first digits name. */
 export const finding = (id: string): string => `

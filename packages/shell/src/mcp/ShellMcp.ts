@@ -28,8 +28,8 @@ import type { ExecResult } from "../domain/ExecResult.ts"
 import type { OutputStream } from "../output/OutputStore.ts"
 import { type Answer, type ToolError, tools } from "./Tools.ts"
 
-// Reports what a running command prints last, at most once a second, and while it prints nothing, that it goes on: a
-// client may cancel a call of which it hears nothing for a minute.
+// Reports what a running command prints, or that it still runs: a client may cancel a call that says nothing for a
+// minute.
 
 /** Characters of a report. */
 const longestReport = 2_000

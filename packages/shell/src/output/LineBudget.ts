@@ -39,8 +39,7 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
   )
 }
 
-// Keeps the beginning and the end of a text that is too long, in bounded memory, and counts the rest. Pure; a mutable
-// accumulator. Used for streams and for single lines.
+// Keeps the beginning and the end of a long text in bounded memory, and counts the rest.
 
 /** What was kept of a text. */
 export interface Kept {
@@ -96,8 +95,7 @@ export class HeadTail {
   }
 }
 
-// Limits the characters of the lines that a budget selected: half from the beginning, half from the end, in bounded
-// memory. Renders them with marks for lines and characters that are left out. Pure; a mutable accumulator.
+// Limits the characters of the lines that a budget selected, and marks what is left out.
 
 /** A line of the stream, counted from 1. `text` is shorter than `length` only in a line that no cap can show whole. */
 export interface Line {

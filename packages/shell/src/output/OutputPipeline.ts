@@ -9,8 +9,7 @@ import type { CompiledBudget, Shaped } from "./LineBudget.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import type { Secrets } from "./RedactionStream.ts"
 
-// Shapes a short output that no stage of the pipeline would change, but for the newlines at its end. Most outputs are
-// such texts, and the stages would take longer to make than the shell to run the command.
+// Shapes a short output without the pipeline, whose stages would cost more than the command.
 
 /** Bytes of a short output. */
 export const longest = 1_024

@@ -246,8 +246,7 @@ export const visibleCommands = (text: string): VisibleLine => {
   return { commands: found.commands, hidden: found.hidden, possible: found.possible }
 }
 
-// Commands that a policy refuses although no list names them: forced recursive removal, `dd`, `mkfs`, ending the
-// system, and downloads that a shell executes. Judges names and words, not texts: `echo dd` is fine.
+// Commands that a policy refuses although no list names them, by names and words: `echo dd` is fine.
 
 const ending = new Set("halt poweroff reboot shutdown".split(" "))
 const downloading = new Set("curl fetch wget".split(" "))

@@ -6,7 +6,7 @@
 import type { ShellCloseReason, ShellTransport, ShellType } from "@daybook/log/events/LiveShellEvents"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 
-// The stored events of live shells. Imports types only: a page in a browser folds them too.
+// The stored events of live shells, by types only: a page in a browser folds them too.
 
 /** A stored event of a live shell. */
 export type ShellEvent = Extract<SessionEvent, { readonly type: ShellType }>

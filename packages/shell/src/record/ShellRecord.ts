@@ -14,8 +14,7 @@ import type { CommandBlocked } from "../domain/ShellError.ts"
 import type { Target } from "../domain/Target.ts"
 import * as ShellList from "./ShellList.ts"
 
-// What happened to a live shell, as an event to append. The constructors truncate texts and redact nothing: callers
-// pass redacted texts, as results and errors of shells hold them.
+// What happened to a live shell, as an event to append; callers pass redacted texts.
 
 /** A fact about one shell, not yet stored. */
 export type ShellFact = Extract<Draft, { readonly type: ShellType }>
@@ -245,8 +244,8 @@ export const layerOwn = (options: {
     })
   )
 
-// Records what happens in one shell, whatever the database does. A fact that cannot be stored waits, and is stored
-// before anything else runs in the shell: what has run is reported, and what cannot be recorded does not run.
+// Records what happens in one shell: a fact that cannot be stored waits, and nothing else runs in the shell before it
+// is stored.
 
 /** What a result says after a failure of the record. */
 export const unrecorded = (failure: ShellRecordFailed | undefined): Unrecorded =>

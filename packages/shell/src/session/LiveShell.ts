@@ -15,8 +15,8 @@ import * as Keeper from "./Keeper.ts"
 import { firstOf } from "./Keeper.ts"
 import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from "./ShellScripts.ts"
 
-// Ends a command that runs too long. One sleeping fiber serves all commands of a shell, because a fiber for each would
-// cost a short command a tenth of its time.
+// Ends a command that runs too long: one fiber for all commands of a shell, because a fiber for each costs a tenth of a
+// short command.
 
 interface Deadline {
   /** Calls back after this time, unless `clear` comes before. */

@@ -118,9 +118,8 @@ export const makeUnconfined = (settings: LocalSettings = {}): Transport => {
   return { name: "local", run, runShell: run }
 }
 
-// Programs on this machine, with the shell in the runtime's sandbox. What the runtime runs beside the shell, its keeper
-// and the writer of its input, is outside, where it can signal and end the sandbox: it takes no program from a folder
-// that the shell can write. Reasons: decision 0065.
+// Programs on this machine, with the shell in the runtime's sandbox. The keeper and the writer of the shell's input are
+// outside, where they can end the sandbox; they take no program from a folder that the shell can write (decision 0065).
 
 export interface LocalOptions extends LocalSettings {
   /** Creates the sandbox of the shell, if its settings say so. */

@@ -62,8 +62,7 @@ interface ShellSandbox {
   readonly run: (script: string, folder: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
 }
 
-// A `Program` on Node streams: those of a process, or of a channel of an SSH connection. Its maker reports how the
-// program ended.
+// A `Program` on Node streams: those of a process, or of a channel of an SSH connection.
 
 export interface Parts {
   readonly input: Writable

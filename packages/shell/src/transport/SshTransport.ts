@@ -14,8 +14,8 @@ import { type HostTrust, trust } from "./KnownHosts.ts"
 import { type Ending, lostExit, makeProgram, makeShared, type Program, type Shared, type Transport } from "./Program.ts"
 import { defaults, type TransportSettings } from "./TransportSettings.ts"
 
-// Reads a private key from the operator's folder. An agent chooses the name, so every fault of the path gives the same
-// error: it does not say which files exist.
+// Reads a private key from the operator's folder; every fault of the path gives the same error, which does not say
+// which files exist.
 
 /** No private key is that large. */
 const mostBytes = 64 * 1024
@@ -66,8 +66,7 @@ const octal = (character: string): string => `\\0${character.charCodeAt(0).toStr
 export const forLoginShell = (script: string): string =>
   `exec sh -c 'exec sh -c "$(printf %b "$1")"' sh '${script.replaceAll(unsafe, octal)}'`
 
-// A connection to an SSH server: the host's key is checked before the user's credentials are sent. ssh2 is loaded here,
-// with the first connection.
+// A connection to an SSH server: the host's key is checked before the user's credentials are sent.
 
 type Ssh2 = typeof import("ssh2")
 

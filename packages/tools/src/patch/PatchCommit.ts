@@ -17,8 +17,7 @@ import { codeOf, fileFailure, type Target } from "@daybook/core/workspace/FileFa
 import type { Held } from "@daybook/core/workspace/HeldFolder"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 
-// Defines the file operations of a commit; each is one step that succeeds or fails. Tests replace them to make a disk
-// fail at any step. Uses `node:fs`, for exclusive creation, links and flushing.
+// Defines the file operations of a commit; tests replace them to make a disk fail at any step.
 
 export interface FileOperations {
   /** The stats of a path, without following a final link. */

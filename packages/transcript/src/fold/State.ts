@@ -8,8 +8,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
 import { agentDirectory, type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
 
-// Texts of answers as the fold holds them: a short one whole, a long one as a reference to its event. So the fold stays
-// small; the writer of an answer reads one event at a time.
+// Texts of answers as the fold holds them: short texts whole, long texts as references to their events.
 
 /** A reference to a long text, with the sizes that are needed before it is read. */
 export const StoredText = Schema.Struct({
