@@ -1,4 +1,4 @@
-/** The HTTP API of one runtime, as an application of a server. Spec: HT-3, HT-10 in specs/http.md. */
+/** The HTTP API of one runtime, as an application of a server. Spec: specs/http.md. */
 import * as HttpApiBuilder from "@effect/platform/HttpApiBuilder"
 import { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
