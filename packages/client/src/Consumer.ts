@@ -1,6 +1,7 @@
 /**
- * Runs consumers over a client: code that applies the events of a session, or of all sessions, and continues after a restart
- * where it stopped. Each has a name and a cursor in a storage of the caller. Spec: HT-67 in specs/http.md.
+ * Runs consumers over a client: code that applies the events of a session, or of all sessions, and continues after a
+ * restart where it stopped. Each consumer has a name and a cursor in a storage of the caller. Spec: HT-67 in
+ * specs/http.md.
  *
  * @module @daybook/client/Consumer
  */

@@ -1,7 +1,7 @@
 /**
- * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter, field
- * and error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2, HT-10,
- * HT-503 in specs/http.md.
+ * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter,
+ * field and error. The words are not annotations of the endpoints, so that clients do not carry the words. Pure. Spec:
+ * HT-2, HT-10, HT-503 in specs/http.md.
  *
  * @module @daybook/api/document/Document
  */

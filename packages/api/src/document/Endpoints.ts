@@ -1,6 +1,6 @@
 /**
  * What each endpoint, parameter and error means, for people and programs that have the description alone, and an
- * example of each body. A new one needs a text here. Pure. Spec: HT-2, HT-10 in specs/http.md.
+ * example of each body. A new endpoint, parameter or error needs a text here. Pure. Spec: HT-2, HT-10 in specs/http.md.
  */
 import type * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"

@@ -1,6 +1,6 @@
 /**
- * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, names in it, where history continues, and a new
- * session from it. Spec: CL-211..CL-216.
+ * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, labels of messages, where history
+ * continues, and a new session from a message. Spec: CL-211..CL-216.
  */
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"

@@ -1,8 +1,8 @@
 /**
- * Follows one prompt or resumption until its activity has settled, and writes the answer and notes, or the durable events
- * as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts through the facade, and
- * reading continues until the interruption has settled; a second one exits immediately.
- * Spec: CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
+ * Follows one prompt or resumption until its activity has settled, and writes the answer and notes, or the durable
+ * events as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts through the
+ * facade, and reading continues until the interruption has settled; a second Ctrl-C exits immediately. Spec:
+ * CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
  *
  *   live deltas ──┐
  *   tail ─────────┼─> queue ─> step ─> stdout, stderr

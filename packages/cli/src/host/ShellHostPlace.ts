@@ -1,6 +1,6 @@
 /**
- * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter.
- * Also the files of Daybook's own, which a sandbox hides. Spec: SL-171 in specs/shell.md.
+ * The folder in which the host of a data folder's live shells listens and logs, which only the user can enter; and
+ * Daybook's own files, which a sandbox hides. Spec: SL-171 in specs/shell.md.
  */
 import { mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"

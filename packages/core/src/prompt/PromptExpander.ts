@@ -1,7 +1,8 @@
 /**
  * Resolves a prompt's mentions, attachments and template before its admission. The expansion is stored with the prompt
- * and replayed unchanged. Owns the meaning of mentions and the order of parts; `Shown.ts` renders them. Never fails: an
- * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in specs/context.md.
+ * and replayed unchanged. Owns the meaning of mentions and the order of parts; `PromptParts.ts` renders the parts.
+ * Never fails: an unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in
+ * specs/context.md.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"

@@ -1,5 +1,5 @@
 /**
- * Selects the files that a snapshot stores, out of those that are new or changed since the last one, and names those
+ * Selects the files that a snapshot stores among the files that changed since the last snapshot, and names the files
  * that it leaves out. Spec: UN-5, UN-6, UN-1.
  */
 import { constants, lstatSync, readFileSync, realpathSync, type Stats } from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * What keeps snapshots: a file for each session and snapshot, in the form of a git reference. Its time says when the
- * snapshot was last taken, which is its age. The store's lock is held during each change. Spec: UN-9, UN-40, UN-7.
+ * Keeps snapshots by a file for each session and snapshot, in the form of a git reference. The time of the file is the
+ * time when the snapshot was last taken. The store's lock is held during each change. Spec: UN-9, UN-40, UN-7.
  */
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -1,6 +1,7 @@
 /**
  * Shows the permissions that calls wait for, and does what buttons, menus and forms of posts say. Permissions are not
- * events: while a call is open, the bot asks the server which are open. Spec: DI-42..DI-45 in specs/discord.md.
+ * events: while a call is open, the bot asks the server for the open permissions. Spec: DI-42..DI-45 in
+ * specs/discord.md.
  */
 import { ComponentType, MessageFlags, TextInputStyle } from "discord.js"
 import { Clock, Context, Effect, Either, Schedule, Schema } from "effect"

@@ -1,6 +1,7 @@
 /**
- * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. A request
- * is never repeated here: who asked for it knows whether it may be. Spec: DI-60..DI-66, DI-69 in specs/discord.md.
+ * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. No
+ * request is repeated here: the caller knows whether a repetition is safe. Spec: DI-60..DI-66, DI-69 in
+ * specs/discord.md.
  */
 import { setTimeout } from "node:timers/promises"
 import {

@@ -1,7 +1,7 @@
 /**
- * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps a
- * damaged file, or one of another version, aside. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md,
- * FI-124 in specs/files.md, FI-91 in specs/files.md.
+ * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Moves a
+ * damaged file, or a file of another version, aside. Spec: FI-65..FI-68 in specs/files.md,
+ * specs/decisions/0008-ledger.md, FI-124 in specs/files.md, FI-91 in specs/files.md.
  */
 import { lstatSync } from "node:fs"
 import { type FileHandle, lstat, open as openFile } from "node:fs/promises"

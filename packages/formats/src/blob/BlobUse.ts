@@ -1,6 +1,6 @@
 /**
- * Moves the pictures of entries between blobs and lines, and finds the blobs that logs refer to: a sweep deletes the
- * others. Spec: FM-81..FM-86 in specs/formats.md (PE-8, PE-9).
+ * Moves the pictures of entries between blobs and lines, and finds the blobs that logs refer to; a sweep deletes all
+ * other blobs. Spec: FM-81..FM-86 in specs/formats.md (PE-8, PE-9).
  */
 import { Duration, Effect, Option, Predicate, Stream } from "effect"
 import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"

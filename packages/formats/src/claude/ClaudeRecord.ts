@@ -1,6 +1,6 @@
 /**
- * Records of Claude Code's logs, of all versions so far, and what their messages, attachments and figures become. One
- * schema for all types, since versions add fields to all of them. Fields that this reader does not use stay in the
+ * Records of Claude Code's logs, of all versions so far, and what their messages, attachments and figures become. All
+ * types share one schema, since versions add fields to all types. Fields that this reader does not use stay in the
  * item's `record`. Spec: FM-132..FM-135, FM-138, FM-140, FM-141 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"

@@ -1,6 +1,7 @@
 /**
- * A session as one page of HTML: its policy and styles, its messages, and last in the file, but first on the screen,
- * the list of prompts, which are known only then. Spec: FM-174, FM-176, FM-177 in specs/formats.md.
+ * A session as one page of HTML: its policy and styles, its messages, and the list of prompts. The list is last in the
+ * file, because the prompts are known only at the end, and first on the screen. Spec: FM-174, FM-176, FM-177 in
+ * specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"

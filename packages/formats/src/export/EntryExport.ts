@@ -1,8 +1,8 @@
 /**
- * Writes a session as an entry log. Records of an import get back what the session's events do not hold, so that the
- * source's lines return; what the session did since, and sessions of Daybook, are written in the same form. Streams: it
- * holds the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-20,
- * IM-30..IM-36 in specs/import.md.
+ * Writes a session as an entry log. An imported record gets back what the session's events do not hold, so that the
+ * source's lines return; everything later, and every session of Daybook, is written in the same form. Streams: it holds
+ * the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-20, IM-30..IM-36
+ * in specs/import.md.
  */
 import { createHash } from "node:crypto"
 import { Chunk, Effect, Either, Schema, Stream } from "effect"

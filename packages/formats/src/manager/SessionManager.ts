@@ -1,8 +1,8 @@
 /**
- * One session of an entry log, open for writing: a tree of entries and a leaf. An append makes one entry below the leaf and
- * moves it there. Writes are serialized; an append that fails changes neither memory nor file. Sessions are created and
- * opened in `SessionLogs.ts`. Spec: FM-87..FM-89, FM-98, FM-127, FM-129 in specs/formats.md (TR-1..TR-8, PE-2..PE-6,
- * OP-9).
+ * One session of an entry log, open for writing: a tree of entries and a leaf. An append makes one entry below the
+ * leaf, which becomes the new leaf. Writes are serialized; an append that fails changes neither memory nor file.
+ * Sessions are created and opened in `SessionLogs.ts`. Spec: FM-87..FM-89, FM-98, FM-127, FM-129 in specs/formats.md
+ * (TR-1..TR-8, PE-2..PE-6, OP-9).
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"

@@ -1,6 +1,6 @@
 /**
- * Session files on disk. Calls are short and synchronous: handing one to another thread costs many times its work. Only
- * fsync leaves the thread. Spec: FM-70..FM-76, FM-420 in specs/formats.md.
+ * Session files on disk. Calls are short and synchronous: handing a call to another thread costs many times the call's
+ * work. Only fsync leaves the thread. Spec: FM-70..FM-76, FM-420 in specs/formats.md.
  */
 import * as fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"

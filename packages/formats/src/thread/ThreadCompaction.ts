@@ -1,6 +1,6 @@
 /**
- * Decides when a thread is compacted, where it is cut, and which files its compacted part touched; and phrases its summary.
- * Pure. Spec: FM-106..FM-114 in specs/formats.md (seed 003, 7.5, 7.4, 7.5.4, 7.5.5, TH-6..TH-13).
+ * Decides when a thread is compacted, where the thread is cut, and which files the compacted part touched; and phrases
+ * the summary. Pure. Spec: FM-106..FM-114 in specs/formats.md (seed 003, 7.5, 7.4, 7.5.4, 7.5.5, TH-6..TH-13).
  */
 import { Effect, Predicate, Schema } from "effect"
 import {

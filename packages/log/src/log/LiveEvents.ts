@@ -1,6 +1,6 @@
 /**
- * Delivers live events to this process's subscribers, each through a bounded buffer. Spec: LG-13, LG-29 in specs/log.md
- * (TL-10).
+ * Delivers live events to this process's subscribers, each through a bounded buffer, with the beginning of every text
+ * in progress. Spec: LG-13, LG-29 in specs/log.md (TL-10).
  */
 import { Effect, Exit, Mailbox, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"

@@ -1,4 +1,7 @@
-/** The changes to `session_message`: one row per message. Pure. */
+/**
+ * The changes to the tables of a session's messages: `session_message`, `session_part`, `session_instruction`,
+ * `session_input`, `session_leaf` and `session_label`. Pure.
+ */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, plain, plainOrNull } from "./Change.ts"
 import type { InputRow, MessageRow, PartRow } from "./Tables.ts"

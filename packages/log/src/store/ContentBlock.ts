@@ -1,7 +1,7 @@
 /**
  * The form of a block of kept events: a line of JSON with the columns of the events and of their parts' rows, then the
  * payloads, compressed together, so that what a session repeats (files read again, diffs, outputs of tests) is stored
- * once. A checksum stands before it. Spec: ST-33, ST-34.
+ * once. A checksum stands before the block. Spec: ST-33, ST-34.
  */
 import { promisify } from "node:util"
 import { brotliCompress, brotliDecompress, constants, crc32 } from "node:zlib"
