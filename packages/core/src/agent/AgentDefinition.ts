@@ -1,6 +1,6 @@
 /**
- * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12, CF-14, CF-13,
- * CF-46.
+ * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12..CF-14, CF-46 in
+ * specs/config.md.
  */
 import { Either, ParseResult, Schema } from "effect"
 import type { ModelRef } from "@daybook/log/domain/Values"

@@ -1,7 +1,7 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-17 in specs/sandbox.md, SB-18.
+ * SB-1..SB-18 in specs/sandbox.md.
  */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"

@@ -1,4 +1,4 @@
-/** Converts a file to a part of a provider's prompt. Pure. Spec: PX-19, PX-12. */
+/** Converts a file to a part of a provider's prompt. Pure. Spec: PX-12, PX-19 in specs/context.md. */
 import type * as Prompt from "@effect/ai/Prompt"
 import type { FileAttachment } from "@daybook/log/domain/Values"
 import { pictureFormat } from "../picture/PictureFormat.ts"

@@ -1,6 +1,6 @@
 /**
  * Resolves templates, which are prompts with names: the host's or configuration's, then the user's folder, then the
- * project's. Inserts their arguments. Spec: CF-17, CF-19, CF-18, CF-48.
+ * project's. Inserts their arguments. Spec: CF-17..CF-19, CF-48 in specs/config.md.
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"

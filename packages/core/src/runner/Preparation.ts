@@ -1,7 +1,7 @@
 /**
  * Builds the next request from a session and its observed context: tools and settings of the agent and the current
- * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing. Spec: RQ-1..RQ-7 in
- * specs/context.md, RQ-30..RQ-33.
+ * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing. Spec: RQ-1..RQ-7, RQ-30..RQ-33 in
+ * specs/context.md.
  */
 import { Effect, Struct } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,4 +1,4 @@
-/** Defines what the operations of one session writer share. Spec: FI-69 in specs/files.md, FI-65. */
+/** Defines what the operations of one session writer share. Spec: FI-65, FI-69 in specs/files.md. */
 import { Chunk, Effect } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"

@@ -1,6 +1,6 @@
 /**
  * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
- * Spec: RQ-26, RQ-40, RQ-45, TO-106, TO-91..TO-93.
+ * Spec: RQ-26, RQ-40, RQ-45 in specs/context.md, TO-91..TO-93, TO-106 in specs/tools.md.
  */
 import { Context, Record, Schema } from "effect"
 import { JsonRecord } from "./Json.ts"

@@ -1,6 +1,6 @@
 /**
  * Owns the rows of the `event` table: stored names, ids, checksums, columns, page queries, and conversion to events.
- * Spec: ST-11 in specs/storage.md, ST-25, ST-26, ST-23, ST-24.
+ * Spec: ST-11, ST-23..ST-26 in specs/storage.md.
  */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
