@@ -77,13 +77,13 @@ export const translated = (error: Failure): InvalidInput | ServerUnreachable | U
   }
 }
 
-/** An answer that does not decode is the server's fault, not that of an argument. */
+/** An answer that does not decode is the server's fault, not the fault of an argument. */
 export const decoded = (answer: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
   Effect.mapError(answer, (error) =>
     ParseResult.isParseError(error) ? new UnexpectedAnswer({ details: error.message }) : error
   )
 
-/** The result of a request, with the errors of its endpoint and those of the connection. */
+/** The result of a request, with the errors of its endpoint and of the connection. */
 export const answered = <A, E, R>(
   request: Effect.Effect<A, E | Failure, R>
 ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer, R> =>

@@ -37,7 +37,7 @@ import {
 /** The greatest number that a request can have: ahead of every log. Its negative is before every log. */
 const most = 999_999_999_999_999
 
-/** A number as a cursor; the log itself refuses one that is ahead of it. */
+/** A number as a cursor; the log itself refuses a cursor that is ahead of the log. */
 export const textOfPlace = (after: number | undefined): string | undefined =>
   after === undefined
     ? undefined

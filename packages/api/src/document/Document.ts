@@ -135,7 +135,7 @@ const answers: Readonly<Record<string, string>> = {
   204: "It is done. There is no body."
 }
 
-/** Mends the document. `types`: those of events. */
+/** Mends the document. `types` are the types of events. */
 const tidy = ({ components, paths }: OpenAPISpec, types: ReadonlyArray<string>): void => {
   for (const [name, schema] of Object.entries(components.schemas)) {
     mend(schema)

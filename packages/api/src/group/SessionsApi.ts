@@ -87,7 +87,9 @@ const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 export const SessionLimits = Schema.Struct({
   /** The context window of its model in tokens; absent if it is not known. */
   contextTokens: Schema.optionalWith(Schema.Int, { exact: true }),
-  /** The budget of the server's configuration, if it holds for the session: it has none of its own, and no parent. */
+  /**
+   * The budget of the server's configuration, which holds for a session without a parent and without its own budget.
+   */
   budget: Schema.optionalWith(Budget, { exact: true })
 }).annotations({ identifier: "SessionLimits" })
 export type SessionLimits = typeof SessionLimits.Type

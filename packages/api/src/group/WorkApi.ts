@@ -60,7 +60,7 @@ export const QuestionsApi = HttpApiGroup.make("questions")
 
 // Tools that wait for a person's permission.
 
-/** A permission that a call waits for. A person must see all of it. */
+/** A permission that a call waits for. A person must see the whole permission. */
 export const OpenPermission = Schema.Struct({
   /** Names it in an answer. */
   ask: Schema.String,

@@ -14,7 +14,7 @@ import * as Config from "./Config.ts"
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The user's folder, and the configuration file: a named one, or the one in that folder. */
+/** The user's folder, and the configuration file: a named file, or the file in that folder. */
 interface Places {
   readonly userFolder: string
   readonly file: string

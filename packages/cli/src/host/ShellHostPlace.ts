@@ -12,7 +12,7 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder } from "../support/Paths.ts"
 
 export interface ShellHostPlace {
-  /** The data folder: that of the database. */
+  /** The data folder, which is the folder of the database. */
   readonly root: string
   /** The socket's path below it. */
   readonly name: string

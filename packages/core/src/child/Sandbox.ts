@@ -87,7 +87,7 @@ const byArchitecture: Readonly<Record<string, Calls>> = {
   arm64: { architecture: 0xc00000b7, socket: 198, denied: [217, 218, 219, 241, 280, 282, 425, 426, 427] }
 }
 
-/** Numbers from here on are those of x32 on x64: the same calls under other numbers. */
+/** Numbers from here on are x32's numbers on x64: the same calls under other numbers. */
 const x32 = 0x4000_0000
 /** Addresses of virtual machines and their host: no network namespace contains them. */
 const vsock = 40

@@ -188,7 +188,7 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
   defined: false
 })
 
-/** What a wrapper runs, and the hazards of that beside its own. */
+/** What a wrapper runs, with the hazards of the wrapper and of the command that it runs. */
 interface Ran {
   readonly commands: ReadonlyArray<SimpleCommand>
   readonly hazards: ReadonlyArray<Hazard>

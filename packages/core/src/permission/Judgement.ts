@@ -135,7 +135,7 @@ export const withoutFault = <A>(
 /** Permissions that a rule allows only in a trusted project. */
 const changing: ReadonlySet<string> = new Set(["bash", "edit"])
 
-/** The rules' verdict, and that of the approvals where the rules ask. */
+/** The rules' verdict, and the verdict of the approvals where the rules ask. */
 const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArray<Approval>): Verdict => {
   const rules = request.agent.permissions
   if (request.verdict !== undefined) return request.verdict(rules, saved)

@@ -125,7 +125,7 @@ interface TurnState {
   readonly held: ReadonlyArray<Recorder.LocalCall>
   /** A request is in flight, and the provider may charge its tokens. */
   readonly charged: boolean
-  /** The turn is wrapped up: nothing of it is left to close. */
+  /** The turn is wrapped up: no part of the turn is left to close. */
   readonly wrappedUp: boolean
 }
 
@@ -232,7 +232,7 @@ export interface PublicationInput {
   readonly repeats: Repeats
   /** The answer before its first part. */
   readonly begun: Recorder.State
-  /** Decides at the end of an answer that left nothing open whether the activity ends with it (EX-111). */
+  /** Decides whether the activity ends with an answer that left nothing open (EX-111). */
   readonly ending: (answer: Recorder.State) => Effect.Effect<Ending | undefined>
 }
 

@@ -409,7 +409,10 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   return result
 })
 
-/** Stops the tools and settles the turn, for every exit: after its end is recorded, nothing of it runs or writes. */
+/**
+ * Stops the tools and settles the turn, for every exit: after the end of the turn is recorded, no part of the turn runs
+ * or writes.
+ */
 const end = Effect.fnUntraced(function* (
   { fibers, publication }: Turn,
   exit: Exit.Exit<TurnResult, ProviderFailed | Abort>

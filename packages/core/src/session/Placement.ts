@@ -35,7 +35,7 @@ export const makeExisting = Effect.gen(function* () {
           )
     )
 
-  /** An event between those of an import would end the import for good (IM-43). */
+  /** Another event among the events of an import would end the import for good (IM-43). */
   const imported = Effect.fnUntraced(function* (sessionID: SessionID) {
     const refused = unfinished(sessionID, (yield* store.get(sessionID)).imported)
     if (refused !== undefined) return yield* refused

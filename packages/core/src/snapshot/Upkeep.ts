@@ -265,7 +265,7 @@ export const check = Effect.fn("Snapshots.check")(function* (
 
 const ids = /\b[0-9a-f]{40}\b/g
 
-/** Whether all that a snapshot needs is there, and none of it is `bad`. */
+/** Whether all objects of a snapshot are there, and none of these objects is `bad`. */
 const isWhole = (bad: ReadonlySet<string>, { store, tree }: References.Reference) =>
   Effect.match(gitIn(store, ["rev-list", "--objects", tree]), {
     onFailure: () => false,

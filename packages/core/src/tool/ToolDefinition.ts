@@ -94,7 +94,10 @@ export interface ToolDefinition<out R = never> {
   readonly permission: string
   /** The tool changes no files: a turn that calls only such tools takes no snapshots (UN-10). */
   readonly readOnly?: true
-  /** The description for this agent; undefined for the tool's own. Few different ones: each is kept. */
+  /**
+   * The description for this agent; undefined for the tool's own description. Each different description is kept, so
+   * there must be few.
+   */
   readonly describe?: (agent: Agent) => string | undefined
   /**
    * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so

@@ -253,7 +253,7 @@ export const sweepLeftovers = Effect.fnUntraced(function* (tracker: Tracker, fol
 
 // Appends to a file of whole lines; after a kill, completes a partial row in place.
 
-/** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */
+/** The state of a log: ours, with surplus bytes that begin the next rows; missing; or changed. */
 type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }
 
 /** The record of an empty log. */
@@ -261,7 +261,7 @@ export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasti
 
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
-/** Compares the log with its record, and bytes after the recorded end with the next ones. */
+/** Compares the log with its record, and the bytes after the recorded end with the next rows. */
 export const look = <E>(
   { files }: Tracker,
   folder: Folder,

@@ -16,7 +16,7 @@ import { decompressed } from "../lines/LogFile.ts"
 interface Outlet {
   /** Produces a piece, behind the growing item if there is one. */
   readonly emit: (piece: Piece, sizeBytes?: number) => void
-  /** Lets an item grow, and produces the one that grew before. `complete` makes the item; it is called once. */
+  /** Produces the item that grew before, and lets another item grow. `complete` makes the item and is called once. */
   readonly grow: (complete: () => Item, sizeBytes?: number) => void
   /** Produces the growing item and what waits behind it. */
   readonly release: () => void
