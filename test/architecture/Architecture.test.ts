@@ -8,12 +8,15 @@ import {
   backArrows,
   barrels,
   circles,
+  folders,
   logDependencies,
+  packages,
   strayClients,
   strayDependencies,
   strayStatements,
   unpromised
 } from "./Laws.ts"
+import { missingNames, statedOrders } from "./Page.ts"
 
 const modules = readModules()
 
@@ -96,6 +99,35 @@ describe("the architecture", () => {
       "packages/cli/src/render/New.ts:8",
       "packages/cli/src/render/New.ts:24"
     ])
+  })
+
+  const page = readFileSync(join(packagesFolder, "..", "specs", "architecture.md"), "utf8")
+
+  it("AR-9: each module that the page about the architecture names exists", () => {
+    const paths = new Set(modules.map(({ path }) => path))
+    assert.deepStrictEqual(missingNames(page, paths), [])
+    const wrong = [
+      "| topic | file in `packages/core/src` |",
+      "| a | `session/Sessions.ts`, `Running.ts`, `Nowhere.ts`; `log`: `store/Inbox.ts`, `SqlInbox.ts` |",
+      "| b | `session/Sessions.ts`; `packages/log/src/storage/migrations`, `packages/log/src/gone` |",
+      "",
+      "`Sessions.ts`, `Elsewhere.ts`"
+    ]
+    assert.deepStrictEqual(missingNames(wrong.join("\n"), paths), [
+      "2: Nowhere.ts",
+      "3: session/Sessions.ts",
+      "3: packages/log/src/gone",
+      "5: Elsewhere.ts"
+    ])
+  })
+
+  it("AR-9: the page about the architecture states the orders that the laws check", () => {
+    const stated = statedOrders(page)
+    assert.deepStrictEqual(stated.folders, { ...folders })
+    // No law checks the imports of the promise package, which is a bundle.
+    const { promise, ...modular } = stated.packages
+    assert.deepStrictEqual(modular, { ...packages })
+    assert.deepStrictEqual(promise, ["api", "client"])
   })
 
   it("AR-9: each word of the glossary is defined by an export of the module that the glossary names", () => {

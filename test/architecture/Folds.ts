@@ -1,4 +1,4 @@
-/** Finds folds over events that a new event type would pass unnoticed. Spec: specs/architecture.md AR-6. */
+/** Finds folds over events that a new event type would pass unnoticed. Spec: AR-6 in specs/architecture.md. */
 import { parseSync, Visitor } from "oxc-parser"
 import type { Module } from "./ImportGraph.ts"
 

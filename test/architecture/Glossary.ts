@@ -1,4 +1,4 @@
-/** Compares the glossary with the modules that it names. Spec: specs/architecture.md AR-9. */
+/** Compares the glossary with the modules that it names. Spec: AR-9 in specs/architecture.md. */
 import { parseSync } from "oxc-parser"
 import type { Module } from "./ImportGraph.ts"
 

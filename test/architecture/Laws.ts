@@ -1,6 +1,6 @@
 /**
  * States the order of packages and folders, and finds what breaks it. A package imports only the packages named with it;
- * a folder imports itself and the folders before it. Spec: specs/architecture.md AR-1..AR-4.
+ * a folder imports itself and the folders before it. Spec: AR-1..AR-4 in specs/architecture.md.
  */
 import { join } from "node:path"
 import type { Module } from "./ImportGraph.ts"

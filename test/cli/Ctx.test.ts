@@ -7,7 +7,7 @@ import { Arbitrary, Effect, FastCheck, Schema } from "effect"
 import * as Layout from "@daybook/files"
 import { history, latest, type Out, parseRow, rowText } from "../../packages/cli/src/ctx/Verbs.ts"
 import { parse } from "../../packages/cli/src/ctx/Options.ts"
-import * as Place from "../../packages/cli/src/ctx/Options.ts"
+import * as Options from "../../packages/cli/src/ctx/Options.ts"
 import { isName as coreIsName, SessionName } from "../../packages/log/src/domain/Address.ts"
 import { MessageRow } from "../../packages/transcript/src/row/Rows.ts"
 import { cases } from "../support/Cases.ts"
@@ -25,8 +25,8 @@ describe("ctx", () => {
       )
     ],
     ([name]) => {
-      assert.strictEqual(Place.isName(name), coreIsName(name))
-      assert.strictEqual(Place.isSessionName(name), Schema.is(SessionName)(name))
+      assert.strictEqual(Options.isName(name), coreIsName(name))
+      assert.strictEqual(Options.isSessionName(name), Schema.is(SessionName)(name))
     },
     { fastCheck: { numRuns: cases(800) } }
   )
@@ -34,14 +34,14 @@ describe("ctx", () => {
   it("CL-101: sessions are looked for where the layout has them", () => {
     for (const kind of ["agent", "model"] as const) {
       const name = "some.name+1"
-      const folder = (owner: Place.House["owner"]) => Place.houseSegments({ kind, name, owner }).join("/")
+      const folder = (owner: Options.House["owner"]) => Options.houseSegments({ kind, name, owner }).join("/")
       assert.strictEqual(folder({ uid: 1000 }), Layout.houseFolder({ scope: "private", uid: 1000, kind, name }))
       assert.strictEqual(
         folder({ shared: "team" }),
         Layout.houseFolder({ scope: "shared", shared: "team", kind, name })
       )
     }
-    assert.strictEqual(Place.cwdHash("/work/ä"), Layout.cwdHash("/work/ä"))
+    assert.strictEqual(Options.cwdHash("/work/ä"), Layout.cwdHash("/work/ä"))
   })
 
   it("CL-102: a working folder has one way to be written", () => {
@@ -58,7 +58,7 @@ describe("ctx", () => {
       ["/../a", undefined],
       ["/a\u0000b", undefined]
     ] as const) {
-      assert.strictEqual(Place.canonicalCwd(given), canonical)
+      assert.strictEqual(Options.canonicalCwd(given), canonical)
     }
   })
 

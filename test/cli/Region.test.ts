@@ -4,37 +4,37 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import * as Region from "../../packages/cli/src/render/LiveLines.ts"
+import * as LiveLines from "../../packages/cli/src/render/LiveLines.ts"
 import { forAll } from "../support/Cases.ts"
 import { width } from "../../packages/cli/src/render/Plain.ts"
 import * as VirtualTerminal from "./support/VirtualTerminal.ts"
 
 const plain = { prefix: "", paint: (row: string) => row }
-const looks: Region.Looks = {
+const looks: LiveLines.Looks = {
   text: plain,
   note: plain,
   reasoning: { prefix: "> ", paint: (row) => `\u001b[2m${row}\u001b[22m` }
 }
 
 interface Step {
-  readonly piece?: Region.Piece
+  readonly piece?: LiveLines.Piece
   readonly live: ReadonlyArray<string>
 }
 
-const text = (words: string): Region.Piece => ({ channel: "text", text: words })
+const text = (words: string): LiveLines.Piece => ({ channel: "text", text: words })
 
 /** Draws the steps, then closes; what is on the terminal after each, and what was sent. */
 const play = (steps: ReadonlyArray<Step>, columns: number, end = true) => {
   const terminal = VirtualTerminal.make(columns)
-  let region = Region.empty
+  let region = LiveLines.empty
   const shown: Array<ReadonlyArray<string>> = []
   for (const { live, piece } of steps) {
-    const [next, bytes] = Region.next(region, piece === undefined ? [] : [piece], live, columns, looks)
+    const [next, bytes] = LiveLines.next(region, piece === undefined ? [] : [piece], live, columns, looks)
     region = next
     terminal.write(bytes)
     shown.push(terminal.lines())
   }
-  if (end) terminal.write(Region.close(region, columns, looks))
+  if (end) terminal.write(LiveLines.close(region, columns, looks))
   return { shown, lines: terminal.lines() }
 }
 
@@ -43,7 +43,7 @@ const words = FastCheck.string({
   maxLength: 60
 })
 
-describe("Region", () => {
+describe("LiveLines", () => {
   it("CL-45: what moves is drawn below what stays, and is gone at the end", () => {
     const { lines, shown } = play(
       [
@@ -82,16 +82,16 @@ describe("Region", () => {
   })
 
   it("CL-45: nothing is sent when nothing changed", () => {
-    const [region] = Region.next(Region.empty, [text("a")], ["s"], 20, looks)
-    assert.strictEqual(Region.next(region, [], ["s"], 20, looks)[1], "")
+    const [region] = LiveLines.next(LiveLines.empty, [text("a")], ["s"], 20, looks)
+    assert.strictEqual(LiveLines.next(region, [], ["s"], 20, looks)[1], "")
   })
 
   it("CL-45: a region that a narrower terminal shows in more rows is taken away whole", () => {
     const terminal = VirtualTerminal.make(10)
-    const [region, first] = Region.next(Region.empty, [text("kept\n")], ["a".repeat(19), "b"], 20, looks)
+    const [region, first] = LiveLines.next(LiveLines.empty, [text("kept\n")], ["a".repeat(19), "b"], 20, looks)
     // The terminal has wrapped the line of 19 cells into two rows of 10.
     terminal.write(first)
-    terminal.write(Region.next(region, [], ["c"], 10, looks)[1])
+    terminal.write(LiveLines.next(region, [], ["c"], 10, looks)[1])
     assert.deepStrictEqual(terminal.lines(), ["kept", "c"])
   })
 
@@ -100,7 +100,7 @@ describe("Region", () => {
       [FastCheck.array(words, { maxLength: 12 }), FastCheck.integer({ min: 4, max: 40 })],
       80,
       (pieces, columns) => {
-        const live = ["status", "你".repeat(columns)].map((line) => Region.fit(line, columns))
+        const live = ["status", "你".repeat(columns)].map((line) => LiveLines.fit(line, columns))
         const parts = play(
           pieces.map((piece) => ({ piece: text(piece), live })),
           columns

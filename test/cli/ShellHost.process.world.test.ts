@@ -15,7 +15,7 @@ import { dirname, join } from "node:path"
 import { assert, beforeAll, it } from "@effect/vitest"
 import * as SocketServer from "@effect/platform/SocketServer"
 import { Deferred, Effect, Exit, Layer, Scope } from "effect"
-import * as ShellHostSocket from "../../packages/cli/src/host/ShellHostProcess.ts"
+import * as ShellHostProcess from "../../packages/cli/src/host/ShellHostProcess.ts"
 import * as HostServer from "../../packages/shell/src/host/HostServer.ts"
 import * as ShellRecord from "../../packages/shell/src/record/ShellRecord.ts"
 import * as Shells from "../../packages/shell/src/Shells.ts"
@@ -39,7 +39,7 @@ const hostOf = (
     const shells = Effect.provide(Shells.Shells, yield* Layer.build(Layer.provide(Shells.layer(), ShellRecord.none)))
     const hello = { version, pid, database: here.database }
     const server = yield* HostServer.make({ hello, linger: "1 minute", shells: yield* shells })
-    const socket = yield* ShellHostSocket.listen(place, scope)
+    const socket = yield* ShellHostProcess.listen(place, scope)
     yield* Effect.provideService(server.serve, SocketServer.SocketServer, {
       ...socket,
       run: (handler) =>

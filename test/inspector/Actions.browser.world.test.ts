@@ -7,7 +7,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Asks from "../../packages/server/src/shared/Asks.ts"
 import { depthsOf } from "../../packages/inspector/src/page/fold/Story.ts"
 import { newSession, say } from "../support/Harness.ts"
-import * as Script from "../support/ScriptedModel.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 import { lacks } from "../support/Parts.ts"
@@ -26,9 +26,9 @@ const served = Layer.unwrapEffect(
 /** A session whose two prompts were answered. */
 const answered = Effect.gen(function* () {
   const { id } = yield* newSession(tmpdir())
-  const [model, sessions] = [yield* Script.ScriptedModel, yield* Sessions]
+  const [model, sessions] = [yield* ScriptedModel.ScriptedModel, yield* Sessions]
   for (const text of ["first", "second"]) {
-    yield* model.answer(Script.says(`The ${text} answer.`))
+    yield* model.answer(ScriptedModel.says(`The ${text} answer.`))
     yield* say(id, `The ${text} prompt.`)
     yield* sessions.wait(id)
   }
@@ -55,8 +55,8 @@ describe.skipIf(lacks("chromium"))("actions in the inspector", () => {
 
   it.scopedLive("IP-520: a person begins a session in a folder, and prompts it", () =>
     Effect.gen(function* () {
-      const model = yield* Script.ScriptedModel
-      yield* model.answer(Script.says("Hello from a new session."))
+      const model = yield* ScriptedModel.ScriptedModel
+      yield* model.answer(ScriptedModel.says("Hello from a new session."))
       const { page } = yield* ServedInspector.visit(browser, "/")
       yield* click(page, "New session")
       yield* act(() => page.getByLabel("Folder").fill(tmpdir()))
@@ -122,7 +122,7 @@ describe.skipIf(lacks("chromium"))("actions in the inspector", () => {
 
   it.scopedLive("IP-523: a run that fails before its first step says why, and can be resumed", () =>
     Effect.gen(function* () {
-      const [id, model, sessions] = [yield* answered, yield* Script.ScriptedModel, yield* Sessions]
+      const [id, model, sessions] = [yield* answered, yield* ScriptedModel.ScriptedModel, yield* Sessions]
       yield* sessions.setBudget(id, { tokens: 1 })
       yield* say(id, "Go.")
       yield* Effect.exit(sessions.wait(id))
@@ -134,7 +134,7 @@ describe.skipIf(lacks("chromium"))("actions in the inspector", () => {
           .waitFor()
       )
       yield* sessions.setBudget(id, { tokens: 1_000_000 })
-      yield* model.answer(Script.says("It works now."))
+      yield* model.answer(ScriptedModel.says("It works now."))
       yield* click(page, "Resume")
       yield* act(() => page.getByText("It works now.").waitFor())
       yield* act(() => page.getByRole("alert").waitFor({ state: "detached" }))
@@ -154,10 +154,10 @@ describe.skipIf(lacks("chromium"))("actions in the inspector", () => {
 
   it.scopedLive("IP-524: work that waits for a person is named in the list, the filter and the title", () =>
     Effect.gen(function* () {
-      const model = yield* Script.ScriptedModel
+      const model = yield* ScriptedModel.ScriptedModel
       yield* newSession(tmpdir())
       const { id } = yield* newSession(tmpdir())
-      yield* model.answer(Script.calls(Script.callParts("c", "bash", { command: "echo hi" })))
+      yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts("c", "bash", { command: "echo hi" })))
       yield* say(id, "Go.")
       const { page } = yield* ServedInspector.visit(browser, `/sessions/${id}/transcript`)
       yield* act(() => page.getByRole("region", { name: "Permission for bash" }).waitFor())

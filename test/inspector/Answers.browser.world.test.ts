@@ -6,7 +6,7 @@ import type { Browser } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import * as Asks from "../../packages/server/src/shared/Asks.ts"
 import { newSession, say } from "../support/Harness.ts"
-import * as Script from "../support/ScriptedModel.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
 import { lacks } from "../support/Parts.ts"
@@ -32,9 +32,9 @@ const served = servedWith({})
 /** A session whose model calls a tool, and its page. */
 const calling = Effect.fnUntraced(function* (tool: string, input: unknown) {
   const { id } = yield* newSession(tmpdir())
-  const model = yield* Script.ScriptedModel
-  yield* model.answer(Script.calls(Script.callParts("c", tool, input)))
-  yield* model.answer(Script.says("The model goes on."))
+  const model = yield* ScriptedModel.ScriptedModel
+  yield* model.answer(ScriptedModel.calls(ScriptedModel.callParts("c", tool, input)))
+  yield* model.answer(ScriptedModel.says("The model goes on."))
   yield* say(id, "Go.")
   const { page } = yield* ServedInspector.visit(browser, `/sessions/${id}/transcript`)
   return { id, page }

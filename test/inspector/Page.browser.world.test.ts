@@ -10,7 +10,7 @@ import type { Browser, Page } from "playwright-core"
 import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { newSession, say, scene } from "../support/Harness.ts"
-import * as Script from "../support/ScriptedModel.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
@@ -65,8 +65,8 @@ describe.skipIf(lacks("chromium"))("the inspector", () => {
         yield* shows(page, id)
         yield* act(() => page.getByRole("link", { name: new RegExp(id) }).click())
         yield* shows(page, "No message yet. Write the first prompt below.")
-        const model = yield* Script.ScriptedModel
-        yield* model.answer(Script.says("The answer has **bold** words and `code`."))
+        const model = yield* ScriptedModel.ScriptedModel
+        yield* model.answer(ScriptedModel.says("The answer has **bold** words and `code`."))
         yield* act(() => page.getByRole("textbox", { name: "Prompt" }).fill("A question of a person"))
         yield* act(() => page.getByRole("button", { name: "Send" }).click())
         yield* shows(page, "A question of a person")
@@ -99,7 +99,7 @@ describe.skipIf(lacks("chromium"))("the inspector", () => {
     it.scoped("IP-9: a running session can be steered and interrupted, and a waiting prompt withdrawn", () =>
       Effect.gen(function* () {
         const { id } = yield* newSession("/tmp")
-        const model = yield* Script.ScriptedModel
+        const model = yield* ScriptedModel.ScriptedModel
         const sessions = yield* Sessions
         yield* say(id, "first")
         yield* model.request
@@ -194,9 +194,11 @@ describe.skipIf(lacks("chromium"))("the inspector", () => {
       Effect.gen(function* () {
         const evil = `<img src=x onerror=alert(1)><script>alert(2)</script> ![p](http://evil.example/p.png) [l](javascript:alert(3)) \u001b]0;t\u0007 abc\u202etxt`
         const { id, log } = yield* scene("/tmp")
-        const model = yield* Script.ScriptedModel
+        const model = yield* ScriptedModel.ScriptedModel
         yield* log.append(id, [draft("session.next.renamed", { title: evil })])
-        yield* model.answer(Script.says(`${evil}\n\n<b onclick="alert(4)">bold</b>\n\n\`\`\`html\n${evil}\n\`\`\``))
+        yield* model.answer(
+          ScriptedModel.says(`${evil}\n\n<b onclick="alert(4)">bold</b>\n\n\`\`\`html\n${evil}\n\`\`\``)
+        )
         // Quotes in one another, too many to draw (IP-18): they must not break the page.
         yield* say(id, `${evil}\n\n${">".repeat(20_000)} quoted`)
         yield* Effect.flatMap(Sessions, (sessions) => sessions.wait(id))

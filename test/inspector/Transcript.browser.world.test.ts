@@ -6,7 +6,7 @@ import { Sessions } from "../../packages/core/src/session/Sessions.ts"
 import { draft } from "../../packages/log/src/events/SessionEvents.ts"
 import { EventLog } from "../../packages/log/src/log/EventLog.ts"
 import { newSession, say, scene } from "../support/Harness.ts"
-import * as Script from "../support/ScriptedModel.ts"
+import * as ScriptedModel from "../support/ScriptedModel.ts"
 import { sharedBrowser } from "../watch/support/Chromium.ts"
 import * as Sample from "./support/Sample.ts"
 import * as ServedInspector from "./support/ServedInspector.ts"
@@ -58,8 +58,8 @@ describe.skipIf(lacks("chromium"))("the transcript", () => {
     it.scoped("IP-8: what happens while the session is read is shown", () =>
       Effect.gen(function* () {
         const { id, log } = yield* scene("/tmp")
-        const model = yield* Script.ScriptedModel
-        yield* model.answer(Script.says("An answer in between."))
+        const model = yield* ScriptedModel.ScriptedModel
+        yield* model.answer(ScriptedModel.says("An answer in between."))
         const { page } = yield* ServedInspector.visit(browser)
         const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         yield* act(() =>
@@ -131,16 +131,16 @@ describe.skipIf(lacks("chromium"))("the transcript", () => {
     it.scoped("IP-8: a text is shown while it is written, and once when it is whole", () =>
       Effect.gen(function* () {
         const { id } = yield* newSession("/tmp")
-        const model = yield* Script.ScriptedModel
+        const model = yield* ScriptedModel.ScriptedModel
         const gate = yield* Deferred.make<void>()
         const { page } = yield* ServedInspector.visit(browser, `/sessions/${id}/transcript`)
         yield* act(() => page.locator(".facts .follow.live").waitFor())
         const delta = (text: string) => ({ type: "text-delta" as const, id: "t", delta: text })
         yield* model.answer(
-          Script.held([{ type: "text-start", id: "t" }, delta("Half of "), delta("an ans")], gate, [
+          ScriptedModel.held([{ type: "text-start", id: "t" }, delta("Half of "), delta("an ans")], gate, [
             delta("wer."),
             { type: "text-end", id: "t" },
-            Script.finish()
+            ScriptedModel.finish()
           ])
         )
         yield* say(id, "Go.")

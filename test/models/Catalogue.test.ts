@@ -9,9 +9,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Catalog, Servers } from "@daybook/models"
 import { priceAt, toCost } from "../../packages/core/src/model/Usage.ts"
-import * as Data from "../../packages/models/src/CatalogData.ts"
+import * as CatalogData from "../../packages/models/src/CatalogData.ts"
 
-const table = Schema.decodeUnknownSync(Schema.parseJson(Catalog.Table))(Data.json)
+const table = Schema.decodeUnknownSync(Schema.parseJson(Catalog.Table))(CatalogData.json)
 const rows = Object.entries(table)
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -61,8 +61,8 @@ const rowsOf = Effect.fnUntraced(function* (provider: string, files: Parameters<
 
 describe("the data", () => {
   it("MD-720: it has its source and date, is under a megabyte, and fits its schema", () => {
-    assert.match(Data.source, /^@earendil-works\/pi-ai@\d+\.\d+\.\d+$/)
-    assert.match(Data.date, /^20\d\d-\d\d-\d\d$/)
+    assert.match(CatalogData.source, /^@earendil-works\/pi-ai@\d+\.\d+\.\d+$/)
+    assert.match(CatalogData.date, /^20\d\d-\d\d-\d\d$/)
     assert.isBelow(statSync(file("packages/models/src/CatalogData.ts")).size, 1_000_000)
     assert.isAbove(rows.flatMap(([, models]) => models).length, 900)
   })
@@ -115,7 +115,7 @@ describe("the script", () => {
       packed(root, { anthropic: models.toReversed() })
       assert.strictEqual(yield* generate(root, join(root, "two.ts")), once)
       const evaluated: unknown = yield* Effect.promise(() => import(join(root, "one.ts")))
-      const { json } = evaluated as typeof Data
+      const { json } = evaluated as typeof CatalogData
       const decoded = Schema.decodeUnknownSync(Schema.parseJson(Catalog.Table))(json)
       assert.deepStrictEqual(
         decoded["anthropic"]?.map(([id]) => id),

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Answer, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
-import * as Ids from "@daybook/log/domain/Identifiers"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Ask from "../../packages/cli/src/screen/Ask.ts"
 import { themeOf } from "../../packages/cli/src/screen/Theme.ts"
 
@@ -8,7 +8,7 @@ const theme = themeOf({ NO_COLOR: "1" }, "dark")
 const size = { columns: 80, rows: 24 }
 
 const request: PermissionRequest = {
-  sessionID: Ids.SessionID.make("ses_a"),
+  sessionID: Identifiers.SessionID.make("ses_a"),
   callID: "call_1",
   tool: "bash",
   agent: "build",
@@ -64,8 +64,8 @@ describe("questions on the screen", () => {
 
   it("SC-520: all questions of a call are answered in order, and numbers are their options", () => {
     const pending = {
-      sessionID: Ids.SessionID.make("ses_a"),
-      messageID: Ids.MessageID.make("msg_a"),
+      sessionID: Identifiers.SessionID.make("ses_a"),
+      messageID: Identifiers.MessageID.make("msg_a"),
       callID: "call_1",
       askedAt: 0,
       questions: [{ question: "Which?", options: [{ label: "red" }, { label: "blue" }] }, { question: "How many?" }]

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Answer, PermissionAsker, type PermissionRequest } from "@daybook/core/permission/PermissionAsker"
-import * as Ids from "@daybook/log/domain/Identifiers"
+import * as Identifiers from "@daybook/log/domain/Identifiers"
 import * as Asks from "../../packages/cli/src/screen/Asks.ts"
 import { decisionOf } from "../../packages/cli/src/screen/ServedAsks.ts"
 
 const request = (callID: string): PermissionRequest => ({
-  sessionID: Ids.SessionID.make("ses_a"),
+  sessionID: Identifiers.SessionID.make("ses_a"),
   callID,
   tool: "read",
   agent: "build",

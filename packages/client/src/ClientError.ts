@@ -45,7 +45,7 @@ export const ConnectionError = Schema.Union(
 )
 export type ConnectionError = typeof ConnectionError.Type
 
-// Translates the failures of a derived client to errors that callers can act on. Spec: HT-3, HT-10 in specs/http.md.
+// Translates the failures of a derived client to errors that callers can act on.
 
 /** What a derived client fails with besides the errors of its endpoint. */
 export type Failure = HttpClientError.HttpClientError | HttpApiError.HttpApiDecodeError | ParseResult.ParseError
@@ -77,20 +77,19 @@ export const translated = (error: Failure): InvalidInput | ServerUnreachable | U
   }
 }
 
-/** An answer that does not decode is the server's fault, not that of an argument. */
+/** An answer that does not decode is the server's fault, not the fault of an argument. */
 export const decoded = (answer: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
   Effect.mapError(answer, (error) =>
     ParseResult.isParseError(error) ? new UnexpectedAnswer({ details: error.message }) : error
   )
 
-/** The result of a request, with the errors of its endpoint and those of the connection. */
+/** The result of a request, with the errors of its endpoint and of the connection. */
 export const answered = <A, E, R>(
   request: Effect.Effect<A, E | Failure, R>
 ): Effect.Effect<A, E | InvalidInput | ServerUnreachable | UnexpectedAnswer, R> =>
   Effect.mapError(request, (error) => (isFailure(error) ? translated(error) : error))
 
-// Requests about one session. No session has an id of another form: then nothing is sent. Spec: HT-60, HT-500 in
-// specs/http.md.
+// Requests about one session: a request with an invalid id is not sent.
 
 export const isSessionID = Schema.is(SessionID)
 

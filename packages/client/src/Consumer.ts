@@ -1,6 +1,7 @@
 /**
- * Runs consumers over a client: code that applies the events of a session, or of all sessions, and continues after a restart
- * where it stopped. Each has a name and a cursor in a storage of the caller. Spec: HT-67 in specs/http.md.
+ * Runs consumers over a client: code that applies the events of a session, or of all sessions, and continues after a
+ * restart where it stopped. Each consumer has a name and a cursor in a storage of the caller. Spec: HT-67 in
+ * specs/http.md.
  *
  * @module @daybook/client/Consumer
  */
@@ -72,8 +73,7 @@ export const run = <E, R, E2>({
     )
   }).pipe(Effect.withSpan("Consumer.run", { attributes: { name } }))
 
-// Keeps the cursors of consumers as long as the process, for state that is lost with it too. Spec: HT-67 in
-// specs/http.md.
+// Keeps the cursors of consumers as long as the process, for state that is lost with it too.
 
 /** A storage of its own. */
 export const memoryStorage: Effect.Effect<Storage> = Effect.sync(() => {

@@ -1,6 +1,7 @@
 /**
  * Sessions of a server: the same names, arguments, results and errors as `Sessions` (core), and the errors of the
- * connection. Runs wherever there is `fetch`. Spec: HT-60..HT-64 in specs/http.md.
+ * connection. Runs wherever there is `fetch`. Spec: HT-1, HT-13, HT-39, HT-55, HT-56, HT-59..HT-64, HT-504 in
+ * specs/http.md.
  */
 import type { Decision, OpenPermission, PermissionClosed } from "@daybook/api/group/WorkApi"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
@@ -35,7 +36,7 @@ import {
 } from "./ClientError.ts"
 import * as Streams from "./Streams.ts"
 
-// The verbs of the facade as requests: each endpoint has the name of its verb. Spec: HT-1, HT-13 in specs/http.md.
+// The verbs of the facade as requests: each endpoint has the name of its verb.
 
 type Facade = Context.Tag.Service<Sessions>
 
@@ -208,8 +209,7 @@ const makeVerbs = (
   }
 }
 
-// What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells. Spec:
-// HT-39, HT-55, HT-56, HT-59, HT-504.
+// What a server says besides `Sessions`: figures of its database, searches, limits of sessions, live shells.
 
 /** What to measure. */
 export interface Measuring {

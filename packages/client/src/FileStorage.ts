@@ -1,6 +1,6 @@
 /**
- * Keeps the cursors of consumers as files of a folder, one for each: replaced at once, and on disk before the call returns.
- * Spec: HT-67 in specs/http.md.
+ * Keeps the cursor of each consumer in a file, which is replaced at once and is on disk before the call returns. Spec:
+ * HT-67 in specs/http.md.
  *
  * @module @daybook/client/FileStorage
  */

@@ -1,6 +1,6 @@
 /**
- * The facade itself over a client, for programs that know only `Sessions`. It has no errors of a connection, so they are
- * defects here: such a program cannot do more than end with their message. Spec: HT-64 in specs/http.md.
+ * The facade itself over a client, for programs that know only `Sessions`. `Sessions` has no errors of a connection, so
+ * these errors are defects here: such a program can only end with their message. Spec: HT-64 in specs/http.md.
  */
 import { Effect, Layer, Predicate, Record, Schema, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"

@@ -1,4 +1,4 @@
-/** The verbs that are streams, over connections that break. Spec: HT-60..HT-62 in specs/http.md. */
+/** The verbs that are streams, over connections that break. Spec: HT-40..HT-48, HT-60..HT-62 in specs/http.md. */
 import * as Sse from "@effect/experimental/Sse"
 import * as HttpApiError from "@effect/platform/HttpApiError"
 import type * as HttpClient from "@effect/platform/HttpClient"
@@ -32,12 +32,12 @@ import {
   UnexpectedAnswer
 } from "./ClientError.ts"
 
-// Positions of callers as texts of requests, and back. Pure. Spec: HT-41 in specs/http.md.
+// Positions of callers as texts of requests, and back.
 
 /** The greatest number that a request can have: ahead of every log. Its negative is before every log. */
 const most = 999_999_999_999_999
 
-/** A number as a cursor; the log itself refuses one that is ahead of it. */
+/** A number as a cursor; the log itself refuses a cursor that is ahead of the log. */
 export const textOfPlace = (after: number | undefined): string | undefined =>
   after === undefined
     ? undefined
@@ -71,7 +71,7 @@ export const readPlace = (text: string): Effect.Effect<{ position: number; incar
     : Effect.succeed({ position: cursor.position, incarnation: cursor.incarnation ?? 0 })
 }
 
-// Reads the frames of one connection: server-sent events, their data as schemas. Spec: HT-44..HT-48 in specs/http.md.
+// Reads the frames of one connection: server-sent events, their data as schemas.
 
 /** A frame of the connection. */
 export type Frame =
@@ -135,8 +135,7 @@ const parsed = <E>(text: Stream.Stream<string, E>): Stream.Stream<Frame, E | Une
     )
   })
 
-// Opens one connection for events and reads it to its end. A refusal is the error of the endpoint; an end of the stream
-// is an error too, except that of a replay which was not to be followed. Spec: HT-40..HT-48 in specs/http.md.
+// Reads one connection to its end; an early end is an error, like a refusal.
 
 /** Why events are not read. An expired cursor comes with one to go on from, and the path of a snapshot. */
 export const StreamError = Schema.Union(SessionNotFound, CursorAhead, Expired, EventUnreadable, LogUnavailable)
@@ -224,9 +223,8 @@ const connect = (http: HttpClient.HttpClient, request: StreamRequest): Stream.St
     untilEnd
   )
 
-// Follows events over connections that break: connects again with the cursor of the last frame, after a growing, random
-// delay. Without gap or repetition, since a cursor moves only with what the caller has got. Spec: HT-60..HT-62 in
-// specs/http.md.
+// Follows events over connections that break: reconnects with the cursor of the last frame, after a growing, random
+// delay.
 
 /** What to follow, and where to begin. */
 export interface Following {

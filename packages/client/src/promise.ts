@@ -93,7 +93,7 @@ const streams: Readonly<globalThis.Record<Exclude<keyof Streams, "head">, true>>
   tail: true
 }
 
-/** The verb's result. Only arguments of other types than those of the verb make it throw. */
+/** The verb's result. Only an argument of a wrong type makes the verb throw. */
 const called = (name: string, verb: unknown, given: ReadonlyArray<unknown>): unknown => {
   if (!Predicate.isFunction(verb) || Effect.isEffect(verb)) return verb
   try {

@@ -3,7 +3,7 @@ import { request as rawRequest } from "node:http"
 import { request as secureRequest } from "node:https"
 import { Schema } from "effect"
 
-// The server under test: requests, and the frames of its streams. Knows nothing of Daybook's code.
+// The server under test: its requests, and the frames of its streams.
 
 export interface Target {
   /** For example `http://127.0.0.1:4310`. */

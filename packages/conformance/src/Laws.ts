@@ -145,7 +145,7 @@ const send = (target: Target, sessionID: string, text: string, more: object, hea
 const conflicts = (target: Target, sessionID: string, text: string, more: object, headers = {}) =>
   refuses(target, `/sessions/${sessionID}/prompts`, 409, "PromptConflictError", posted(aPrompt(text, more), headers))
 
-/** The server may know those of an earlier run of the suite. */
+/** A new id: the server may know the ids of an earlier run of the suite. */
 const fresh = () => `msg_${crypto.randomUUID()}`
 
 const promptLaws: ReadonlyArray<Law> = [

@@ -209,13 +209,13 @@ const locationLayer = (options: Options) =>
     ])
   )
 
-/** Limits the depth to that of the deepest family. */
+/** Limits the depth to the depth of the deepest family. */
 const taskDepth = ({ taskDepth: depth = 3 }: Options) => Math.max(0, Math.min(Math.trunc(depth), deepestFamily))
 
 /** Maximum number of sessions resumed at the same time after startup. */
 const resumedAtOnce = 16
 
-/** How long a session counts as one of them: one that waits for a person must not hold up the others. */
+/** How long a session counts as being resumed: a session that waits for a person must not hold up the others. */
 const longestResumed = "10 seconds"
 
 /** Runs in the background: it can take a lease's time to find out whether an owner is alive. */

@@ -15,17 +15,14 @@ import * as Names from "./domain/Names.ts"
 import type { Settings } from "./domain/Settings.ts"
 import * as Inbox from "./inbox/Inbox.ts"
 import * as Following from "./live/Following.ts"
-import * as SenderLayer from "./live/Sender.ts"
-import { Sender } from "./live/Sender.ts"
-import * as OutboxLayer from "./outbox/Outbox.ts"
-import { Outbox } from "./outbox/Outbox.ts"
+import * as Sender from "./live/Sender.ts"
+import * as Outbox from "./outbox/Outbox.ts"
 import type { OutboxFailed } from "./outbox/OutboxFile.ts"
-import * as DiscordLayer from "./wire/Discord.ts"
-import { Discord, type DiscordError } from "./wire/Discord.ts"
+import * as Discord from "./wire/Discord.ts"
+import type { DiscordError } from "./wire/Discord.ts"
 import type { Packet } from "./wire/Packets.ts"
 
-// Checks that the bot can work before it does: its token, its intents, and its permissions in each channel. Spec: DI-68
-// in specs/discord.md.
+// Checks that the bot can work before it does: its token, its intents, and its permissions in each channel.
 
 /** What the bot needs in a channel. */
 const needed = {
@@ -46,7 +43,7 @@ export interface Finding {
 
 /** The findings of all channels. Fails if the token or an intent is refused. The gateway must be open. */
 export const check = Effect.fn("Check.check")(function* (settings: Settings) {
-  const discord = yield* Discord
+  const discord = yield* Discord.Discord
   return yield* Effect.forEach(Object.keys(settings.channels), (channel) =>
     Effect.match(discord.permissions(channel), {
       onFailure: ({ message }): Finding => ({ channel, problem: message }),
@@ -78,7 +75,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
   /** Runs when Discord knows the bot. */
   ready: Effect.Effect<unknown, E> = Effect.void
 ) {
-  const [discord, outbox, sender] = [yield* Discord, yield* Outbox, yield* Sender]
+  const [discord, outbox, sender] = [yield* Discord.Discord, yield* Outbox.Outbox, yield* Sender.Sender]
   const inbox = yield* Inbox.make(settings)
   const decisions = yield* Effect.makeSemaphore(1)
   const interaction = yield* Interactions.make({ settings, inbox, secrets, decisions })
@@ -94,7 +91,7 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
       if (problem !== undefined) yield* Effect.annotateLogs(Effect.logWarning(problem), { channel })
     }
   })
-  const handle = (packet: Packet): Effect.Effect<void, OutboxFailed, Discord> => {
+  const handle = (packet: Packet): Effect.Effect<void, OutboxFailed, Discord.Discord> => {
     switch (packet.t) {
       case "READY":
         return connected(packet.d.application.id)
@@ -141,12 +138,12 @@ export const run = Effect.fn("Bot.run")(function* <E = never>(
 /** What the bot needs besides the sessions. */
 export const layer = (
   options: Options
-): Layer.Layer<Discord | HttpClient.HttpClient | Outbox | Sender, DiscordError | OutboxFailed> =>
-  SenderLayer.layer.pipe(
+): Layer.Layer<Discord.Discord | HttpClient.HttpClient | Outbox.Outbox | Sender.Sender, DiscordError | OutboxFailed> =>
+  Sender.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
-        OutboxLayer.layer({ filename: options.outbox, secrets: options.secrets }),
-        DiscordLayer.layer({ token: options.token, api: options.api }),
+        Outbox.layer({ filename: options.outbox, secrets: options.secrets }),
+        Discord.layer({ token: options.token, api: options.api }),
         // A redirect to another origin is not followed.
         Layer.provide(FetchHttpClient.layer, Layer.succeed(FetchHttpClient.Fetch, safeFetch))
       )

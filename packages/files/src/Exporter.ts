@@ -2,8 +2,8 @@
  * Keeps the files under a root equal to the log, from a cursor of its own. It holds the root, runs one operation at a
  * time, and takes the root again if its record was removed. `Export.ts` decides what is written and in which order,
  * `SessionWriter.ts` writes a session's folder, `Work.ts` an index, `Ledger.ts` records what was written, and
- * `Following.ts` is the loop. `ExporterThread.ts` runs all of this in a thread of its own. Spec: FI-60..FI-89, FI-100
- * in specs/files.md, FI-124 in specs/files.md.
+ * `Following.ts` is the loop. `ExporterThread.ts` runs all of this in a thread of its own. Spec: FI-60..FI-89, FI-100,
+ * FI-124 in specs/files.md.
  */
 import { realpath } from "node:fs/promises"
 import { Context, Effect, Layer, PubSub, type Queue, Schedule, type Scope, ScopedRef } from "effect"
@@ -186,8 +186,7 @@ const make = Effect.fn("Exporter.make")(function* (
   }
 })
 
-// Keeps a prune from removing events that the files under a root do not have yet: a consumer in the database that
-// follows the exporter's position. It outlives the process, and ends with the root's record.
+// Keeps a prune from removing events that the files do not have yet, by a consumer that outlives the process.
 
 /** How often the position is stored: each time is a commit. */
 const every = "30 seconds"

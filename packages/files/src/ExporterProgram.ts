@@ -1,6 +1,6 @@
 /**
  * The program of an export thread: an exporter on its own read-only connection, which obeys the requests of
- * `thread/Requests.ts`. It ends with its port. Spec: FI-117..FI-119 in specs/files.md.
+ * `thread/Requests.ts`. The program ends when its port closes. Spec: FI-117..FI-119 in specs/files.md.
  */
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import * as WorkerRunner from "@effect/platform/WorkerRunner"

@@ -1,7 +1,8 @@
 /**
  * An exporter in a thread of its own, so that rendering, hashing and file operations do not delay the event loop. The
- * thread reads the database itself; only requests, positions and findings cross between the threads. If it ends, the
- * next request starts another one, which continues from the record. Spec: FI-117..FI-119 in specs/files.md.
+ * thread reads the database itself; only requests, positions and findings cross between the threads. If the thread
+ * ends, the next request starts another thread, which continues from the record. Spec: FI-117..FI-119 in
+ * specs/files.md.
  */
 import { Worker, type Worker as NodeThread } from "node:worker_threads"
 import * as NodeWorker from "@effect/platform-node/NodeWorker"

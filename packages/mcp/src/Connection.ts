@@ -86,7 +86,7 @@ const unreachable = (peer: Peer, cause: unknown): ServerFault => {
   }
 }
 
-// Sends requests to a connected server, and reads its lists in pages. Spec: MC-20, MC-23.
+// Sends requests to a connected server, and reads its lists in pages.
 
 /** A resource that a server lists. */
 export interface McpResource {

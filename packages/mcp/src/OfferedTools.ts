@@ -1,6 +1,7 @@
 /**
- * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered while it
- * is unchanged, also from the list of an earlier start to that of the connection. Spec: MC-14, MC-20..MC-25, MC-541, MC-685.
+ * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered
+ * while it is unchanged, also when the list of the connection replaces the list of an earlier start. Spec: MC-7, MC-10,
+ * MC-14, MC-20..MC-25, MC-38, MC-39, MC-541, MC-542, MC-685 in specs/mcp.md.
  */
 import { createHash } from "node:crypto"
 import { Deferred, Duration, Effect, ExecutionStrategy, Exit, FiberId, Queue, Scope, SubscriptionRef } from "effect"
@@ -17,7 +18,7 @@ import type { Start } from "./StartFolder.ts"
 import type { ListedTool, Listing, ToolCache } from "./ToolListing.ts"
 
 // Names a server's tools for providers: `<server>_<tool>`, in the characters and the length that every provider
-// accepts, unique, and the same after every start. Pure. Spec: MC-10, MC-39.
+// accepts, unique, and the same after every start.
 
 const longest = 64
 const hashLength = 8
@@ -55,7 +56,7 @@ export const offeredNames = (
   return names
 }
 
-// What is known of one server: its status, its connection, and the wait for them. Spec: MC-7, MC-38, MC-542.
+// What is known of one server: its status, its connection, and the wait for them.
 
 /** A server's status. */
 export interface McpStatus {

@@ -6,7 +6,7 @@
 import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
 
-// Judges single keywords of a tool's input schema. Pure. Spec: MC-682, MC-683.
+// Judges single keywords of a tool's input schema.
 
 /** `drop`: nothing is wrong, but not every provider accepts it. */
 type Verdict = "keep" | "drop" | "wrong"

@@ -1,6 +1,7 @@
 /**
  * Reads a server's tool list, bounded. A tool that cannot be offered is left out and named, and does not affect the others.
- * `SafeSchema.ts` gives each schema the form that providers accept. Pure. Spec: MC-11..MC-13, MC-687.
+ * `SafeSchema.ts` gives each schema the form that providers accept. Pure. Spec: MC-11..MC-13, MC-541, MC-687 in
+ * specs/mcp.md.
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
@@ -90,9 +91,8 @@ export const describeListing = ({ leftOut, tools }: Listing): string | undefined
   return sentences.length === 0 ? undefined : sentences.join("; ")
 }
 
-// Keeps the tools that a server listed last, a file for each server, so that the next process offers them before the
-// server has started. A file that is missing, of another configuration or damaged means that no tools are known. Spec:
-// MC-541.
+// Keeps the tools that a server listed last in a file, so that the next process offers them before the server has
+// started.
 
 export interface ToolCache {
   readonly load: (name: string, server: McpServer) => Effect.Effect<Listing | undefined>

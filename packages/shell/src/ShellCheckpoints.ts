@@ -11,8 +11,7 @@ import * as ShellRecord from "./record/ShellRecord.ts"
 import { type Recording, type ShellRecordFailed, unrecorded } from "./record/ShellRecord.ts"
 import type { Transport } from "./transport/Program.ts"
 
-// Tells commands that certainly only read from all others, so that an automatic checkpoint can be left out. Any doubt
-// counts as a change. Pure. Spec: SL-164, SL-165 in specs/shell.md.
+// Tells commands that certainly only read from all others, so that an automatic checkpoint can be left out.
 
 /** Commands that write no file and run no other command, whatever their options. */
 const readers = new Set(

@@ -1,4 +1,4 @@
-/** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72 in specs/shell.md. */
+/** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72, SL-151, SL-152 in specs/shell.md. */
 import * as path from "node:path"
 import { type Duration, type Effect, Either, type Stream } from "effect"
 import type { Place } from "./checkpoint/Scripts.ts"
@@ -11,7 +11,7 @@ import type { ShellRecord } from "./record/ShellRecord.ts"
 import type { LocalSettings } from "./transport/LocalTransport.ts"
 import type { TransportSettings } from "./transport/TransportSettings.ts"
 
-// Checks what a caller says about checkpoints, before anything starts. Pure. Spec: SL-151, SL-152 in specs/shell.md.
+// Checks what a caller says about checkpoints, before anything starts.
 
 export interface CheckpointOptions {
   /** The folder of which checkpoints are made: absolute, not the root folder, and not the home folder. */

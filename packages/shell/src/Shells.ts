@@ -45,8 +45,8 @@ import * as OpenShell from "./OpenShell.ts"
 import * as ShellCheckpoints from "./ShellCheckpoints.ts"
 import * as OutputStore from "./output/OutputStore.ts"
 import * as Policy from "./policy/Policy.ts"
-import * as ShellFact from "./record/ShellRecord.ts"
-import { ShellRecord, type ShellRecordFailed } from "./record/ShellRecord.ts"
+import * as ShellRecord from "./record/ShellRecord.ts"
+import type { ShellRecordFailed } from "./record/ShellRecord.ts"
 import * as Execution from "./session/Execution.ts"
 import * as LiveShell from "./session/LiveShell.ts"
 import * as LineBudget from "./output/LineBudget.ts"
@@ -107,7 +107,7 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
     /** How many shells are open or being opened: now, and after each change. */
     readonly count: Subscribable.Subscribable<number>
     /** The facts from now on. A reader that is 1,024 facts behind misses the oldest. */
-    readonly events: Stream.Stream<ShellFact.ShellFact>
+    readonly events: Stream.Stream<ShellRecord.ShellFact>
     /** A part of a whole output, by the handle in its result: 65,536 bytes from the beginning by default. */
     readonly output: (
       handle: string,
@@ -118,8 +118,8 @@ export class Shells extends Context.Tag("@daybook/shell/Shells")<
 >() {}
 
 const make = Effect.fnUntraced(function* (settings: ShellSettings) {
-  const record = yield* ShellRecord
-  const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellFact.ShellFact>(1_024), PubSub.shutdown)
+  const record = yield* ShellRecord.ShellRecord
+  const facts = yield* Effect.acquireRelease(PubSub.sliding<ShellRecord.ShellFact>(1_024), PubSub.shutdown)
   const store = settings.outputs === undefined ? undefined : OutputStore.make(settings.outputs)
   const sandbox = yield* Sandbox
   const hidden = settings.outputs === undefined ? [] : [settings.outputs.folder]
@@ -146,8 +146,8 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
   let number = 0
 
   const writer =
-    (to: ShellRecord["Type"]) =>
-    (fact: ShellFact.ShellFact): Effect.Effect<void, ShellRecordFailed> =>
+    (to: ShellRecord.ShellRecord["Type"]) =>
+    (fact: ShellRecord.ShellFact): Effect.Effect<void, ShellRecordFailed> =>
       Effect.zipLeft(to.write(fact), PubSub.publish(facts, fact))
 
   // Taken before anything connects, so that concurrent calls never exceed the limit.
@@ -182,11 +182,11 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
     const { compiled, late, live, policy, secrets, settled, transport } = parts
     const recorder = host.record ?? record
     const write = writer(recorder)
-    const recording = ShellFact.makeRecording(write)
+    const recording = ShellRecord.makeRecording(write)
     number += 1
     // Several processes may use a session one after the other, and the first may close its shell last.
     const id = host.record === undefined ? shellID(number, target) : `${shellID(number, target)}_${run}`
-    yield* write(ShellFact.opened(id, target, redacted(live.cwd(), secrets)))
+    yield* write(ShellRecord.opened(id, target, redacted(live.cwd(), secrets)))
     const checkpoints = yield* ShellCheckpoints.make(settled, {
       id,
       transport,
@@ -304,5 +304,5 @@ const make = Effect.fnUntraced(function* (settings: ShellSettings) {
 })
 
 /** Live shells of this process. The scope's end closes them. */
-export const layer = (settings: ShellSettings = {}): Layer.Layer<Shells, InvalidOption, ShellRecord> =>
+export const layer = (settings: ShellSettings = {}): Layer.Layer<Shells, InvalidOption, ShellRecord.ShellRecord> =>
   Layer.scoped(Shells, make(settings))

@@ -26,8 +26,7 @@ import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/wo
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
 
-// What a command line shows about folders before it runs. The warnings advise the person and the model, and are not a
-// boundary: a shell can name a path in more ways than a scan can see (TO-118). Pure.
+// What a command line shows about folders before it runs: warnings that advise, and are no boundary (TO-118).
 
 const maximumPaths = 10
 const word = /(^|[\s"'`=<>|;&(:])((?:~|\/)[^\s"'`<>|;&():]*)/g
@@ -60,8 +59,7 @@ const entered = (line: CommandLine, cwd: string): string | undefined => {
 /** The line that enters a folder. */
 const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\''`)}'`
 
-// Keeps the shown part of a long output, its beginning and its end, in bounded memory. Decodes the two streams of a
-// process separately, so that one never splits a character of the other. Spec: TO-64.
+// Keeps the beginning and the end of a long output in bounded memory.
 
 /** Together below the limits of an output, with room for the notices. */
 export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
@@ -142,7 +140,7 @@ export const makeOutputWindow = (): OutputWindow => {
   }
 }
 
-// Runs each command in a process of its own, in the host's sandbox if there is one. Spec: TO-61, TO-62, SB-1.
+// Runs each command in a process of its own, in the host's sandbox if there is one.
 
 const stopped = (why: NonNullable<Ended["stopped"]>): Ended => ({ code: null, signal: null, stopped: why })
 

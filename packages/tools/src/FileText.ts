@@ -16,7 +16,7 @@ import {
 import { maximumTextBytes } from "@daybook/core/workspace/TextPage"
 import { mark } from "@daybook/log/support/Redaction"
 
-// Reads the complete text of a file before a change, and encodes it after. Bounded. Spec: TO-55, TO-540.
+// Reads the complete text of a file before a change, and encodes it after.
 
 const refuse = (message: string) => new ToolFailure({ type: "edit.refused", message })
 
@@ -56,8 +56,7 @@ export const encodeWholeText = (
     onSome: Effect.succeed
   })
 
-// Refuses to write back what was shown redacted: a file's secret would be lost to the mark. A mark that the file
-// already has may stay. Spec: TO-56.
+// Refuses to write back a text that was shown redacted: the mark would replace the secret in the file.
 
 const marksIn = (text: string): number => text.split(mark).length - 1
 
@@ -75,8 +74,7 @@ export const refuseRedacted = (name: string, before: string, after: string): Eff
           `shown. Leave the text around the secret unchanged. Nothing was changed.`
       })
 
-// Replaces a file's content atomically: readers see the old or the new content, never a part, and a crash leaves one of
-// the two. Keeps the file's mode. Spec: TO-51..TO-53.
+// Replaces a file's content atomically, and keeps the file's mode.
 
 /** Resolves the target again after the question; fails if its path now leads elsewhere. */
 export const confirm = Effect.fnUntraced(function* (files: LocationFiles["Type"], allowed: WritableTarget) {

@@ -13,8 +13,7 @@ import { foldersBetween, projectRoot } from "@daybook/core/trust/ProjectTrust"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { pageLimits } from "@daybook/core/workspace/TextPage"
 
-// Lists the files of a folder that match a glob. Excludes `.git` and what `.gitignore` names, follows no symbolic link,
-// and is bounded in time and number. Spec: TO-41..TO-43.
+// Lists the files of a folder that match a glob, without `.git`, ignored files and links, within bounds.
 
 /** At most this many files are listed. */
 export const maximumFiles = 20_000

@@ -1,14 +1,13 @@
 /**
  * Searches files with a regular expression, line by line unless it can match a line break, in a separate thread: a JavaScript expression can take
- * exponential time on a short line, and only a thread can be stopped during a match. Spec: TO-44..TO-46.
+ * exponential time on a short line, and only a thread can be stopped during a match. Spec: TO-44..TO-46, TO-544 in
+ * specs/tools.md.
  */
 import { Worker } from "node:worker_threads"
 import { Effect, Either } from "effect"
 import { ToolFailure } from "@daybook/core/domain/ToolError"
 
-// Translates the regular expressions that people and models write for ripgrep and grep into those of JavaScript: POSIX
-// classes, Unicode properties, inline flags and anchors. What has no counterpart is refused with its name. Pure. Spec:
-// TO-544.
+// Translates expressions for ripgrep and grep into JavaScript's; what has no counterpart is refused by name.
 
 /** An expression for `RegExp`. */
 interface SearchPattern {

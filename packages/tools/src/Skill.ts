@@ -1,4 +1,4 @@
-/** The tool `skill`: loads a skill's body and lists its files. Spec: specs/context.md CX-47. */
+/** The tool `skill`: loads a skill's body and lists its files. Spec: CX-47 in specs/context.md. */
 import * as Tool from "@effect/ai/Tool"
 import { Effect, Schema } from "effect"
 import { skillPermission, Skills } from "@daybook/core/context/Skills"

@@ -1,7 +1,7 @@
 /**
  * Folds a session's events into rows: those that each event adds to the messages and to the events of the session, and
- * the state after it. Pure, total over the event types, and independent of batching. Spec: FI-20..FI-39 in
- * specs/files.md (FL-4..FL-8), FI-98 in specs/files.md.
+ * the state after it. Pure, total over the event types, and independent of batching. Spec: FI-20..FI-39, FI-98 in
+ * specs/files.md (FL-4..FL-8).
  */
 import type { DurableType, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 import { type Blob, type FoldedRow, type Out, set } from "./fold/Out.ts"
@@ -159,7 +159,7 @@ export const isFraming = (event: SessionEvent): boolean => framing.some((type) =
 export const startAt = (before: ReadonlyArray<SessionEvent>): State =>
   before.reduce((state, event) => evolve(state, event).state, initial)
 
-// Renders a row as a line of pieces: short texts, and references to long ones. Pure.
+// Renders a row as a line of pieces: short texts, and references to long ones.
 
 /** Text of a line, or a reference to a long text, which is a JSON string in the line. */
 export type Piece = Text

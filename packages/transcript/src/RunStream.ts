@@ -1,7 +1,7 @@
 /**
  * Turns a session's durable events and live deltas into the rows and the text of one run, or of all. Rows are those of
- * the fold; the text between them arrives as deltas. Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7,
- * FR-9, FL-5), SO-24, SO-25 in specs/socket.md (FR-7, CL-5..CL-8).
+ * the fold; the text between them arrives as deltas. Pure. Spec: SO-20..SO-25 in specs/socket.md (FR-7, FR-9, FL-5,
+ * CL-5..CL-8).
  */
 import { MessageID } from "@daybook/log/domain/Identifiers"
 import type { EventIn, EventOfType, LiveEvent, SessionEvent } from "@daybook/log/events/SessionEvents"
@@ -10,10 +10,9 @@ import * as Fold from "./Fold.ts"
 import { separator } from "./fold/State.ts"
 import type { EventRow, RunID } from "./row/Rows.ts"
 
-// The text of one run as deltas: live deltas that are heard from a text's start, or continue its given beginning,
-// completed by the durable text. At every moment the emitted text is a beginning of the run's text, and at the end all
-// of it. Texts of different messages are separated as in `latest.md`. A live delta may be missing, late, or ahead of
-// its durable event. Pure.
+// The text of one run as deltas: live deltas, completed by the stored text. At every moment, the emitted text is a
+// beginning of the run's text; at the end it is all of the text. A live delta may be missing, late, or ahead of its
+// stored event.
 
 interface Text {
   readonly message: string

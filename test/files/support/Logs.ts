@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { Either, Option } from "effect"
 import { EventID, SessionID } from "../../../packages/log/src/domain/Identifiers.ts"
-import * as EventRegistry from "../../../packages/log/src/events/Registry.ts"
+import * as Registry from "../../../packages/log/src/events/Registry.ts"
 import type { Draft, SessionEvent } from "../../../packages/log/src/events/SessionEvents.ts"
 import { toEvent } from "../../../packages/log/src/log/EventRow.ts"
 import * as Fold from "../../../packages/transcript/src/Fold.ts"
@@ -11,7 +11,7 @@ import type { MessageRow } from "../../../packages/transcript/src/row/Rows.ts"
 /** The drafts as stored events of the session: one second apart unless times are given. */
 export const stored = (drafts: ReadonlyArray<Draft>, name = "s", times: ReadonlyArray<number> = []) =>
   drafts.map((draft, seq): SessionEvent => {
-    const { data, version } = Either.getOrThrow(EventRegistry.encode(draft))
+    const { data, version } = Either.getOrThrow(Registry.encode(draft))
     const envelope = {
       position: 3 * seq + 1,
       seq,

@@ -3,8 +3,16 @@ import { readdirSync, readFileSync, renameSync, statSync, truncateSync, writeFil
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Layer, Option, TestClock } from "effect"
-import * as FileBlobStore from "../../../packages/formats/src/blob/BlobStore.ts"
-import { BlobHash, BlobStore, hashOf, parseRef, refOf } from "../../../packages/formats/src/blob/BlobStore.ts"
+import {
+  BlobHash,
+  BlobStore,
+  hashOf,
+  layerFiles,
+  layerMemory,
+  makeOnDisk,
+  parseRef,
+  refOf
+} from "../../../packages/formats/src/blob/BlobStore.ts"
 import * as BlobUse from "../../../packages/formats/src/blob/BlobUse.ts"
 import { blobsOf, blobThreshold, externalize, internalize } from "../../../packages/formats/src/blob/BlobUse.ts"
 import * as FileSessionStorage from "../../../packages/formats/src/storage/FileSessionStorage.ts"
@@ -101,13 +109,13 @@ const contract = (name: string, layer: Layer.Layer<BlobStore>) =>
     )
   })
 
-contract("in memory", FileBlobStore.layerMemory)
+contract("in memory", layerMemory)
 contract(
   "on disk",
-  Layer.unwrapScoped(Effect.map(temporaryFolder, (folder) => FileBlobStore.layerFiles(join(folder, "agent/blobs"))))
+  Layer.unwrapScoped(Effect.map(temporaryFolder, (folder) => layerFiles(join(folder, "agent/blobs"))))
 )
 
-const onDisk = Effect.map(temporaryFolder, (folder) => ({ folder, store: FileBlobStore.makeOnDisk(folder) }))
+const onDisk = Effect.map(temporaryFolder, (folder) => ({ folder, store: makeOnDisk(folder) }))
 
 it.scoped("FM-82: a blob's file holds the decoded bytes under the digest, private, and nothing else is left", () =>
   Effect.gen(function* () {

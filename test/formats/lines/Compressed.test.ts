@@ -7,7 +7,7 @@ import { FileSystem } from "@effect/platform/FileSystem"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import { Chunk, Effect, FastCheck as fc, Stream } from "effect"
-import * as Detection from "../../../packages/formats/src/import/LogSource.ts"
+import * as LogSource from "../../../packages/formats/src/import/LogSource.ts"
 import { decompressed } from "../../../packages/formats/src/lines/LogFile.ts"
 import * as JsonLines from "../../../packages/formats/src/lines/JsonLines.ts"
 import { cases, forAll } from "../../support/Cases.ts"
@@ -57,8 +57,8 @@ it.layer(NodeFileSystem.layer)("a compressed rollout", (it) => {
       const name = join(folder, "rollout-2026-02-01T10-00-00-01970000-0000-7000-8000-00000000000a.jsonl")
       yield* files.writeFileString(name, items.join("\n"))
       yield* files.writeFile(`${name}.zst`, frameOf(items.map((line) => `${line}\n`)))
-      const piecesOf = (path: string) => Effect.map(Stream.runCollect(Detection.open(path)), Chunk.toReadonlyArray)
-      assert.strictEqual(yield* Detection.dialectOf(`${name}.zst`), "codex")
+      const piecesOf = (path: string) => Effect.map(Stream.runCollect(LogSource.open(path)), Chunk.toReadonlyArray)
+      assert.strictEqual(yield* LogSource.dialectOf(`${name}.zst`), "codex")
       const pieces = yield* piecesOf(`${name}.zst`)
       assert.deepInclude(pieces[0], { _tag: "Head", id: "01970000-0000-7000-8000-00000000000a" })
       assert.deepStrictEqual(

@@ -1,8 +1,7 @@
 /** Sessions of entry logs, open for writing. Spec: FM-75, FM-87..FM-89, FM-98, FM-99, FM-125..FM-129. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Option, type Scope, TestClock } from "effect"
-import * as MemoryBlobStore from "../../../packages/formats/src/blob/BlobStore.ts"
-import type { BlobStore } from "../../../packages/formats/src/blob/BlobStore.ts"
+import { type BlobStore, layerMemory } from "../../../packages/formats/src/blob/BlobStore.ts"
 import * as Breadcrumb from "../../../packages/formats/src/discovery/Breadcrumb.ts"
 import type { Body } from "../../../packages/formats/src/entry/Entry.ts"
 import * as SessionLogs from "../../../packages/formats/src/manager/SessionLogs.ts"
@@ -43,10 +42,7 @@ const storage = Layer.sync(SessionStorage, () => {
 
 const it_ = <E>(title: string, test: Effect.Effect<unknown, E, SessionStorage | BlobStore | Scope.Scope>) =>
   it.scoped(title, () =>
-    test.pipe(
-      Effect.ensuring(Effect.sync(() => failing.clear())),
-      Effect.provide(Layer.merge(storage, MemoryBlobStore.layerMemory))
-    )
+    test.pipe(Effect.ensuring(Effect.sync(() => failing.clear())), Effect.provide(Layer.merge(storage, layerMemory)))
   )
 
 const linesAt = Effect.fnUntraced(function* (path: string | undefined) {

@@ -20,7 +20,7 @@ import {
   user,
   uuid
 } from "./ClaudeLogs.ts"
-import * as Codex from "./CodexLogs.ts"
+import * as CodexLogs from "./CodexLogs.ts"
 import { bareRollout, clock, document, message, output, reasoning, rollout } from "./CodexLogs.ts"
 
 /** A log by its lines, and how it is read. */
@@ -52,8 +52,8 @@ const codex = (name: string, lines: ReadonlyArray<string>): GrowingLog => ({
   name,
   lines,
   reader: CodexReader.read,
-  id: Codex.threadID,
-  file: `rollout-2026-02-01T10-00-00-${Codex.threadID}`
+  id: CodexLogs.threadID,
+  file: `rollout-2026-02-01T10-00-00-${CodexLogs.threadID}`
 })
 
 const usage = (output: number) => ({ input: 3, output, cacheRead: 100, cacheWrite: 20 })
@@ -114,7 +114,7 @@ const events = (): ReadonlyArray<Json> => {
     event("user_message", { message: "go", kind: "plain" }),
     item(reasoning("Think")),
     item(message("assistant", "I look.")),
-    item(Codex.call("c", "shell", { command: ["ls"] })),
+    item(CodexLogs.call("c", "shell", { command: ["ls"] })),
     item(output("c", "a.ts")),
     tokens({ input: 10, output: 3 }),
     item({ type: "web_search_call", id: "w", status: "completed", action: { type: "search", query: "x" } }),

@@ -1,7 +1,7 @@
 /** How many requests a token may send: the bucket alone, and over TCP. */
 import { assert, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Metric, Stream, TestClock } from "effect"
-import * as Buckets from "../../../packages/server/src/http/Clients.ts"
+import * as Clients from "../../../packages/server/src/http/Clients.ts"
 import { issue } from "../../../packages/server/src/http/Tokens.ts"
 import { newSession } from "../../support/Harness.ts"
 import { cases } from "../../support/Cases.ts"
@@ -14,7 +14,7 @@ const Gaps = fc.array(fc.integer({ min: 0, max: 3_000 }), { maxLength: 60 })
 it("HT-29: in any time a bucket lets through its size and what it gained, and the wait that it names is enough", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 8 }), Gaps, (perSecond, size, gaps) => {
-      const buckets = Buckets.makeBuckets({ perSecond, size })
+      const buckets = Clients.makeBuckets({ perSecond, size })
       const taken: Array<number> = []
       let now = 0
       for (const gap of gaps) {
@@ -39,7 +39,7 @@ it("HT-29: in any time a bucket lets through its size and what it gained, and th
 })
 
 it("HT-29: each key has a bucket of its own, an idle one fills to its size, and one of many is forgotten as full", () => {
-  const { take } = Buckets.makeBuckets({ perSecond: 1, size: 2 })
+  const { take } = Clients.makeBuckets({ perSecond: 1, size: 2 })
   const waits = (key: string, at: number) => [take(key, at), take(key, at), take(key, at)]
   assert.deepStrictEqual(waits("a", 0), [undefined, undefined, 1])
   assert.deepStrictEqual(waits("b", 0), [undefined, undefined, 1])
@@ -49,7 +49,7 @@ it("HT-29: each key has a bucket of its own, an idle one fills to its size, and 
 })
 
 it("HT-29: by default a token sends 8,000 requests at once, then 4,000 a second", () => {
-  const { rated } = Buckets.make(Buckets.defaultLimits, false)
+  const { rated } = Clients.make(Clients.defaultLimits, false)
   const sends = (times: number, at: number) =>
     Array.from({ length: times }, () => rated("a", at)).filter((wait) => wait === undefined).length
   assert.deepStrictEqual([sends(10_000, 0), sends(10_000, 1_000), sends(1, 1_000)], [8_000, 4_000, 0])

@@ -1,6 +1,7 @@
 /**
- * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter, field
- * and error. They are not annotations of the endpoints, so that clients do not carry them. Pure. Spec: HT-2 in specs/http.md.
+ * The OpenAPI document: what `@effect/platform` derives from the endpoints, with words for each endpoint, parameter,
+ * field and error. The words are not annotations of the endpoints, so that clients do not carry the words. Pure. Spec:
+ * HT-2, HT-10, HT-503 in specs/http.md.
  *
  * @module @daybook/api/document/Document
  */
@@ -19,8 +20,7 @@ import { type Code, failures, statuses } from "../wire/Failure.ts"
 import { endpoints, errors, examples, parameters } from "./Endpoints.ts"
 import { placeIn, placeOfAnswer, textOf } from "./Fields.ts"
 
-// Adds to the document the errors that a request meets before its endpoint: no definition of an endpoint has them.
-// Spec: HT-2, HT-10 in specs/http.md.
+// Adds the errors that a request meets before its endpoint.
 
 const earlierErrors = failures(
   Schema.Union(
@@ -61,8 +61,7 @@ const addEarlier = ({ components, paths }: OpenAPISpec): void => {
   }
 }
 
-// Mends what `@effect/platform` derives: ids that many schemas share, schemas that generators of clients cannot read,
-// queries as texts, and sentences of the schema library. Changes the document. Spec: HT-2, HT-503 in specs/http.md.
+// Mends what `@effect/platform` derives: shared ids, schemas that generators of clients cannot read, queries as texts.
 
 /** The library's schemas, in our words. */
 const named: Readonly<Record<string, object>> = {
@@ -136,7 +135,7 @@ const answers: Readonly<Record<string, string>> = {
   204: "It is done. There is no body."
 }
 
-/** Mends the document. `types`: those of events. */
+/** Mends the document. `types` are the types of events. */
 const tidy = ({ components, paths }: OpenAPISpec, types: ReadonlyArray<string>): void => {
   for (const [name, schema] of Object.entries(components.schemas)) {
     mend(schema)

@@ -1,6 +1,6 @@
 /**
  * What each endpoint, parameter and error means, for people and programs that have the description alone, and an
- * example of each body. A new one needs a text here. Pure. Spec: HT-2, HT-10 in specs/http.md.
+ * example of each body. A new endpoint, parameter or error needs a text here. Pure. Spec: HT-2, HT-10 in specs/http.md.
  */
 import type * as HttpApi from "@effect/platform/HttpApi"
 import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
@@ -8,7 +8,7 @@ import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import type { Api } from "../index.ts"
 import type { Code } from "../wire/Failure.ts"
 
-// Bodies of requests. Pure.
+// Bodies of requests.
 
 /** A body for each endpoint that has one: it fits the endpoint's schema. */
 export const examples: Readonly<Record<string, unknown>> = {
@@ -33,7 +33,7 @@ export const examples: Readonly<Record<string, unknown>> = {
   decide: { decision: "once" }
 }
 
-// What each error means to a caller. A new error needs a text here. Pure. Spec: HT-10 in specs/http.md.
+// What each error means to a caller: a new error needs a text here.
 
 export const errors: Readonly<Record<Code, string>> = {
   AddressTaken: "Another session has the address.",
@@ -98,7 +98,7 @@ export const errors: Readonly<Record<Code, string>> = {
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Name, infer Group, infer _E, infer _R> ? Group : never
 
-/** The name of an endpoint: that of a verb. */
+/** The name of an endpoint, which is the name of a verb. */
 export type Name = HttpApiEndpoint.HttpApiEndpoint.Name<HttpApiGroup.HttpApiGroup.Endpoints<Groups>>
 
 /** A line, and what more there is to know. */

@@ -47,7 +47,7 @@ export const Snapshot = Schema.Struct({
   sessionID: SessionID,
   /** Absent if nothing was removed. */
   session: Schema.optionalWith(Session, { exact: true }),
-  /** Continue behind it. */
+  /** Continue behind this cursor. */
   cursor: Schema.String
 }).annotations({ identifier: "Snapshot" })
 export type Snapshot = typeof Snapshot.Type

@@ -18,7 +18,7 @@ import { NotServed, Reading, ShellsUnavailable } from "../wire/Access.ts"
 import { failures } from "../wire/Failure.ts"
 import { bySession, count, flag, strict, text } from "./Shared.ts"
 
-// Texts of all sessions. Spec: HT-39 in specs/http.md.
+// Texts of all sessions.
 
 const searching = failures(Schema.Union(InvalidInput, LogUnavailable, NotServed))
 
@@ -40,8 +40,7 @@ export const SearchApi = HttpApiGroup.make("search")
       .middleware(Reading)
   )
 
-// What the machine of a server holds: figures of its database, and its live shells. Spec: HT-55, HT-56 in
-// specs/http.md.
+// What the machine of a server holds: figures of its database, and its live shells.
 
 /** An open live shell of the server's machine. */
 export const OpenShell = Schema.Struct({
@@ -86,7 +85,7 @@ export const MachineApi = HttpApiGroup.make("machine")
       .middleware(Reading)
   )
 
-// What a session can be given: models, agents, templates. Spec: HT-504 in specs/http.md.
+// What a session can be given: models, agents, templates.
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 

@@ -24,7 +24,7 @@ import { Message, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { bySession, ChangeFailure, changes, count, EventsFailure, ReadFailure, reads, strict, text } from "./Shared.ts"
 
-// What a session holds: messages, context, tree, todos, and what the model was shown. Spec: HT-1 in specs/http.md.
+// What a session holds: messages, context, tree, todos, and what the model was shown.
 
 /** A page of messages. */
 const NamedPage = Schema.Struct({ ...MessagePage.fields, items: Schema.Array(Message) })
@@ -87,7 +87,9 @@ const listing = failures(Schema.Union(InvalidInput, ...StoreError.members))
 export const SessionLimits = Schema.Struct({
   /** The context window of its model in tokens; absent if it is not known. */
   contextTokens: Schema.optionalWith(Schema.Int, { exact: true }),
-  /** The budget of the server's configuration, if it holds for the session: it has none of its own, and no parent. */
+  /**
+   * The budget of the server's configuration, which holds for a session without a parent and without its own budget.
+   */
   budget: Schema.optionalWith(Budget, { exact: true })
 }).annotations({ identifier: "SessionLimits" })
 export type SessionLimits = typeof SessionLimits.Type

@@ -33,7 +33,7 @@ import { Input, Session } from "../wire/EventFrames.ts"
 import { failures } from "../wire/Failure.ts"
 import { acts, AppendFailure, bySession, ChangeFailure, EventsFailure, reads, restores, strict } from "./Shared.ts"
 
-// What waits for a person: questions of models, and permissions of tools. Spec: HT-1, HT-37 in specs/http.md.
+// What waits for a person: questions of models, and permissions of tools.
 
 const byCall = Schema.Struct(QuestionRef.fields)
 const closing = failures(Schema.Union(InvalidInput, QuestionClosed))
@@ -58,9 +58,9 @@ export const QuestionsApi = HttpApiGroup.make("questions")
       .middleware(Prompting)
   )
 
-// Tools that wait for a person's permission. Spec: HT-37 in specs/http.md.
+// Tools that wait for a person's permission.
 
-/** A permission that a call waits for. A person must see all of it. */
+/** A permission that a call waits for. A person must see the whole permission. */
 export const OpenPermission = Schema.Struct({
   /** Names it in an answer. */
   ask: Schema.String,

@@ -1,6 +1,6 @@
 /**
- * Says who calls: each endpoint needs a scope, and a token has one, for all sessions or for one. Spec: HT-20..HT-24 in
- * specs/http.md.
+ * Says who calls: each endpoint needs a scope, and each token has a scope, for all sessions or for one session. Spec:
+ * HT-20..HT-24 in specs/http.md.
  */
 import { HttpApiDecodeError } from "@effect/platform/HttpApiError"
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"

@@ -1,6 +1,6 @@
 /**
- * The text of a cursor: a position in the events of a session, or in the feed of all sessions, of one database. Clients keep
- * it and send it back. Pure. Spec: HT-40..HT-43 in specs/http.md.
+ * The text of a cursor: a position in the events of a session, or in the feed of all sessions, of one database. Clients
+ * keep the text and send the text back. Pure. Spec: HT-40..HT-43 in specs/http.md.
  */
 import { Either, Schema, Struct } from "effect"
 

@@ -2,15 +2,14 @@
  * The frames of a stream of events, as server-sent events or as lines of JSON. Pure. Spec: HT-44..HT-50 in specs/http.md.
  */
 import { Schema, SchemaAST } from "effect"
-import * as Log from "@daybook/log/domain/Message"
+import { Input as LogInput, Message as LogMessage, Session as LogSession } from "@daybook/log/domain/Message"
 import * as Events from "@daybook/log/events/SessionEvents"
 
-// The schemas of the log that many endpoints share, with names: `/openapi.json` describes each once and refers to it.
-// Their values are those of the log.
+// The schemas of the log with names, so that `/openapi.json` describes each schema once.
 
-export const Session = Log.Session.annotations({ identifier: "Session" })
-export const Message = Log.Message.annotations({ identifier: "Message" })
-export const Input = Log.Input.annotations({ identifier: "Input" })
+export const Session = LogSession.annotations({ identifier: "Session" })
+export const Message = LogMessage.annotations({ identifier: "Message" })
+export const Input = LogInput.annotations({ identifier: "Input" })
 
 const name = (identifier: string) => ({ [SchemaAST.IdentifierAnnotationId]: identifier })
 

@@ -4,7 +4,7 @@ import { SessionID } from "@daybook/log/domain/Identifiers"
 import { issue } from "@daybook/server/http/Tokens"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
-import * as HttpToken from "../host/HttpWork.ts"
+import * as HttpWork from "../host/HttpWork.ts"
 import { jsonLine } from "../render/Plain.ts"
 import { Output } from "../terminal/Output.ts"
 
@@ -24,7 +24,7 @@ const run = Effect.fn("Command.token")(function* ({ json, lifetime, scope, sessi
     ...(sessionID === undefined ? {} : { sessionID }),
     ...(lifetime === undefined ? {} : { expires: now + lifetime })
   }
-  const token = issue(yield* HttpToken.ensure, grant)
+  const token = issue(yield* HttpWork.ensure, grant)
   yield* output.write(json ? `${jsonLine({ type: "token", token, ...grant }, output.terminal)}\n` : `${token}\n`)
 })
 

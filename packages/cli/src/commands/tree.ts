@@ -1,6 +1,6 @@
 /**
- * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, names in it, where history continues, and a new
- * session from it. Spec: CL-211..CL-216.
+ * `daybook tree`, `label`, `branch` and `fork`: the tree of a session's messages, labels of messages, where history
+ * continues, and a new session from a message. Spec: CL-211..CL-216.
  */
 import { Chunk, Effect, Option, Stream } from "effect"
 import { Sessions } from "@daybook/core/session/Sessions"
@@ -9,7 +9,6 @@ import type { TreeNode } from "@daybook/log/domain/HistoryPath"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
-import * as MessageReference from "../arguments/SessionReference.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { withConfigured, withReader, withSessions, sessionWord } from "../host/Runtime.ts"
@@ -27,7 +26,7 @@ const runFork = Effect.fn("Command.fork")(function* (given: {
   const output = yield* Output
   const { id: sessionID } = yield* SessionReference.resolve(given.session, yield* Folder.current)
   const messageID =
-    given.message === undefined ? undefined : yield* MessageReference.resolveMessage(sessionID, given.message)
+    given.message === undefined ? undefined : yield* SessionReference.resolveMessage(sessionID, given.message)
   const { prompt, session } = yield* (yield* Sessions).fork({ sessionID, messageID, title: given.title })
   if (given.json) {
     const fork = { sessionID: session.id, ...session.forked, ...(prompt === undefined ? {} : { prompt }) }
@@ -68,7 +67,7 @@ const summary = Flags.toggle("summary", "let the model summarise the branch that
 const runBranch = Effect.fn("Command.branch")(function* (session: string, message: string, given: Given) {
   const output = yield* Output
   const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
-  const messageID = yield* MessageReference.resolveMessage(sessionID, message)
+  const messageID = yield* SessionReference.resolveMessage(sessionID, message)
   if (given.summary) yield* output.note("… summarising the branch that is left\n")
   const branched = yield* (yield* Sessions).branch({ sessionID, messageID, summary: given.summary })
   if (given.json) return yield* output.write(`${jsonLine({ sessionID, ...branched }, output.terminal)}\n`)
@@ -218,7 +217,7 @@ export const tree = verb({
 
 const runLabel = Effect.fn("Command.label")(function* (session: string, message: string, words: ReadonlyArray<string>) {
   const { id: sessionID } = yield* SessionReference.resolve(session, yield* Folder.current)
-  const messageID = yield* MessageReference.resolveMessage(sessionID, message)
+  const messageID = yield* SessionReference.resolveMessage(sessionID, message)
   const label = words.length === 0 ? undefined : words.join(" ")
   yield* (yield* Sessions).label({ sessionID, messageID, label })
   yield* (yield* Output).note(

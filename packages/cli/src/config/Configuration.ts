@@ -1,6 +1,7 @@
 /**
- * Finds the user's configuration and reads it as options of the runtime. Only verbs that need it load this module, because
- * reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md, specs/config.md.
+ * Finds the user's configuration and reads it as options of the runtime. Only verbs that need the configuration load
+ * this module, because reading YAML costs more than reading a session. Spec: CL-70..CL-72 in specs/cli.md,
+ * specs/config.md.
  */
 import { stat } from "node:fs/promises"
 import { homedir } from "node:os"
@@ -13,7 +14,7 @@ import * as Config from "./Config.ts"
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The user's folder, and the configuration file: a named one, or the one in that folder. */
+/** The user's folder, and the configuration file: a named file, or the file in that folder. */
 interface Places {
   readonly userFolder: string
   readonly file: string

@@ -197,7 +197,7 @@ const WrittenBack = Schema.Struct({
 
 const medium = oneOf("image", "pdf")
 
-/** The rules of a server that differ from those of the one that it is like. */
+/** The rules of a server that differ from the rules of the known server that it resembles. */
 const WrittenProfile = Schema.Struct({
   like: optional(knownName),
   system: optional(oneOf("anywhere", "leading", "one")),

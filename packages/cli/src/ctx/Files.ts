@@ -1,7 +1,7 @@
 /**
- * Reads files without side effects: it follows no link, lists no folder, and changes no timestamp; access times stay only if
- * the reader owns the file. Every path segment below the root is checked; the root itself may be a link. Finds the requested
- * session with them. Spec: CL-101, CL-104..CL-106 in specs/cli.md (AB-2, IX-1..IX-5, SC-3, FL-7).
+ * Finds the requested session, and reads its files without side effects: follows no link, lists no folder, and changes
+ * no timestamp; access times stay only if the reader owns the file. Every path segment below the root is checked; the
+ * root itself may be a link. Spec: CL-101, CL-104..CL-106 in specs/cli.md (AB-2, IX-1..IX-5, SC-3, FL-7).
  */
 import { isUtf8 } from "node:buffer"
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from "node:fs"

@@ -4,7 +4,7 @@ import type { Block, MessageRow } from "@daybook/transcript/row/Rows"
 import { bytes, columns, escaped, jsonLine, oneLine, visible, wholeLength } from "../render/Plain.ts"
 import { decoded, lastLine, lines, pieces } from "./Files.ts"
 import { absent, damaged, isSessionName, type Options, Refused } from "./Options.ts"
-import * as Sessions from "./Files.ts"
+import * as Files from "./Files.ts"
 
 type Fields = { readonly [key: string]: unknown }
 
@@ -127,16 +127,16 @@ const gathered = (out: Out) => {
   }
 }
 
-const chosen = (sessions: Sessions.Sessions, given: string | undefined) => {
-  const name = given ?? Sessions.currentName(sessions)
-  return { name, path: Sessions.sessionFolder(sessions, name) }
+const chosen = (sessions: Files.Sessions, given: string | undefined) => {
+  const name = given ?? Files.currentName(sessions)
+  return { name, path: Files.sessionFolder(sessions, name) }
 }
 
 const newline = Buffer.from("\n")
 
 /** `ctx history`. Rows before a damaged line are written before the error. */
 export const history = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
-  const { path } = chosen(Sessions.openSessions(root, house), session)
+  const { path } = chosen(Files.openSessions(root, house), session)
   const file = join(path, "messages.jsonl")
   const output = gathered(out)
   const rows = lines(file)
@@ -173,7 +173,7 @@ export const history = async (out: Out, root: string, { house, json, session }: 
 
 /** `ctx latest`. */
 export const latest = async (out: Out, root: string, { house, json, session }: Options): Promise<void> => {
-  const { name, path } = chosen(Sessions.openSessions(root, house), session)
+  const { name, path } = chosen(Files.openSessions(root, house), session)
   const file = join(path, "latest.md")
   const text = decoder(file)
   const parts = pieces(file)
@@ -235,14 +235,14 @@ const lastEvent = (path: string): string | undefined => {
 
 /** `ctx resume`: prints what a client needs to continue. */
 export const resume = async (out: Out, root: string, { cwd, house, json }: Options): Promise<void> => {
-  const sessions = Sessions.openSessions(root, house)
-  const name = cwd === undefined ? Sessions.currentName(sessions) : Sessions.sessionOfCwd(sessions, cwd)
-  const path = Sessions.sessionFolder(sessions, name)
+  const sessions = Files.openSessions(root, house)
+  const name = cwd === undefined ? Files.currentName(sessions) : Files.sessionOfCwd(sessions, cwd)
+  const path = Files.sessionFolder(sessions, name)
   const found = {
     session: name,
-    state: Sessions.needed(path, "state"),
-    cwd: Sessions.needed(path, "cwd"),
-    updated_at: Sessions.needed(path, "updated_at"),
+    state: Files.needed(path, "state"),
+    cwd: Files.needed(path, "cwd"),
+    updated_at: Files.needed(path, "updated_at"),
     after: lastEvent(path)
   }
   const rows = [
@@ -259,8 +259,8 @@ export const resume = async (out: Out, root: string, { cwd, house, json }: Optio
 
 /** `ctx sessions`: lists sessions in the order of `index/list`. A session that cannot be read does not hide the others. */
 export const sessions = async (out: Out, root: string, { house, json }: Options): Promise<void> => {
-  const all = Sessions.openSessions(root, house)
-  const index = Sessions.indexFolder(all)
+  const all = Files.openSessions(root, house)
+  const index = Files.indexFolder(all)
   const none = absent(`there is no list of the sessions of ${house.name}; daybook files rebuild creates it`)
   if (index === undefined) throw none
   const file = join(index, "list")
@@ -284,15 +284,15 @@ export const sessions = async (out: Out, root: string, { house, json }: Options)
   if (first !== undefined) throw new Refused(first.code, "not every session could be read: see above", first.exit)
 }
 
-const listed = (all: Sessions.Sessions, name: string, file: string, json: boolean, terminal: boolean): string => {
+const listed = (all: Files.Sessions, name: string, file: string, json: boolean, terminal: boolean): string => {
   if (!isSessionName(name)) throw damaged(`${file} contains ${oneLine(name, 80)}, which is not a session's name`)
-  const path = Sessions.sessionFolder(all, name)
+  const path = Files.sessionFolder(all, name)
   const found = {
     session: name,
-    state: Sessions.needed(path, "state"),
-    updated_at: Sessions.needed(path, "updated_at"),
-    cwd: Sessions.needed(path, "cwd"),
-    title: Sessions.title(path)
+    state: Files.needed(path, "state"),
+    updated_at: Files.needed(path, "updated_at"),
+    cwd: Files.needed(path, "cwd"),
+    title: Files.title(path)
   }
   if (json) return `${jsonLine(found, terminal)}\n`
   const when = found.updated_at.slice(0, 19).replace("T", " ")

@@ -32,7 +32,7 @@ import type { UsageError } from "../support/Errors.ts"
 import { dataFolder } from "../support/Paths.ts"
 import { rootOf } from "./FilesHost.ts"
 import { serverStart } from "./Host.ts"
-import * as ModelOptions from "./ModelList.ts"
+import * as ModelList from "./ModelList.ts"
 import * as Trusting from "./Trusting.ts"
 
 /** One line of the report. */
@@ -248,7 +248,7 @@ const reach = (name: string, address: string, headers: Record<string, string>): 
 /** Checks each configured provider, and the default model. */
 export const models: Effect.Effect<ReadonlyArray<Check>, ConfigError.ConfigError | UsageError> = Effect.gen(
   function* () {
-    const { default: standard, defaultHint, providers } = yield* ModelOptions.modelOptions
+    const { default: standard, defaultHint, providers } = yield* ModelList.modelOptions
     const first: Check =
       standard === undefined
         ? {

@@ -1,4 +1,4 @@
-/** Asks clients for permissions for as long as the configuration says. Spec: CF-480 in specs/config.md. */
+/** Asks clients for permissions, within the time limit of the configuration. Spec: CF-480 in specs/config.md. */
 import { Effect } from "effect"
 import { Asks } from "@daybook/server"
 import * as Configuration from "../config/Configuration.ts"

@@ -22,7 +22,7 @@ import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models, Servers } from "@daybook/models"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
 import * as Configuration from "../config/Configuration.ts"
-import * as ModelOptions from "./ModelList.ts"
+import * as ModelList from "./ModelList.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
 import type { UsageError } from "../support/Errors.ts"
 import { dataFolder, neutralPath, rootPath } from "../support/Paths.ts"
@@ -31,7 +31,7 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Trusting from "./Trusting.ts"
 
 /** The models, for checks without a database. */
-export const models = ModelOptions.modelsLayer
+export const models = ModelList.modelsLayer
 
 /** The variables to set to use a model. */
 export const { howToConfigure } = Servers
@@ -122,7 +122,7 @@ export const layer = (
           ...(background && policy !== undefined ? { retention: policy } : {})
         })
     )
-  ).pipe(Layer.provideMerge(ModelOptions.modelsLayer))
+  ).pipe(Layer.provideMerge(ModelList.modelsLayer))
 
 /** The whole runtime in memory, for sessions that end with their clients. */
 export const layerInMemory = (
@@ -134,4 +134,4 @@ export const layerInMemory = (
     Effect.map(configured(true, asker, root, worlds), (options) =>
       Daybook.layer({ filename: ":memory:", toolOutputs: false, ...options })
     )
-  ).pipe(Layer.provideMerge(ModelOptions.modelsLayer))
+  ).pipe(Layer.provideMerge(ModelList.modelsLayer))

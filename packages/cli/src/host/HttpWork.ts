@@ -1,6 +1,6 @@
 /**
- * Serves the HTTP API for `daybook serve --http`, with the server's own token: a file in the person's data folder, generated
- * once. Spec: HT-22 in specs/http.md, CL-300, CL-301 in specs/cli.md.
+ * Serves the HTTP API for `daybook serve --http`, with the server's own token: the token is a file in the person's data
+ * folder, generated once. Spec: HT-22 in specs/http.md, CL-300, CL-301 in specs/cli.md.
  */
 import { constants } from "node:fs"
 import { open, readFile } from "node:fs/promises"

@@ -12,7 +12,7 @@ export class Remote extends Context.Reference<Remote>()("@daybook/cli/Remote", {
   defaultValue: (): Server | undefined => undefined
 }) {}
 
-/** What the words say, and those of the verb. */
+/** What the words say of the server, and the words of the verb. */
 export interface Named {
   readonly server: Server | undefined
   readonly words: ReadonlyArray<string>

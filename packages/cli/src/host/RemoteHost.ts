@@ -135,7 +135,7 @@ export const layer = (server: Server) =>
 export const stats = (server: Server, what: Measuring) =>
   Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
 
-/** The errors of the connection as defects: those of a search stay. */
+/** Errors of the connection become defects; errors of a search stay errors. */
 const lost = <A, E extends { readonly _tag: string }>(found: Effect.Effect<A, E | InvalidInput | LogUnavailable>) =>
   Effect.catchAll(found, (error) =>
     error instanceof InvalidInput || error instanceof LogUnavailable ? Effect.fail(error) : Effect.die(error)
@@ -164,7 +164,7 @@ export const limits = (server: Server, sessionID: SessionID) =>
 export const permissions = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
 
-/** Decides about one of them. */
+/** Decides about one open permission. */
 export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
   Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
     Effect.provide(clientOf(server))

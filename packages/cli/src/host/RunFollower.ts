@@ -1,8 +1,8 @@
 /**
- * Follows one prompt or resumption until its activity has settled, and writes the answer and notes, or the durable events
- * as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts through the facade, and
- * reading continues until the interruption has settled; a second one exits immediately.
- * Spec: CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
+ * Follows one prompt or resumption until its activity has settled, and writes the answer and notes, or the durable
+ * events as JSON. Deltas and durable events meet in one bounded queue with one reader. Ctrl-C interrupts through the
+ * facade, and reading continues until the interruption has settled; a second Ctrl-C exits immediately. Spec:
+ * CL-4..CL-8, CL-38, CL-39 in specs/cli.md.
  *
  *   live deltas ──┐
  *   tail ─────────┼─> queue ─> step ─> stdout, stderr
@@ -28,7 +28,9 @@ import * as QuestionPrompt from "../terminal/QuestionPrompt.ts"
 import * as Screen from "../terminal/Screen.ts"
 import { Remote } from "./Remote.ts"
 
-/** The sentence about a server that is missing or late; undefined for one that is connected or about to be. */
+/**
+ * The sentence about an MCP server that is missing or late; undefined for a server that is connected or about to be.
+ */
 const sentenceOf = ({ details, name, state, tools }: McpStatus): string | undefined => {
   if (state === "connected" || details === undefined) return undefined
   const so = state === "failed" ? "the run goes on without its tools" : "its tools come when it has"

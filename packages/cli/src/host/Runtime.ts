@@ -106,7 +106,7 @@ export const withNewSessions = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     })
   )
 
-/** As `withNewSessions`; permission questions go to `asker`, and a person answers those of models. */
+/** As `withNewSessions`; permission questions go to `asker`, and a person answers the questions of models. */
 export const withAsker =
   (asker: Layer.Layer<PermissionAsker>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -13,7 +13,7 @@ import { exitCode, failureOf } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
-import * as ShellCommand from "./ShellExec.ts"
+import * as ShellExec from "./ShellExec.ts"
 import { resultNotes } from "./ShellExec.ts"
 import { existing } from "./ShellHostWork.ts"
 
@@ -117,13 +117,13 @@ const interrupt = Effect.gen(function* () {
 /** Runs one command after another in the shell. */
 const makeRunner = Effect.fnUntraced(function* (host: HostClient, id: string) {
   const output = yield* Output
-  const print = yield* ShellCommand.printing
+  const print = yield* ShellExec.printing
   // Whether the cursor is at the beginning of a line, if both streams are one terminal.
   let atStart = true
   const execute = Effect.fnUntraced(function* (command: string) {
     const stop = yield* interrupt
     atStart = true
-    return yield* ShellCommand.runCommand(host, {
+    return yield* ShellExec.runCommand(host, {
       id,
       command,
       timeoutSeconds: defaults.longestTimeoutSeconds,

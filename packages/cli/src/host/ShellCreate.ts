@@ -13,7 +13,6 @@ import * as Folder from "../arguments/Folder.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 import { standard } from "../support/Stream.ts"
-import * as Keyboard from "../terminal/Terminal.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
 import * as Terminal from "../terminal/Terminal.ts"
@@ -62,7 +61,7 @@ export const ask = (prompt: string): Effect.Effect<string, UsageError> => {
   const { stderr } = standard()
   const read = Effect.async<string>((resume) => {
     let typed = ""
-    const stop = Keyboard.standard.listen("unseen", (keys) => {
+    const stop = Terminal.standard.listen("unseen", (keys) => {
       typed += keys ?? "\r"
       const end = Math.min(...ends.map((key) => typed.indexOf(key)).filter((at) => at >= 0))
       if (end === Infinity && typed.length <= longest) return

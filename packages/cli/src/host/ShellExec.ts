@@ -1,6 +1,6 @@
 /**
- * Runs `daybook shell exec`, and a command in a live shell for the console too; the words of both. Spec: SL-182..SL-184 in
- * specs/shell.md.
+ * Runs a command in a live shell, for `daybook shell exec` and for the console, and reads the words of `daybook shell
+ * exec`. Spec: SL-182..SL-184 in specs/shell.md.
  */
 import { randomUUID } from "node:crypto"
 import { StringDecoder } from "node:string_decoder"

@@ -1,6 +1,6 @@
 /**
- * Where the host of live shells of a data folder listens and logs: in a folder of its own, which only the user can enter.
- * Also the files of Daybook's own, which a sandbox hides. Spec: SL-171 in specs/shell.md.
+ * The folder in which the host of a data folder's live shells listens and logs, which only the user can enter; and
+ * Daybook's own files, which a sandbox hides. Spec: SL-171 in specs/shell.md.
  */
 import { mkdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
@@ -12,7 +12,7 @@ import * as DatabasePath from "../config/DatabasePath.ts"
 import { dataFolder } from "../support/Paths.ts"
 
 export interface ShellHostPlace {
-  /** The data folder: that of the database. */
+  /** The data folder, which is the folder of the database. */
   readonly root: string
   /** The socket's path below it. */
   readonly name: string

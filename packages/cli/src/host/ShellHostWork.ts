@@ -1,6 +1,6 @@
 /**
- * Finds the host of live shells of this environment, starts one if it is needed, and checks that it is of this version and
- * database. Spec: SL-170, SL-172 in specs/shell.md.
+ * Finds the host of live shells of this environment, or starts the host, and checks the host's version and database.
+ * Spec: SL-170, SL-172 in specs/shell.md.
  */
 import { spawn } from "node:child_process"
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync } from "node:fs"

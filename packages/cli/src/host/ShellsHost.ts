@@ -1,6 +1,6 @@
 /**
  * Builds the live shells of a process: the operator's settings from the configuration, and their record in the database.
- * Spec: SL-129, SL-200 in specs/shell.md, CF-43, CF-52.
+ * Spec: SL-129, SL-200 in specs/shell.md, CF-43, CF-52 in specs/config.md.
  */
 import { homedir } from "node:os"
 import { dirname, join, resolve } from "node:path"

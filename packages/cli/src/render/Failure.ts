@@ -232,7 +232,7 @@ export const failureOfCause = (cause: Cause.Cause<unknown>): Failure => {
   return { code: exitCode.interrupted, sentence: undefined }
 }
 
-/** The log stores the tag of an activity's error, if it had one: the code is that of the error itself. */
+/** The log stores the tag of an activity's error, if the error had a tag: the exit code is the code of the error. */
 const activityCode = (error: unknown): number => {
   const type = Predicate.hasProperty(error, "type") && typeof error.type === "string" ? error.type : ""
   return codes.get(type) ?? (type === "provider" ? exitCode.model : exitCode.failed)

@@ -1,6 +1,6 @@
 /**
- * Keeps the half-written prompt of a folder in a file, for the next screen there after a crash. A screen of a living process
- * keeps its own. Spec: SC-515 in specs/screen.md.
+ * Keeps the half-written prompt of a folder in a file, for the next screen there after a crash. A draft of a living
+ * process belongs to its screen. Spec: SC-515 in specs/screen.md.
  */
 import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"

@@ -24,7 +24,7 @@ export interface Follower {
   readonly event: (event: SessionEvent | LiveEvent) => void
 }
 
-/** Events that are read at most, and of them the last prompts that are shown. */
+/** The maximum number of events that are read, and of prompts among these events that are shown. */
 const [mostEvents, mostPrompts] = [600, 8]
 
 const isPrompt = ({ type }: SessionEvent): boolean =>
@@ -55,7 +55,10 @@ const end = Effect.fnUntraced(function* (sessionID: SessionID, head: number) {
   return events
 })
 
-/** Deltas from now on, and those of texts that are being written. Over a server, the stream begins with them. */
+/**
+ * Deltas from now on, after the deltas of texts that are being written. Over a server, the stream begins with these
+ * earlier deltas.
+ */
 const deltas = Effect.fnUntraced(function* (sessionID: SessionID) {
   if ((yield* Remote) !== undefined) return { live: (yield* Sessions).live(sessionID), soFar: [] }
   return yield* (yield* EventLog).subscribe({ sessionID })

@@ -1,6 +1,6 @@
 /**
- * Looks for the permissions that a session of a server waits for: the server keeps them in memory, and no event reports them.
- * Spec: SC-526 in specs/screen.md.
+ * Asks a server for the permissions that a session waits for: the server keeps open permissions in memory, and no event
+ * reports an open permission. Spec: SC-526 in specs/screen.md.
  */
 import { Cause, Effect } from "effect"
 import type { Decision } from "@daybook/api/group/WorkApi"

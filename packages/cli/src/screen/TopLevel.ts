@@ -44,7 +44,7 @@ const refuse = (message: string) => Either.left(new UsageError({ message }))
 const help = ["--help", "-h"]
 const others = ["--completions", "--version", ...help]
 
-/** Whether these words are read here: there is no command among the first of them, and no help is asked for. */
+/** Whether these words are read here: the first words name no command, and no word asks for help. */
 export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
   const [first] = words
   if (first === undefined) return true

@@ -33,7 +33,7 @@ export type Block =
 /** A text that the model is writing. */
 export interface OpenText {
   readonly channel: "text" | "thinking"
-  /** All of it so far. */
+  /** The whole text so far. */
   readonly said: string
   readonly open: Markdown.Open
 }

@@ -5,7 +5,6 @@
 import { isatty } from "node:tty"
 import { Effect } from "effect"
 import { standard } from "../support/Stream.ts"
-import * as Keyboard from "./Terminal.ts"
 import * as Terminal from "./Terminal.ts"
 
 /** A question: the text above it, and the prompt before the answer. Both are sanitized. */
@@ -16,7 +15,7 @@ export interface Question {
 
 /** The terminal that a question is asked at. */
 export interface Place {
-  readonly keyboard: Keyboard.Keyboard
+  readonly keyboard: Terminal.Keyboard
   readonly write: (text: string) => void
   /** The terminal marks pasted text. */
   readonly marksPastes: boolean
@@ -39,7 +38,7 @@ export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
 
 const here = (): Place => ({
-  keyboard: Keyboard.standard,
+  keyboard: Terminal.standard,
   write: (text) => standard().stderr.write(text, () => undefined),
   marksPastes: process.env["TERM"] !== "dumb"
 })

@@ -1,7 +1,6 @@
 /**
- * Asks the person at the terminal the questions of models: of those that run in this process, child sessions included, or of
- * one session of a server. It follows the log meanwhile and withdraws a question that is answered elsewhere. Spec:
- * CL-80..CL-83 in specs/cli.md.
+ * Asks the person at the terminal the questions of models: of the sessions in this process, child sessions included, or
+ * of one session of a server. Withdraws a question that is answered elsewhere. Spec: CL-80..CL-83 in specs/cli.md.
  */
 import { Effect, Queue, type Scope, Stream } from "effect"
 import type { PendingQuestion, QuestionItem } from "@daybook/core/domain/Question"

@@ -6,7 +6,7 @@
 import { fstatSync, writeSync } from "node:fs"
 import { Clock, Effect, type Scope } from "effect"
 import { type Live, liveLines, tickMillis } from "../render/LiveLines.ts"
-import * as Region from "../render/LiveLines.ts"
+import * as LiveLines from "../render/LiveLines.ts"
 import type { Style } from "../render/Style.ts"
 import type { OutputClosed, OutputFailed } from "../support/Errors.ts"
 import { Output } from "./Output.ts"
@@ -14,7 +14,7 @@ import * as Terminal from "./Terminal.ts"
 
 /** Writes permanent text and draws the live lines. */
 export interface Screen {
-  readonly write: (pieces: ReadonlyArray<Region.Piece>) => Effect.Effect<void, OutputClosed | OutputFailed>
+  readonly write: (pieces: ReadonlyArray<LiveLines.Piece>) => Effect.Effect<void, OutputClosed | OutputFailed>
   /** Ends the open row and removes the live lines. */
   readonly close: Effect.Effect<void>
 }
@@ -29,7 +29,7 @@ export const isShared = (): boolean =>
 
 const size = () => ({ columns: process.stderr.columns || 80, rows: process.stderr.rows || 24 })
 
-const looksOf = ({ dim }: Style): Region.Looks => {
+const looksOf = ({ dim }: Style): LiveLines.Looks => {
   const plain = { prefix: "", paint: (row: string) => row }
   return { text: plain, note: plain, reasoning: { prefix: "> ", paint: dim } }
 }
@@ -48,15 +48,15 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
     const output = yield* Output
     const looks = looksOf(style)
     const shared = isShared()
-    let region: Region.Region | undefined = Region.empty
+    let region: LiveLines.Region | undefined = LiveLines.empty
     const send = (picture: string) => output.draw(shared ? "stdout" : "stderr", picture)
 
-    const draw = (pieces: ReadonlyArray<Region.Piece>) =>
+    const draw = (pieces: ReadonlyArray<LiveLines.Piece>) =>
       Terminal.turn(
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           if (region === undefined) return Effect.void
           const { columns, rows } = size()
-          const [next, text] = Region.next(
+          const [next, text] = LiveLines.next(
             region,
             pieces,
             liveLines(live(), now, { columns, rows }, style),
@@ -71,7 +71,7 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
     /** Synchronous, because it also runs when the process exits. */
     const end = (): string => {
       if (region === undefined) return ""
-      const text = Region.close(region, size().columns, looks)
+      const text = LiveLines.close(region, size().columns, looks)
       region = undefined
       return text
     }
@@ -88,8 +88,8 @@ export const open = ({ caughtUp, live, style }: Options): Effect.Effect<Screen, 
           caughtUp,
           clear: Effect.suspend(() => {
             if (region === undefined) return Effect.void
-            const text = Region.close(region, size().columns, looks)
-            region = Region.empty
+            const text = LiveLines.close(region, size().columns, looks)
+            region = LiveLines.empty
             return Effect.ignore(send(text))
           })
         })

@@ -1,6 +1,7 @@
 /**
- * Serialises the writers of the process's one terminal. A question waits until earlier output is written, and removes the
- * live lines until it is answered. Also the keys that are typed at it. Spec: CL-35, CL-45 in specs/cli.md.
+ * Serialises the writers of the process's one terminal. A question waits until earlier output is written, and removes
+ * the live lines until it is answered. Also reads the keys that a person types at the terminal. Spec: CL-35, CL-45 in
+ * specs/cli.md.
  */
 import { StringDecoder } from "node:string_decoder"
 import { Effect } from "effect"

@@ -124,7 +124,10 @@ const framed = ({ cursorOf }: ShellFeed, format: Format, place: Place, { cursor,
   return [frames, { cursor, behind: behind && hasMore, waits: !hasMore }] as const
 }
 
-/** The texts after a cursor. Fails at once if the first page cannot be read; the stream ends if a later one cannot. */
+/**
+ * The texts after a cursor. Fails at once if the first page cannot be read; the stream ends if a later page cannot be
+ * read.
+ */
 export const stream = (
   feed: ShellFeed,
   after: number,

@@ -122,7 +122,7 @@ interface Request {
 
 const decodeToken = Schema.decodeUnknown(AccessToken)
 
-/** The operator's token, for an address that stays the same when the server is started again; else a new one. */
+/** The operator's token, for an address that stays the same when the server is started again; else a new token. */
 const token = Effect.suspend(() => {
   const given = process.env["DAYBOOK_WATCH_TOKEN"] ?? ""
   return given === ""

@@ -1,6 +1,6 @@
 /**
- * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12, CF-14, CF-13,
- * CF-46.
+ * Parses an agent's definition, in the configuration or in a file's front matter. Pure. Spec: CF-12..CF-14, CF-46 in
+ * specs/config.md.
  */
 import { Either, ParseResult, Schema } from "effect"
 import type { ModelRef } from "@daybook/log/domain/Values"
@@ -25,8 +25,8 @@ import { compile, covers as patternCovers } from "../domain/Pattern.ts"
 import type { Rule, Verdict } from "../domain/Rule.ts"
 import { build, builtins } from "./BuiltinAgents.ts"
 
-// Parses permission rules. A list keeps its order, and its last match decides. A map has no order: a pattern precedes
-// the patterns that it covers, and of two overlapping patterns the stricter comes last. Pure.
+// Parses permission rules: in a list the last match decides; a map is ordered from general to exact, the stricter
+// pattern last.
 
 const WrittenVerdict = Schema.Literal("allow", "deny", "ask").pipe(expects("allow, ask or deny"))
 
@@ -125,7 +125,7 @@ export const WrittenRules = selected<ReadonlyArray<Rule>>((value) =>
   Array.isArray(value) ? ParseResult.decodeUnknown(Listed) : ParseResult.decodeUnknown(Ordered)
 )
 
-// Parses model names in files. Pure.
+// Parses model names in files.
 
 /** Providers whose model names may end in `:variant`; elsewhere a colon is part of the name (`ollama/qwen3:8b`). */
 const withVariants: ReadonlySet<string> = new Set(["anthropic", "openai"])

@@ -13,8 +13,7 @@ import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 import { type NamedDefinition, parseAgentFile, projectAgent, userAgent } from "./AgentDefinition.ts"
 import { builtins } from "./BuiltinAgents.ts"
 
-// Loads agents from `*.md` files in the user's folder and the project's `.daybook/agents`. Owns which files are read
-// and how bad files are reported; `AgentDefinition.ts` parses them.
+// Loads agents from `*.md` files in the user's folder and the project's `.daybook/agents`.
 
 /** An agent file that is unusable or only partly usable. */
 export const AgentProblem = Schema.Struct({ path: Schema.String, details: Schema.String })

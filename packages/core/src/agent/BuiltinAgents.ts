@@ -4,8 +4,7 @@ import type { Agent } from "../domain/Agent.ts"
 import type { Rule } from "../domain/Rule.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 
-// The base instructions by model family, for agents without a prompt. They open each request and providers cache by
-// prefix, so they change only on purpose: a test pins them. Pure.
+// The base instructions by model family: each request opens with them, and providers cache by prefix.
 
 /** Models with the same instructions. `other` includes local models. */
 export type ModelFamily = "claude" | "gpt" | "gemini" | "other"

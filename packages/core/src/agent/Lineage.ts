@@ -8,10 +8,9 @@ import { deniesAll, matches, type Rule } from "../domain/Rule.ts"
 import { Agents } from "./Agents.ts"
 import { covers } from "./AgentDefinition.ts"
 
-// Computes what an agent may do in a child session: its own rules, minus everything that an ancestor denies. Rules are
-// one list whose last match decides, so denials follow the agent's own rules. If an ancestor makes an exception to a
-// denial, the agent's own rules are repeated for exactly that exception. If two patterns cannot be intersected, the
-// stricter reading applies. Pure.
+// What an agent may do in a child session: its own rules, minus what an ancestor denies. The last matching rule
+// decides, so denials follow the agent's rules; where an ancestor excepts something from a denial, the agent's rules
+// for the exception follow the denial again. Where two patterns cannot be intersected, the stricter reading applies.
 
 /** Beyond this number of rules, exceptions are dropped, which only makes the result stricter. */
 const maximumRules = 5_000

@@ -1,16 +1,15 @@
 /**
  * Computes the bubblewrap arguments that define a sandbox's file system: only what is mounted here is visible. System
  * folders are read-only, given folders have the given access, and inside them what `ProtectedPaths` protects is
- * read-only or hidden. Starts no process. Spec: SB-2..SB-5 in specs/sandbox.md, SB-18.
+ * read-only or hidden. Starts no process. Spec: SB-2..SB-5, SB-18 in specs/sandbox.md.
  */
 import { type Dirent, lstatSync, opendirSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import * as path from "node:path"
 import { guardsOf } from "../permission/ProtectedPaths.ts"
 import { isWithin } from "../support/TextFile.ts"
 
-// Checks what a sandbox mounted before its program runs. `bwrap` resolves paths: a job of another sandbox that writes
-// the same folder can put a link in the place of a folder meanwhile, and the link can lead anywhere. Pure but for
-// reading.
+// Checks what a sandbox mounted before its program runs: another sandbox may replace a folder by a link while `bwrap`
+// resolves paths.
 
 /** A line of the kernel's table of mounts: what is mounted (a path of a file system) and where, as the kernel writes them. */
 interface Line {

@@ -1,7 +1,7 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-17 in specs/sandbox.md, SB-18.
+ * SB-1..SB-18 in specs/sandbox.md.
  */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -26,8 +26,7 @@ import {
 import { outsideOf } from "./SandboxWatch.ts"
 import { pause, runShell } from "./ShellProcess.ts"
 
-// Lets the program of a new sandbox begin. It waits stopped until its mounts are checked (`Mounts.ts`), so that
-// nothing untrusted runs in a sandbox that shows too much.
+// Lets the program of a new sandbox begin once its mounts are checked.
 
 /** How long `bwrap` may take to make a sandbox. */
 const patienceMillis = 30_000
@@ -88,7 +87,7 @@ const byArchitecture: Readonly<Record<string, Calls>> = {
   arm64: { architecture: 0xc00000b7, socket: 198, denied: [217, 218, 219, 241, 280, 282, 425, 426, 427] }
 }
 
-/** Numbers from here on are those of x32 on x64: the same calls under other numbers. */
+/** Numbers from here on are x32's numbers on x64: the same calls under other numbers. */
 const x32 = 0x4000_0000
 /** Addresses of virtual machines and their host: no network namespace contains them. */
 const vsock = 40

@@ -7,8 +7,8 @@ import * as path from "node:path"
 import { Effect, type Scope } from "effect"
 import { pause } from "./ShellProcess.ts"
 
-// Creates a control group that bounds a sandbox run by root, whose processes `ulimit` does not count. Its limits are
-// twice those of the watch, so a fork bomb cannot outrun it. Other users are bounded by `ulimit`.
+// Bounds a sandbox of root by a control group, because `ulimit` does not count root's processes. The group's limits are
+// twice those of the watch, so a fork bomb cannot outrun the watch.
 
 const attempt = <A>(act: () => A): A | undefined => {
   try {

@@ -11,7 +11,7 @@ import { Context, Deferred, Effect, type Scope, Stream } from "effect"
 import * as EventLoop from "@daybook/log/support/EventLoop"
 import { ToolFailure } from "../domain/ToolError.ts"
 
-// Says why a program could not be started, in words: the system names the program even where its folder is missing.
+// Says why a program could not be started: the system names the program even if its folder is missing.
 
 const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 

@@ -1,7 +1,7 @@
 /**
  * Fits a session's requests into its model's window: prunes old tool results if that suffices, else summarizes the
  * older conversation and shows the summary in its place. Stored history stays complete. `Plan.ts` decides what is
- * summarized, `Summary.ts` phrases and requests it. Spec: specs/compaction.md (CM-1..CM-13), CP-41..CP-47.
+ * summarized, `Summary.ts` phrases and requests it. Spec: CP-41..CP-47 in specs/compaction.md (CM-1..CM-13).
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Ref } from "effect"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
@@ -23,7 +23,7 @@ import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from ".
 import { serialize } from "./Serialize.ts"
 import { summarize, SummaryFailed, withFiles } from "./Summary.ts"
 
-// Runs a planned compaction between its two events. A failed or interrupted attempt leaves the shown history unchanged.
+// Runs a planned compaction between its two events; a failure leaves the shown history unchanged.
 
 /** Errors that prevent an attempt from being recorded. */
 type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>

@@ -1,6 +1,6 @@
 /**
- * Plans a compaction: the messages to summarize, the messages to keep, and the prompt of the summary. Pure. Spec: CP-14
- * to CP-18 (CM-4, CM-5, CM-12), CP-50, CP-51.
+ * Plans a compaction: the messages to summarize, the messages to keep, and the prompt of the summary. Pure. Spec:
+ * CP-14..CP-18, CP-50, CP-51 in specs/compaction.md (CM-4, CM-5, CM-12).
  */
 import type { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -15,8 +15,7 @@ import { type CompactionSettings, type Limits, limitsOf } from "./Limits.ts"
 import { promptLines, serialize, serializeMessage, tighterClips } from "./Serialize.ts"
 import { fileOperations, noFiles, splitFiles, summaryFits, summaryPrompt, type TouchedFiles } from "./Summary.ts"
 
-// Renders the prompt of the running work for a checkpoint: verbatim up to a limit, beyond it head and tail with a mark
-// between them. Pure.
+// Renders the prompt of the running work for a checkpoint: whole up to a limit, else head and tail.
 
 const mark = (missing: number): string => `\n[... ${missing} characters of this prompt are left out here ...]\n`
 /** Upper bound on the tokens of a mark. */
@@ -81,8 +80,7 @@ export const taskOf = ({ countTokens, kept, limit, messages, opening }: TaskInpu
   return gone.flatMap((prompt) => (prompt.type === "user" ? [promptText(prompt, share, countTokens)] : [])).join("\n\n")
 }
 
-// Selects what a compaction summarizes: older messages are summarized, recent ones are kept verbatim. A call and its
-// result are one message here, so a cut between messages never separates them. Pure.
+// Selects what a compaction summarizes: older messages; recent messages stay verbatim.
 
 /** A message since the last checkpoint, with its size in serialized form. */
 export interface Sized {

@@ -1,6 +1,6 @@
 /**
- * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec: CP-23 to CP-29 (CM-5, CM-6), HP-26 (CP-16), CP-19 to CP-22, CP-42..CP-47
- * (CM-6, CM-7).
+ * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec:
+ * CP-19..CP-29, CP-42..CP-47 in specs/compaction.md, HP-26 in specs/branches.md (CM-5..CM-7, CP-16).
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Predicate } from "effect"
@@ -9,14 +9,14 @@ import type { Message, ToolPart } from "@daybook/log/domain/Message"
 import type { StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import { requestText, type Spent, type TextAnswer } from "../request/TextRequest.ts"
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 import type { Limits } from "./Limits.ts"
 import { serializeMessage, withoutOwnTags } from "./Serialize.ts"
 
-// Collects the files that a session read and modified from its settled tool calls, across all compactions. Pure.
+// Collects the files that a session read and modified from its settled tool calls, across all compactions.
 
 /** Maximum paths per list in a checkpoint. */
 export const maxFiles = 500
@@ -110,8 +110,7 @@ export const fileOperations = (messages: ReadonlyArray<Message>, previous: Touch
   }
 }
 
-// Selects what a summary of a branch that was left covers: the newest messages that fit, without tool results, back to
-// the last checkpoint of the branch. Pure.
+// Selects what a branch summary covers: the newest messages that fit, back to the last checkpoint.
 
 /** Maximum tokens of the summary. */
 export const summaryTokens = 2_048
@@ -309,8 +308,7 @@ export const splitFiles = (text: string): { readonly summary: string; readonly f
   return { summary, files: { read: fileSet(read), modified: fileSet(modified) } }
 }
 
-// Requests a summary from the session's model: streams it live, retries under the model's policy, and asks once for
-// missing sections.
+// Requests a summary from the session's model, and asks once more for missing sections.
 
 /** The request for a summary failed. */
 export class SummaryFailed {
@@ -350,14 +348,14 @@ const ask = Effect.fnUntraced(function* (
     log.publishLive({ type: "session.next.compaction.delta", sessionID, data: { messageID, text } })
   )
   const tried = (count: number): Effect.Effect<TextAnswer, SummaryFailed | AppendError> =>
-    Effect.catchIf(attempt, Provider.isFault, (fault) =>
+    Effect.catchIf(attempt, ProviderStream.isFault, (fault) =>
       Effect.gen(function* () {
         const pause = yield* Effect.mapError(
-          Provider.pauseBefore(model.policy, fault, count),
+          ProviderStream.pauseBefore(model.policy, fault, count),
           ({ failure }) =>
             new SummaryFailed({ type: "provider", message: failure.message }, failure.content !== undefined)
         )
-        yield* log.append(sessionID, [Provider.retried(count, fault, pause, undefined)], { owner })
+        yield* log.append(sessionID, [ProviderStream.retried(count, fault, pause, undefined)], { owner })
         // The provider's delay, or the backoff.
         yield* Effect.sleep(pause.wait)
         return yield* tried(count + 1)

@@ -3,7 +3,7 @@
  * snapshot that changes are computed from. The log stores it: the frame of the first request with a new baseline
  * introduces it, and each context update says what it changes. A baseline is rendered before the first prompt is
  * promoted and after a compaction; a move ends the epoch.
- * Spec: specs/context.md CX-14..CX-19, CX-51..CX-53 (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
+ * Spec: CX-14..CX-19, CX-51..CX-53 in specs/context.md (EP-1, EP-3, EP-5, EP-6, EP-8, EP-9).
  */
 import { Context, Effect, Layer, Metric } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"

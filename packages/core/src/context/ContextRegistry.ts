@@ -1,14 +1,14 @@
 /**
  * Holds the context sources of one Location: built-in ones, the host's, and those registered here. Reads all sources
- * concurrently; a source that fails or times out counts as unavailable. Spec: specs/context.md CX-10..CX-13,
- * specs/context.md CX-20, specs/context.md CX-21, specs/context.md CX-22 (EP-6).
+ * concurrently; a source that fails or times out counts as unavailable. Spec: CX-10..CX-13, CX-20..CX-22 in
+ * specs/context.md (EP-6).
  */
 import { Array as Arr, Clock, Context, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import { CurrentLocation, ModelRef } from "@daybook/log/domain/Values"
 import * as Metrics from "@daybook/log/support/Metrics"
 import { quotedPath } from "../support/TextFile.ts"
 import { ProjectTrust } from "../trust/ProjectTrust.ts"
-import * as Discovery from "./InstructionDiscovery.ts"
+import * as InstructionDiscovery from "./InstructionDiscovery.ts"
 import {
   configuredInstructions,
   nestedInstructions,
@@ -31,8 +31,8 @@ import {
 } from "./SystemContext.ts"
 import { isAddress, remoteInstructions } from "./Instructions.ts"
 
-// Tells which model answers, read for every turn: a switch is told as a change and keeps the baseline. The first
-// baseline does not wait for it, since an unresolved model fails the turn anyway.
+// Tells which model answers, for every turn. The first baseline does not wait for the model: an unresolved model fails
+// the turn anyway.
 
 const Identity = Schema.Struct({ ref: ModelRef, name: Schema.String })
 type Identity = typeof Identity.Type
@@ -171,7 +171,7 @@ const builtins = Effect.gen(function* () {
   const { directory } = yield* CurrentLocation
   const settings = yield* ContextSettings
   const trust = yield* ProjectTrust
-  const { known } = yield* Discovery.InstructionDiscovery
+  const { known } = yield* InstructionDiscovery.InstructionDiscovery
   const reader = makeReader()
   const [addresses, patterns] = Arr.partition(settings.instructions, (each) => !isAddress(each))
   return [
@@ -207,4 +207,4 @@ export const layer = Layer.effect(
     })
     return ContextRegistry.of({ register: own.register, observe })
   })
-).pipe(Layer.provide([Discovery.layer, Skills.layer]))
+).pipe(Layer.provide([InstructionDiscovery.layer, Skills.layer]))

@@ -1,7 +1,7 @@
 /**
  * Discovers instruction files: a successful read inside the Location permanently adds those of the folders on the path
- * to the file. They are shown from the next safe boundary on. Location-scoped. Spec: specs/context.md CX-26, CX-43,
- * CX-49, specs/context.md CX-23..CX-26.
+ * to the file. They are shown from the next safe boundary on. Location-scoped. Spec: CX-23..CX-26, CX-43, CX-49 in
+ * specs/context.md.
  */
 import * as os from "node:os"
 import * as path from "node:path"
@@ -28,8 +28,8 @@ import { type InstructionReader, makeReader } from "./InstructionFile.ts"
 import { type Candidate, instructionSource, loadFiles, notShown } from "./Instructions.ts"
 import { absent, available, ContextSettings, type ContextSource, type ContextTurn } from "./SystemContext.ts"
 
-// Sources of instructions from files: the user's, those that the host configured, the project's from its root down to
-// the Location, and those of folders that the session read in.
+// Sources of instructions from files: the user's, the host's, the project's, and those of folders that the session read
+// in.
 
 /** File names in a folder; `CLAUDE.md` is used only without an `AGENTS.md`. */
 export const instructionNames: ReadonlyArray<string> = ["AGENTS.md", "CLAUDE.md"]

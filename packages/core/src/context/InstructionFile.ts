@@ -1,7 +1,7 @@
 /**
  * Reads one instruction file safely: it may be hostile, huge, a device, or a loop of links. Only a regular file inside
  * the required folder is read, up to a limit, and its text is always well-formed. An unchanged file is not read again.
- * Spec: specs/context.md CX-33..CX-37 (EP-11).
+ * Spec: CX-33..CX-37 in specs/context.md (EP-11).
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -1,7 +1,7 @@
 /**
  * Builds context sources from instructions: one source per class, whose value is the list of its files with their
  * texts. An update contains only new or changed files; after a removal, the complete remaining list replaces the
- * earlier one. Spec: specs/context.md CX-38..CX-42 (EP-7, EP-12), specs/context.md CX-27, CX-28, CX-48.
+ * earlier one. Spec: CX-27, CX-28, CX-38..CX-42, CX-48 in specs/context.md (EP-7, EP-12).
  */
 import * as fs from "node:fs/promises"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
@@ -177,9 +177,8 @@ export const loadFiles = Effect.fnUntraced(function* (reader: InstructionReader,
   return available(bounded(entries))
 })
 
-// Instructions from http and https addresses that the host configured. All are fetched concurrently, with a short
-// timeout, and again when stale. While an address fails, its last text still holds, from this process or from what the
-// session was told. An address that never answered is listed without a text, so that it does not block a session.
+// Instructions from web addresses of the host: while an address fails, its last text holds; an address that never
+// answered is listed without a text.
 
 export interface RemoteOptions {
   /** Timeout per address, from the request to the last byte. */

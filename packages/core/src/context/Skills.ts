@@ -1,8 +1,8 @@
 /**
- * Loads skills: folders with a `SKILL.md`, whose front matter says when to use it and whose body is read on demand.
- * They come from the user's folder, the folders that the host configured, and the project's `.daybook/skills`. For
- * duplicate names, the later of the first two wins; a project adds skills and replaces none. Location-scoped. Spec:
- * specs/context.md CX-44..CX-47, specs/context.md CX-29.
+ * Loads skills: folders with a `SKILL.md`, whose front matter says when to use the skill and whose body is read on
+ * demand. Skills come from the user's folder, the folders that the host configured, and the project's
+ * `.daybook/skills`. For duplicate names, the later of the first two wins; a project adds skills and replaces none.
+ * Location-scoped. Spec: CX-29, CX-44..CX-47 in specs/context.md.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"

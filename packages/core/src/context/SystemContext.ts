@@ -6,7 +6,7 @@
  *   look     Available | Unavailable | Absent                         one source, read once
  *   snapshot key -> {value, removed?}                                 what the model was told last, in stored form
  *
- * Spec: specs/context.md CX-1..CX-9 (EP-2..EP-5, EP-8), specs/context.md CX-30, CX-31.
+ * Spec: CX-1..CX-9, CX-30, CX-31 in specs/context.md (EP-2..EP-5, EP-8).
  */
 import { Config, Context, Effect, Either, Layer, Schema } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,13 +1,12 @@
 /**
  * Slows admission down while the event loop is late, so that running sessions are served before new work begins. No
- * prompt is refused, and none overtakes another. Spec: LM-41..LM-43 in specs/limits.md, LM-40 in specs/limits.md.
+ * prompt is refused, and none overtakes another. Spec: LM-40..LM-43 in specs/limits.md.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Clock, Context, Deferred, Effect, Exit, FiberId, Layer, Metric, Schedule, type Scope } from "effect"
 import * as Metrics from "@daybook/log/support/Metrics"
 
-// Measures how late the event loop serves its timers. Late timers mean that every session of the process waits: for
-// JavaScript that runs long, or for SQLite's disk.
+// Measures how late the event loop serves its timers, which is how long every session of the process waits.
 
 /** The lag of the last window, in milliseconds. */
 export interface Lag {

@@ -1,7 +1,7 @@
 /**
- * Schedules drains: at most one per key at any time, however many callers request one; different keys overlap.
- * It owns the drains' fibers and nothing else: it does not know what a drain does or where its work is stored. A wake
- * carries no data, it means "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
+ * Schedules drains: at most one per key at any time, however many callers request one; different keys overlap. It owns
+ * the drains' fibers and nothing else: it does not know what a drain does or where its work is stored. A wake carries
+ * no data; a wake means "look again". Spec: specs/execution.md, Coordinator (EX-1..EX-13).
  *
  *               run: forced, wake: unforced
  *       idle ───────────────────────────────▶ active ◀──┐ success, woken meanwhile: drain again, same execution

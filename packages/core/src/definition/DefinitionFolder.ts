@@ -10,8 +10,7 @@ import { isWithin, readText, realpath, stampOf, TextFileError, tryFile } from ".
 import { projectAt, type Trust } from "../trust/ProjectTrust.ts"
 import { type Frontmatter, type Issue, parseFrontmatter, showIssues } from "./Yaml.ts"
 
-// Locates the `.daybook` folder of a project. The project's author controls it, so it is used only if the project is
-// trusted.
+// Locates the `.daybook` folder of a project, which counts only if the project is trusted.
 
 /**
  * The folder of one kind of file in the Location's project, and the project's trust; nothing may lead out of its root.

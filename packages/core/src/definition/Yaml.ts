@@ -6,7 +6,7 @@ import { type Effect, Either, ParseResult, Schema } from "effect"
 import type { ParseOptions } from "effect/SchemaAST"
 import { type Document, isAlias, isNode, Lexer, LineCounter, parseDocument, Parser, visit } from "yaml"
 
-// Schemas for values in files that users write. Their errors name the expected form. Used with `decodeParsed`.
+// Schemas for values in files that users write; their errors name the expected form.
 
 /** Annotates a leaf: every error reads `expected <what>`. */
 export const expects =
@@ -225,7 +225,7 @@ export const decodeParsed = <A, I>(
         .sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
   )
 
-// Splits Markdown with YAML front matter between two lines of three hyphens. Pure.
+// Splits Markdown with YAML front matter between two lines of three hyphens.
 
 export interface Frontmatter {
   readonly data: Parsed

@@ -49,7 +49,7 @@ export type RequestSettings = typeof RequestSettings.Type
 /** A named behaviour of a session: its prompt, its permissions, and its limits. */
 export const Agent = Schema.Struct({
   name: Schema.String,
-  /** One line: the agent's purpose. People choose by it, and so does a model that assigns a `task`. */
+  /** One line: the agent's purpose. People, and models that assign a `task`, choose the agent by this line. */
   description: optional(Schema.String),
   /** Default: `all`. */
   mode: optional(AgentMode),

@@ -6,7 +6,7 @@ import { Cause, Option, Schema } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import { ModelRef } from "@daybook/log/domain/Values"
 
-// Says in a line what a defect was: often it is of the host's own model, tool or context. Pure.
+// Says in a line what a defect was: often it is of the host's own model, tool or context.
 
 /** Characters that are kept of a message. */
 const longest = 500

@@ -1,6 +1,7 @@
 /**
  * Walks a folder for the files that match a glob. Symbolic links are neither followed nor returned. The walk yields
- * every few milliseconds, so that signals and other work are served. Spec: TO-41, LM-22, LM-21.
+ * every few milliseconds, so that signals and other work are served. Spec: TO-41 in specs/tools.md, LM-21, LM-22 in
+ * specs/limits.md.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"

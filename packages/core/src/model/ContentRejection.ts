@@ -88,7 +88,7 @@ const policies = anyOf(
 /** Whether both stand within this distance, in either order. */
 const near = (a: string, b: string): RegExp => new RegExp(`\\b${a}\\b.{0,120}?${b}|${b}.{0,120}?\\b${a}\\b`, "is")
 
-/** The first that fits holds: a count or a fault of one part is named before what the model takes at all. */
+/** The first pattern that fits decides: a count or a fault of one part is named before what the model takes at all. */
 const rules: ReadonlyArray<readonly [RegExp, RejectedContent]> = [
   [near(anyOf(picture, medium, "pages"), tooMany), { kind: "media", extent: "many" }],
   [near(document, bad), { kind: "pdf", extent: "some" }],

@@ -59,7 +59,7 @@ const exceedsRate = (text: string): boolean => {
   return count(requested) > count(limit)
 }
 
-/** A smaller limit is that of a field, such as a name or a description, and not of the conversation. */
+/** A smaller limit concerns a field, such as a name or a description, and not the conversation. */
 const longestField = 100_000
 
 const isLongText = (text: string): boolean => {

@@ -1,7 +1,7 @@
 /**
- * Creates the `LanguageModel` service of a provider, like `@effect/ai`'s constructor. That one builds the schema of the
- * stream's parts, and its decoder, for every request; this one builds it once per set of tools. Everything else is the
- * library's. Spec: RQ-57, RQ-58.
+ * Creates the `LanguageModel` service of a provider, like `@effect/ai`'s constructor. The library's constructor builds
+ * the schema of the stream's parts, and its decoder, for every request; this module builds both once per set of tools.
+ * Spec: RQ-57, RQ-58.
  */
 import * as AiError from "@effect/ai/AiError"
 import * as IdGenerator from "@effect/ai/IdGenerator"

@@ -1,6 +1,7 @@
 /**
  * Runs one provider attempt: its stream of parts within the model policy's limits, the classification of its faults,
- * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-680, EX-681 (TU-12, TO-7, TO-8), EX-110.
+ * and the pause before a retry. Records nothing. Spec: EX-T9..EX-T14, EX-110, EX-680, EX-681 in specs/execution.md
+ * (TU-12, TO-7, TO-8).
  */
 import type * as LanguageModel from "@effect/ai/LanguageModel"
 import type * as Response from "@effect/ai/Response"

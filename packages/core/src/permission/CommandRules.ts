@@ -188,7 +188,7 @@ const command = (words: ReadonlyArray<Word>): SimpleCommand => ({
   defined: false
 })
 
-/** What a wrapper runs, and the hazards of that beside its own. */
+/** What a wrapper runs, with the hazards of the wrapper and of the command that it runs. */
 interface Ran {
   readonly commands: ReadonlyArray<SimpleCommand>
   readonly hazards: ReadonlyArray<Hazard>
@@ -339,8 +339,7 @@ export const lineVerdict = (options: CommandRulesOptions, line: CommandLine): Ve
   return isAllowedLine(judge, line) ? "allow" : "ask"
 }
 
-// Judges a line of a shell that has run others: finds the lines that may change what later ones mean, and gives the
-// verdict on a line after them. Pure.
+// Judges a command line of a shell whose earlier lines may have changed what a line means.
 
 /** Commands whose only hazards are what they do to their own shell. */
 const changing = new Set(

@@ -1,6 +1,6 @@
 /**
- * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3,
- * PM-40..PM-47, PP-1..PP-6, PM-21 in specs/tools.md.
+ * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3, PM-21,
+ * PM-40..PM-47 in specs/tools.md, PP-1..PP-6 in specs/sandbox.md.
  */
 import { Context, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
@@ -14,8 +14,7 @@ import type { PermissionStore, PermissionStoreError, SavedApproval } from "./Per
 import type { PermissionSubject } from "./PermissionSubject.ts"
 import { guardsOf, namesGuards } from "./ProtectedPaths.ts"
 
-// Keeps approvals for one session in memory, while the process and the session live. Bounded: forgetting an approval
-// costs a question.
+// Keeps approvals of one session in memory, while the process and the session live.
 
 const most = { sessions: 1_000, approvals: 200 }
 
@@ -61,7 +60,7 @@ export const layerSessionApprovals: Layer.Layer<SessionApprovals, never, EventLo
   })
 )
 
-// A call's request for permission, and how its resources are named and guarded. Pure.
+// A call's request for permission, and how its resources are named and guarded.
 
 /** A call's request for permission. */
 export interface Authorization {
@@ -136,7 +135,7 @@ export const withoutFault = <A>(
 /** Permissions that a rule allows only in a trusted project. */
 const changing: ReadonlySet<string> = new Set(["bash", "edit"])
 
-/** The rules' verdict, and that of the approvals where the rules ask. */
+/** The rules' verdict, and the verdict of the approvals where the rules ask. */
 const verdictOn = (request: Authorization, resource: string, saved: ReadonlyArray<Approval>): Verdict => {
   const rules = request.agent.permissions
   if (request.verdict !== undefined) return request.verdict(rules, saved)

@@ -31,8 +31,7 @@ import { Answer, PermissionAsker } from "./PermissionAsker.ts"
 import { ownUid, PermissionStore } from "./PermissionStore.ts"
 import { describeGuards } from "./ProtectedPaths.ts"
 
-// Carries out a decision about a call: keeps what the answer approves, records the decision in the session's log, and
-// refuses the call if the answer does.
+// Carries out a decision about a call: keeps approvals, records the decision, refuses the call.
 
 /** Where decisions are kept. */
 interface Records {

@@ -1,4 +1,7 @@
-/** Checks a PDF document before a model is shown it: providers reject a request with a broken or locked one. Pure. Spec: PC-640. */
+/**
+ * Reads the format and the size of a picture from its first bytes, and checks a PDF document before it is shown to a
+ * model: providers reject a request with a broken or locked document. Pure. Spec: PC-640.
+ */
 
 /** Larger documents are rejected by providers. */
 const documentBytes = 32 * 1024 * 1024

@@ -1,7 +1,7 @@
 /**
  * Converts each picture to a form that every provider accepts, once, on arrival: the stored form is the shown form.
  * Decides what stays, what is converted, and what is rejected and why. Process-global: one picture is decoded at a
- * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-3..PC-6, PC-7, PC-8, PC-640.
+ * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/pictures.md.
  */
 import { Context, Data, Effect, Either } from "effect"
 import { dataBytes } from "@daybook/log/domain/DataUri"
@@ -49,9 +49,8 @@ export const commonPictures: PictureLimits = {
 /** The edge that pictures are scaled to: every provider accepts it in every request, and none uses more detail. */
 export const scaledEdge = 2_000
 
-// Decodes, scales and encodes pictures with `sharp`, which uses its own threads. The package is optional and loaded
-// with the first picture. Input is bounded before it is decoded, and only the formats of `PictureFormat.ts` reach it,
-// so none that can refer to other files.
+// Decodes, scales and encodes pictures with `sharp`, an optional package. Only bounded input in the formats of
+// `PictureFormat.ts` reaches `sharp`, and none of these formats can refer to other files.
 
 type Sharp = (typeof import("sharp"))["default"]
 
@@ -294,8 +293,8 @@ export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictu
   defaultValue: () => makePictures(loadDecoder)
 }) {}
 
-// Fits the pictures in a tool's result, and checks its PDF documents, before the result is stored; they come from a
-// file, or from a server that may declare anything. One that cannot be shown becomes text and leaves the rest intact.
+// Fits the pictures in a tool's result, and checks its PDF documents, before the result is stored. What cannot be shown
+// becomes text.
 
 type File = Extract<ToolContent, { type: "file" }>
 

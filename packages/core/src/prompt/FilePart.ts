@@ -1,9 +1,9 @@
-/** Converts a file to a part of a provider's prompt. Pure. Spec: PX-19, PX-12. */
+/** Converts a file to a part of a provider's prompt. Pure. Spec: PX-12, PX-19 in specs/context.md. */
 import type * as Prompt from "@effect/ai/Prompt"
 import type { FileAttachment } from "@daybook/log/domain/Values"
 import { pictureFormat } from "../picture/PictureFormat.ts"
 
-// Detects the type of bytes by their first bytes; names and declared types are ignored. Pure.
+// Detects the type of bytes by their first bytes; names and declared types are ignored.
 
 const ascii = (bytes: Uint8Array, from: number, text: string): boolean =>
   bytes.length >= from + text.length &&

@@ -1,8 +1,8 @@
 /**
  * Resolves a prompt's mentions, attachments and template before its admission. The expansion is stored with the prompt
- * and replayed unchanged. Owns the meaning of mentions and the order of parts; `Shown.ts` renders them. Never fails: an
- * unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in specs/context.md,
- * PX-13, PX-15..PX-18, PX-18.
+ * and replayed unchanged. Owns the meaning of mentions and the order of parts; `PromptParts.ts` renders the parts.
+ * Never fails: an unresolved item becomes a part that tells the model why. Process-global. Spec: PX-1..PX-28 in
+ * specs/context.md.
  */
 import * as fs from "node:fs/promises"
 import * as path from "node:path"
@@ -40,7 +40,7 @@ import {
 import { findMentions, type LineRange, type Mention, splitLines } from "./Mentions.ts"
 import { expandTemplate, Templates } from "./Templates.ts"
 
-// Reads resources of MCP servers for prompts. By default there are no servers.
+// Reads resources of MCP servers for prompts; by default there are no servers.
 
 /** A resource cannot be read; `message` is a sentence for the model. */
 export class ResourceUnreadable extends Schema.TaggedError<ResourceUnreadable>("@daybook/core/ResourceUnreadable")(

@@ -1,6 +1,6 @@
 /**
  * Resolves templates, which are prompts with names: the host's or configuration's, then the user's folder, then the
- * project's. Inserts their arguments. Spec: CF-17, CF-19, CF-18, CF-48.
+ * project's. Inserts their arguments. Spec: CF-17..CF-19, CF-48 in specs/config.md.
  */
 import * as path from "node:path"
 import { Context, Effect, Either, Layer, Schema } from "effect"
@@ -18,7 +18,7 @@ import {
 import { warnOnce } from "../support/WarnOnce.ts"
 import { notCounting, ProjectTrust, type Trust } from "../trust/ProjectTrust.ts"
 
-// Expands a template with the arguments after its name. Pure.
+// Expands a template with the arguments after its name.
 
 /** The expanded text is longer than a prompt may be. */
 export class TemplateTooLong extends Schema.TaggedError<TemplateTooLong>("@daybook/core/TemplateTooLong")(

@@ -5,8 +5,7 @@ import { AnyNumber, JsonValue } from "@daybook/log/domain/Json"
 import { JsonRecord, ModelRef } from "@daybook/log/domain/Values"
 import { Estimate } from "./TokenEstimate.ts"
 
-// Defines the messages of a shown request: those of `@effect/ai` in encoded form, as schemas whose encoded form is
-// plain JSON. Bytes are encoded as `{ bytes }` in base64, URLs as `{ url }`; a text is base64 already.
+// Defines the messages of a shown request as plain JSON: bytes are `{ bytes }` in base64, URLs are `{ url }`.
 
 const bytes = Schema.transform(Schema.Struct({ bytes: Schema.Uint8ArrayFromBase64 }), Schema.Uint8ArrayFromSelf, {
   strict: true,

@@ -6,7 +6,7 @@ import type * as Prompt from "@effect/ai/Prompt"
 import { Effect } from "effect"
 import type { Tokens } from "@daybook/log/domain/Values"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, nothingReceived, toTokens, type Used, usedOf } from "../model/Usage.ts"
 import { messageTokens } from "./TokenEstimate.ts"
@@ -53,7 +53,7 @@ export const requestText = Effect.fnUntraced(function* (
   prompt: ReadonlyArray<Prompt.MessageEncoded>,
   spent: Spent,
   onText: (text: string) => Effect.Effect<void>
-): Effect.fn.Return<TextAnswer, Provider.StreamFault> {
+): Effect.fn.Return<TextAnswer, ProviderStream.StreamFault> {
   const { countTokens, info } = model
   const inputEstimate = Math.ceil(prompt.reduce((total, message) => total + messageTokens(message, countTokens), 0))
   let text = ""
@@ -72,21 +72,22 @@ export const requestText = Effect.fnUntraced(function* (
         received = { ...received, all: received.all + part.delta.length }
         yield* onText(part.delta)
       } else if (part.type === "error") {
-        return yield* Effect.fail(Provider.reported(part.error))
+        return yield* Effect.fail(ProviderStream.reported(part.error))
       } else if (part.type === "finish") {
         finish = part.reason
         spend(spent, usedOf(toTokens(part.usage, part.metadata), inputEstimate, received, info.price))
       }
     })
-  yield* Provider.forEachChunk(model, { prompt, tools: [] }, (parts) =>
+  yield* ProviderStream.forEachChunk(model, { prompt, tools: [] }, (parts) =>
     Effect.forEach(parts, read, { discard: true })
   ).pipe(
-    Provider.within(model.policy),
-    Effect.tapError((fault) => Effect.sync(() => (charged = Provider.isCharged(fault, received.all > 0)))),
+    ProviderStream.within(model.policy),
+    Effect.tapError((fault) => Effect.sync(() => (charged = ProviderStream.isCharged(fault, received.all > 0)))),
     Effect.ensuring(unfinished)
   )
-  if (finish === undefined) return yield* Effect.fail(Provider.broken("the answer broke off before its end", true))
+  if (finish === undefined)
+    return yield* Effect.fail(ProviderStream.broken("the answer broke off before its end", true))
   if (finish === "error")
-    return yield* Effect.fail(Provider.broken("the provider ended the answer with an error", false))
+    return yield* Effect.fail(ProviderStream.broken("the provider ended the answer with an error", false))
   return { text, cut: finish === "length" }
 })

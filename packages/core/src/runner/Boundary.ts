@@ -4,8 +4,9 @@
  *   session -> fence -> requested compaction -> agent -> epoch -> promote -> reconcile -> model -> history -> tools
  *           -> request -> budget -> compaction
  *
- * Returns the request that is ready to be sent. Spec: EX-T1 (TU-5, TU-11, CM-9..CM-12), EX-D3, EX-D4, EX-113 (TU-3,
- * PR-2..PR-6), RQ-24, IB-41, CP-41, CP-55 (specs/compaction.md), EX-B1..EX-B9, EX-D6, EX-D10 (TU-11).
+ * Returns the request that is ready to be sent. Spec: EX-T1, EX-D3, EX-D4, EX-D6, EX-D10, EX-113, EX-B1..EX-B9 in
+ * specs/execution.md, RQ-24 in specs/context.md, IB-41 in specs/inbox.md, CP-41, CP-55 in specs/compaction.md (TU-3,
+ * TU-5, TU-11, CM-9..CM-12, PR-2..PR-6).
  */
 import { Array as Arr, type Cause, Effect, Either, Ref } from "effect"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"
@@ -45,7 +46,7 @@ export const makeFencedAppend = Effect.gen(function* () {
 
 type FencedAppend = Effect.Effect.Success<typeof makeFencedAppend>
 
-// Checks a session's budget before each provider request. Usage of descendants counts, and limits of ancestors apply.
+// Checks a session's budget before each provider request, with the usage of descendants and the limits of ancestors.
 
 const isUnlimited = ({ cost, tokens }: Budget): boolean => cost === undefined && tokens === undefined
 
@@ -128,8 +129,7 @@ export const makeManualCompaction = Effect.fnUntraced(function* ({
 
 type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompaction>>
 
-// Promotes waiting inputs into an activity: one append holds the activity's start, the promotions and the reminders for
-// the model. The append may wait for the start of the turn's step, and is one with it then.
+// Promotes waiting inputs into an activity, in one append, which may wait for the start of the turn's step.
 
 /** A reminder for the model. */
 export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>

@@ -1,7 +1,7 @@
 /**
  * Builds the next request from a session and its observed context: tools and settings of the agent and the current
- * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing. Spec: RQ-1..RQ-7 in
- * specs/context.md, RQ-30..RQ-33.
+ * prompt, host hooks, and the pure assembly in `request/Request.ts`. Writes nothing. Spec: RQ-1..RQ-7, RQ-30..RQ-33 in
+ * specs/context.md.
  */
 import { Effect, Struct } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
@@ -20,8 +20,7 @@ import { definition, type OutputState } from "../request/StructuredOutput.ts"
 import { HostTools } from "../tool/HostTools.ts"
 import { type MaterializedTools, ToolRegistry } from "../tool/ToolRegistry.ts"
 
-// Decides when a request's frame is recorded, and how much of it. Recent frames are cached so that a change stores only
-// its difference. After a restart, or after another process framed a request, a changed frame is stored whole.
+// Decides when a request's frame is recorded: whole, or as its difference to a recent frame of this process.
 
 /** Maximum number of sessions in the cache. */
 const keptFrames = 64

@@ -10,7 +10,7 @@ import { type Draft, draft, type LiveEvent } from "@daybook/log/events/SessionEv
 import { type AppendError, EventLog, type OwnerToken } from "@daybook/log/log/EventLog"
 import * as Metrics from "@daybook/log/support/Metrics"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import { repeated } from "../request/Reminders.ts"
@@ -18,8 +18,7 @@ import type { Settled } from "../tool/ToolRegistry.ts"
 import { referenceOf } from "../workspace/ToolOutputStore.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
-// Detects repeated calls with the same result: from the third in a row on, the result carries a reminder for the model.
-// Counts over the answers since the last prompt, so that the log alone decides. Pure except for the counter.
+// Detects repeated calls with the same result: the result of the third call in a row carries a reminder for the model.
 
 /** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3
@@ -117,7 +116,7 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
   }
 }
 
-// The state of one turn and its transitions. Pure: the functions below store the events that a transition returns.
+// The state of one turn and its transitions; each transition returns the events to store.
 
 interface TurnState {
   /** The recorded part of the answer. */
@@ -126,7 +125,7 @@ interface TurnState {
   readonly held: ReadonlyArray<Recorder.LocalCall>
   /** A request is in flight, and the provider may charge its tokens. */
   readonly charged: boolean
-  /** The turn is wrapped up: nothing of it is left to close. */
+  /** The turn is wrapped up: no part of the turn is left to close. */
   readonly wrappedUp: boolean
 }
 
@@ -147,7 +146,7 @@ interface Taken {
   /** The calls that can start once the step is stored. */
   readonly calls: ReadonlyArray<Recorder.LocalCall>
   /** Why the stream ends with these parts; undefined if it continues or finished normally. */
-  readonly fault: Provider.StreamFault | undefined
+  readonly fault: ProviderStream.StreamFault | undefined
 }
 
 /** Records parts that arrived together, up to the end of the answer or the first fault. */
@@ -157,18 +156,18 @@ const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: Readonly
   const live: Array<LiveEvent> = []
   const calls: Array<Recorder.LocalCall> = []
   const held: Array<Recorder.LocalCall> = [...before.held]
-  let fault: Provider.StreamFault | undefined
+  let fault: ProviderStream.StreamFault | undefined
   for (const part of parts) {
     const step = Recorder.record(state, part)
     if (Either.isLeft(step)) {
-      fault = Provider.broken(`the provider broke the order of its stream: ${step.left.details}`, false)
+      fault = ProviderStream.broken(`the provider broke the order of its stream: ${step.left.details}`, false)
       break
     }
     state = step.right.state
     drafts.push(...step.right.drafts)
     live.push(...step.right.live)
     if (step.right.call !== undefined) (step.right.held === true ? held : calls).push(step.right.call)
-    if (state.ended === "failed") fault = Provider.reported(step.right.providerError)
+    if (state.ended === "failed") fault = ProviderStream.reported(step.right.providerError)
     if (state.ended !== "no") break
   }
   if (state.ended === "finished") calls.push(...held.filter(({ callID }) => Recorder.isRunning(state, callID)))
@@ -233,7 +232,7 @@ export interface PublicationInput {
   readonly repeats: Repeats
   /** The answer before its first part. */
   readonly begun: Recorder.State
-  /** Decides at the end of an answer that left nothing open whether the activity ends with it (EX-111). */
+  /** Decides whether the activity ends with an answer that left nothing open (EX-111). */
   readonly ending: (answer: Recorder.State) => Effect.Effect<Ending | undefined>
 }
 
@@ -280,18 +279,21 @@ export const sent = ({ state }: Publication): Effect.Effect<void> =>
   Ref.update(state, (now) => ({ ...now, charged: true }))
 
 /** Notes that the request failed. Returns whether part of the answer is stored. */
-export const failed = ({ state }: Publication, fault: Provider.StreamFault): Effect.Effect<boolean> =>
-  Ref.modify(state, (now) => [now.answer.output, { ...now, charged: Provider.isCharged(fault, now.answer.output) }])
+export const failed = ({ state }: Publication, fault: ProviderStream.StreamFault): Effect.Effect<boolean> =>
+  Ref.modify(state, (now) => [
+    now.answer.output,
+    { ...now, charged: ProviderStream.isCharged(fault, now.answer.output) }
+  ])
 
 /** Stores a failed attempt that is retried after the pause, and starts over. */
 export const retried = Effect.fnUntraced(function* (
   publication: Publication,
   attempt: number,
-  fault: Provider.StreamFault,
-  pause: Provider.Pause
+  fault: ProviderStream.StreamFault,
+  pause: ProviderStream.Pause
 ) {
   const used = usedSoFar(yield* Ref.get(publication.state))
-  yield* append(publication, [Provider.retried(attempt, fault, pause, used)])
+  yield* append(publication, [ProviderStream.retried(attempt, fault, pause, used)])
   yield* Ref.set(publication.state, unsent(publication.begun))
 })
 
@@ -300,7 +302,7 @@ export const take = (
   publication: Publication,
   parts: ReadonlyArray<StreamPart>,
   start: (call: Recorder.LocalCall) => Effect.Effect<unknown>
-): Effect.Effect<void, Provider.StreamFault | AppendError> =>
+): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
   publication.inOrder(
     Effect.gen(function* () {
       const before = yield* Ref.get(publication.state)

@@ -6,7 +6,7 @@
  *   activity: `Activity.ts`, its state; `TurnLoop.ts`, its turns
  *   turn:     `Boundary.ts`, all before the request; `Turn.ts`, the request, its stream and its tools
  *
- * Spec: EX-D1..EX-D8 (TU-1..TU-6, PR-1..PR-6), EX-D1, EX-D2 (TU-2, TU-13), RQ-37..RQ-39.
+ * Spec: EX-D1..EX-D8 in specs/execution.md, RQ-37..RQ-39 in specs/context.md (TU-1..TU-6, TU-13, PR-1..PR-6).
  */
 import { Array as Arr, Context, Effect, Exit, Layer, Metric, Ref } from "effect"
 import { processEnded } from "@daybook/log/coordination/OwnerRows"
@@ -35,8 +35,7 @@ import type { RunError } from "./RunError.ts"
 import * as TurnLoop from "./TurnLoop.ts"
 import { type ActivityResult, type DrainResult, outcomeOf } from "./TurnLoop.ts"
 
-// Builds the request that a turn would send now: the inputs it would promote, the context update it would tell the
-// model, and their frame. Writes nothing. Does not compact.
+// Builds the request that a turn would send now; writes nothing and does not compact.
 
 interface PreviewParts {
   readonly history: History.History
@@ -135,8 +134,7 @@ const makePreview = Effect.fnUntraced(function* ({ eligibility, history, prepara
   })
 })
 
-// Settles what a dead process left open in a session: calls without a result, a step without an end, an activity still
-// marked as running. All of it is settled as failed before the next provider request; nothing runs again.
+// Settles as failed what a dead process left open in a session; nothing runs again.
 
 const failedCall = ({ callID, executed, messageID, metadata }: UnsettledTool): Draft =>
   draft("session.next.tool.failed", {

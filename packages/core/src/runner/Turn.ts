@@ -1,7 +1,7 @@
 /**
  * Runs one provider turn: sends one request, publishes its stream, runs its local tools as they are called, and settles
- * everything before it returns. `Publication.ts` orders the events. Spec: EX-T1..EX-T12 (TU-8..TU-15, TO-1..TO-10,
- * TO-P1), UN-10..UN-12.
+ * everything before it returns. `Publication.ts` orders the events. Spec: EX-T1..EX-T12 in specs/execution.md,
+ * UN-10..UN-12 in specs/undo.md (TO-P1, TU-8..TU-15, TO-1..TO-10).
  */
 import * as AiError from "@effect/ai/AiError"
 import * as Response from "@effect/ai/Response"
@@ -35,7 +35,7 @@ import type { ToolDeclined, ToolStorageError } from "../domain/ToolError.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import type { ProviderFailure } from "../model/ProviderError.ts"
-import * as Provider from "../model/ProviderStream.ts"
+import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import type { ToolChoice } from "../request/Request.ts"
 import type { Snapshot } from "../snapshot/SnapshotStore.ts"
@@ -48,8 +48,8 @@ import type { Reasons, Repeats } from "./Publication.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 import type { LocalCall } from "./recorder/TurnRecorder.ts"
 
-// Recovers calls of tools that were not offered. `@effect/ai` rejects such a part and ends the stream. Its error holds
-// the rejected parts, so that the call can be settled with an error for the model to read (TO-3).
+// Recovers calls of tools that were not offered. `@effect/ai` ends the stream with an error that holds the rejected
+// parts; the model then reads an error for the call (TO-3).
 
 type EncodedPart = Response.AllPartsEncoded
 
@@ -87,8 +87,7 @@ const unknownToolParts = (error: unknown, offered: ReadonlySet<string>): Readonl
   return unknown ? parts.map(decoded).filter(Predicate.isNotUndefined) : []
 }
 
-// Runs the local tools of one turn, each in a fiber of the turn's scope, and publishes their progress and results. What
-// must end the turn (a declined call, a failure to store) is kept in `abort`.
+// Runs the local tools of one turn, each in a fiber of the turn's scope; `abort` keeps what must end the turn.
 
 /** Why a tool ends the turn. */
 type Abort = ToolDeclined | ToolStorageError | AppendError
@@ -176,8 +175,7 @@ const awaitTools = (fibers: ToolFibers) =>
     Effect.whenEffect(aborted(fibers), Deferred.isDone(fibers.abort))
   )
 
-// The snapshots around one turn: one before its first tool that may change files, one after its last tool. What differs
-// is stored as an event. A turn without such a tool takes none.
+// The snapshots around one turn: before its first tool that may change files, and after its last tool.
 
 interface TurnFiles {
   /** Takes the first snapshot, once; every tool that may change files waits for it. */
@@ -304,7 +302,7 @@ export interface TurnInput<E> {
   readonly agent: Agent
   readonly location: Location
   readonly model: ResolvedModel
-  readonly prompt: Provider.ModelPrompt
+  readonly prompt: ProviderStream.ModelPrompt
   readonly tools: MaterializedTools
   readonly snapshots: Snapshots["Type"]
   readonly toolChoice: ToolChoice
@@ -340,7 +338,7 @@ const unlessEnded = <E>({ publication }: Turn, otherwise: Effect.Effect<void, E>
   Effect.flatMap(Ref.get(publication.state), ({ answer }) => (answer.ended === "no" ? otherwise : Effect.void))
 
 /** The stream has ended, but the model can still get the error for an unknown tool (TO-3). */
-const recoverUnknownTool = (turn: Turn, fault: Provider.StreamFault) => {
+const recoverUnknownTool = (turn: Turn, fault: ProviderStream.StreamFault) => {
   const offered = new Set(turn.tools.definitions.map(({ name }) => name))
   const refused = fault._tag === "Broken" ? unknownToolParts(fault.error, offered) : []
   return refused.length === 0
@@ -350,22 +348,22 @@ const recoverUnknownTool = (turn: Turn, fault: Provider.StreamFault) => {
 
 /** Sends the request and publishes its stream, within the time limit of an attempt. */
 const stream = (turn: Turn) =>
-  Provider.forEachChunk(
+  ProviderStream.forEachChunk(
     turn.model,
     { prompt: turn.prompt, tools: turn.tools.definitions, toolChoice: turn.toolChoice },
     (parts) => take(turn, parts)
   ).pipe(
-    Effect.catchIf(Provider.isFault, (fault) => recoverUnknownTool(turn, fault)),
-    Effect.zipRight(unlessEnded(turn, Effect.fail(Provider.broken("the answer broke off before its end", true)))),
-    Provider.within(turn.model.policy)
+    Effect.catchIf(ProviderStream.isFault, (fault) => recoverUnknownTool(turn, fault)),
+    Effect.zipRight(unlessEnded(turn, Effect.fail(ProviderStream.broken("the answer broke off before its end", true)))),
+    ProviderStream.within(turn.model.policy)
   )
 
 /** Retries when the policy allows it and the attempt stored nothing durable (TU-12). */
-const attempt = (turn: Turn, count: number): Effect.Effect<void, Provider.StreamFault | AppendError> =>
-  Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), Provider.isFault, (fault) =>
+const attempt = (turn: Turn, count: number): Effect.Effect<void, ProviderStream.StreamFault | AppendError> =>
+  Effect.catchIf(Effect.zipRight(Publication.sent(turn.publication), stream(turn)), ProviderStream.isFault, (fault) =>
     Effect.gen(function* () {
       const output = yield* Publication.failed(turn.publication, fault)
-      const pause = yield* Provider.pauseBefore(output ? {} : turn.model.policy, fault, count)
+      const pause = yield* ProviderStream.pauseBefore(output ? {} : turn.model.policy, fault, count)
       yield* Publication.retried(turn.publication, count, fault, pause)
       yield* Effect.sleep(pause.wait)
       yield* attempt(turn, count + 1)
@@ -396,7 +394,7 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   const { fibers, publication } = turn
   const fault = yield* firstOf(attempt(turn, 1), aborted(fibers)).pipe(
     Effect.as(undefined),
-    Effect.catchIf(Provider.isFault, Effect.succeed)
+    Effect.catchIf(ProviderStream.isFault, Effect.succeed)
   )
   if (fault?._tag === "Reported") {
     yield* stopTools(fibers)
@@ -411,7 +409,10 @@ const run = Effect.fnUntraced(function* (turn: Turn) {
   return result
 })
 
-/** Stops the tools and settles the turn, for every exit: after its end is recorded, nothing of it runs or writes. */
+/**
+ * Stops the tools and settles the turn, for every exit: after the end of the turn is recorded, no part of the turn runs
+ * or writes.
+ */
 const end = Effect.fnUntraced(function* (
   { fibers, publication }: Turn,
   exit: Exit.Exit<TurnResult, ProviderFailed | Abort>

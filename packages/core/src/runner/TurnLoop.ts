@@ -1,6 +1,7 @@
 /**
  * Runs an activity's turns: boundary, request, and again while the model has results to read or a steer waits, at most
- * `turnLimit` times. Spec: EX-D5, EX-D7 (TU-3..TU-6, CM-9..CM-12, RQ-40..RQ-44), EX-D8, RQ-644..RQ-648.
+ * `turnLimit` times. Spec: EX-D5, EX-D7, EX-D8 in specs/execution.md, RQ-644..RQ-648 in specs/context.md (TU-3..TU-6,
+ * CM-9..CM-12, RQ-40..RQ-44).
  */
 import { Array as Arr, Cause, Data, Effect, Exit, Option, Ref } from "effect"
 import type { AnswerProblem } from "@daybook/log/domain/AnswerProblem"
@@ -26,8 +27,7 @@ import * as Publication from "./Publication.ts"
 import { runTurn, type TurnInput, type TurnResult } from "./Turn.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
-// Repairs a session whose request was rejected because of its content: stores which parts the model is not shown from
-// now on, so that the turn can be assembled again. `request/Repair.ts` chooses the parts.
+// Repairs a session whose request was rejected because of its content: stores which parts the model is no longer shown.
 
 /** The trial whose request is in flight; undefined after an accepted request. */
 type TrialRef = Ref.Ref<Trial | undefined>
@@ -85,7 +85,7 @@ const makeContentRepair = Effect.gen(function* () {
   })
 })
 
-// Maps the end of an activity to its outcome in the log. Pure.
+// Maps the end of an activity to its outcome in the log.
 
 /** `Moved`: the session is now at another Location; `unfinished` tells whether its activity still had work. */
 export type DrainResult = { readonly _tag: "Drained" } | { readonly _tag: "Moved"; readonly unfinished: boolean }

@@ -1,7 +1,7 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: specs/branches.md HP-20 to HP-28, HP-26
- * to HP-28 (CP-16).
+ * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/branches.md
+ * (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
@@ -37,8 +37,7 @@ import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { type Branched, type BranchOptions, Label, type LabelOptions } from "./SessionOptions.ts"
 
-// Summarizes a branch that is about to be left: from its leaf back to where the next history begins. A failed or
-// interrupted summary moves nothing; what it used is charged.
+// Summarizes a branch before it is left; a failed or interrupted summary moves nothing, and its usage is charged.
 
 export { BranchNotSummarized } from "../domain/RunFailure.ts"
 

@@ -1,8 +1,8 @@
 /**
- * Runs sessions that another session starts and waits for. Tools are built below the facade but need it for this, so
- * the facade is attached later (`attached`). Limits how many children run at the same time, separately for each depth:
- * a session that waits for a child holds a slot one level up, so no level waits for itself. Spec: TO-101..TO-104,
- * TO-120..TO-123.
+ * Runs sessions that another session starts and waits for. Tools are built below the facade, but need the facade for
+ * child sessions, so the facade is attached later (`attached`). Limits how many children run at the same time,
+ * separately for each depth: a session that waits for a child holds a slot one level up, so no level waits for itself.
+ * Spec: TO-101..TO-104, TO-120..TO-123.
  */
 import { Context, Deferred, Effect, Layer } from "effect"
 import type { SessionID } from "@daybook/log/domain/Identifiers"

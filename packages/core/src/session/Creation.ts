@@ -56,8 +56,7 @@ export const switchReminders = Effect.fnUntraced(function* (
   return from?.name === to.name ? [] : [from?.leaveReminder, to.enterReminder].filter(Predicate.isNotUndefined)
 })
 
-// Finds a session by its title, or creates one. Titles need not be unique. Of concurrent callers with one title, one
-// creates the session, and the commit decides which.
+// Finds a session by its title, or creates one; of concurrent callers the first commit wins.
 
 /** Retries after lost races; bounded, to end a livelock. */
 const attempts = 100

@@ -1,6 +1,6 @@
 /**
  * Forks a session: a new session that begins with the history of another one, up to a message. Reads the source page by
- * page and appends in portions; a fork that fails leaves nothing. Spec: specs/branches.md HP-30 to HP-34.
+ * page and appends in portions; a fork that fails leaves nothing. Spec: HP-30..HP-34 in specs/branches.md.
  */
 import { Array as Arr, Effect, Option, Schema } from "effect"
 import * as HistoryPath from "@daybook/log/domain/HistoryPath"
@@ -15,8 +15,8 @@ import { makePlaces, targetOf } from "./Branching.ts"
 import type { Existing } from "./Placement.ts"
 import type { Forked, ForkOptions } from "./SessionOptions.ts"
 
-// Repeats the events of a session's history in a fork: with new message ids, and without what belongs to the session
-// alone (its place, its runs, its requests, decisions of a person). Pure.
+// Repeats the events of a session's history in a fork, with new message ids, and without what belongs to the session
+// alone.
 
 /** How ids and sequence numbers of the source read in the fork. */
 interface Renaming {

@@ -19,7 +19,7 @@ import * as Boundary from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { NamingMode } from "./SessionOptions.ts"
 
-// Asks a model for the title of a session, and reads its answer. Pure.
+// Asks a model for the title of a session, and reads its answer.
 
 /** Maximum words of a title by a model. */
 const mostWords = 6

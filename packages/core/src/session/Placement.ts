@@ -1,7 +1,7 @@
 /**
- * Places sessions at addresses: creates them there on first use, finds them, or assigns an address later. A session
- * gets at most one address, and an address belongs to one session; between concurrent requests the commit decides.
- * Spec: AD-1..AD-6 in inbox.md.
+ * Places sessions at addresses: creates a session there on first use, finds a session, or assigns an address later. A
+ * session gets at most one address, and an address belongs to one session; between concurrent requests the commit
+ * decides. Spec: AD-1..AD-6 in inbox.md.
  */
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
@@ -18,8 +18,8 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Placement } from "./SessionOptions.ts"
 
-// Verbs on an existing session. If the session does not exist, or was removed meanwhile, a verb fails with
-// `SessionNotFound`, whatever error came first (IB-9). A session whose import is not complete is not changed (IM-23).
+// Verbs on an existing session: a missing or removed session is `SessionNotFound` (IB-9), and an unfinished import is
+// not changed (IM-23).
 
 type Tagged = { readonly _tag: string }
 
@@ -35,7 +35,7 @@ export const makeExisting = Effect.gen(function* () {
           )
     )
 
-  /** An event between those of an import would end the import for good (IM-43). */
+  /** Another event among the events of an import would end the import for good (IM-43). */
   const imported = Effect.fnUntraced(function* (sessionID: SessionID) {
     const refused = unfinished(sessionID, (yield* store.get(sessionID)).imported)
     if (refused !== undefined) return yield* refused

@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* ({ changes, unlessRemoved }: Exi
   const prompt: Sessions["Type"]["prompt"] = (options) =>
     Effect.zipRight(gate.enter, withSpan("Sessions.prompt")(admit(options)))
 
-  /** Requests a compaction. Returns the id of the request, or of the one that waits. */
+  /** Requests a compaction. Returns the id of the request, or of the request that already waits. */
   const requestCompaction = Effect.fnUntraced(function* (sessionID: SessionID) {
     const expectedSeq = yield* log.latest(sessionID)
     const { compaction } = yield* store.get(sessionID)

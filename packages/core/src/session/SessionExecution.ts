@@ -185,7 +185,7 @@ const makeWaiters = () => {
     })
   return {
     lastFailure: (sessionID: SessionID) => Effect.map(watch(sessionID), (known) => () => known.failure),
-    /** A drain: a new one forgets the failure of the one before. */
+    /** A drain. A new drain forgets the failure of the drain before. */
     noting: <A, R>(sessionID: SessionID, drain: Effect.Effect<A, RunError, R>) =>
       Effect.zipRight(
         note(sessionID, undefined),

@@ -1,7 +1,7 @@
 /**
  * Defines the arguments and results of the facade's verbs as schemas, so that servers and clients can be derived from
  * them. An id is any text here: the verb checks it and names the field at fault. Contract of the verbs: `Sessions.ts`.
- * Spec: NM-8 in specs/names.md, specs/undo.md UN-26..UN-30, UN-50..UN-53.
+ * Spec: NM-8 in specs/names.md, UN-26..UN-30, UN-50..UN-53 in specs/undo.md.
  */
 import { Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"
@@ -135,7 +135,7 @@ export const CreateOptions = Schema.Struct({
 })
 export type CreateOptions = typeof CreateOptions.Type
 
-/** Options of `named`: those of a new session, with its title. */
+/** Options of `named`: the options of a new session, with its title. */
 export const NamedOptions = Schema.Struct({ ...creation, title: Schema.String })
 export type NamedOptions = typeof NamedOptions.Type
 
@@ -169,7 +169,9 @@ export type NamedSession = typeof NamedSession.Type
 export const InterruptOptions = Schema.Struct({ activityID: Schema.optional(ActivityID) })
 export type InterruptOptions = typeof InterruptOptions.Type
 
-/** Selects a request: the one of the turn that the event at `at` belongs to, or the one that would be sent now. */
+/**
+ * Selects a request: the request of the turn that the event at `at` belongs to, or the request that would be sent now.
+ */
 export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.optional(AnyNumber) })
 export type RequestOptions = typeof RequestOptions.Type
 
@@ -201,7 +203,7 @@ export const ForkOptions = Schema.Struct({
   /** The last message of the fork's history; for a prompt, the one before it. Default: the leaf. */
   messageID: Schema.optional(Schema.String),
   id: Schema.optional(Schema.String),
-  /** Default: that of the source. */
+  /** Default: the title of the source. */
   title: Schema.optional(Schema.String)
 })
 export type ForkOptions = typeof ForkOptions.Type

@@ -1,6 +1,6 @@
 /**
- * Takes back the last prompt of a session, and the files that its turns changed. Spec: specs/undo.md UN-13,
- * UN-26..UN-30, UN-26..UN-32, specs/undo.md UN-50..UN-53, UN-27.
+ * Takes back the last prompt of a session, and the files that its turns changed. Spec: UN-13, UN-26..UN-32,
+ * UN-50..UN-53 in specs/undo.md.
  */
 import { Effect, Schema, Struct } from "effect"
 import type { HistoryPath } from "@daybook/log/domain/HistoryPath"
@@ -16,7 +16,7 @@ import type { Existing } from "./Placement.ts"
 import { SessionExecution } from "./SessionExecution.ts"
 import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOptions } from "./SessionOptions.ts"
 
-// What undo and redo say of the files that they restored, for callers and for the log. Pure.
+// What undo and redo say of the files that they restored, for callers and for the log.
 
 /** Paths in an event, and in an account. */
 const listed = { event: 100, account: 10_000 }
@@ -72,8 +72,7 @@ const draftsOf = (files: Files, { from, path, redoes, to }: Way) => {
   return [restored, moved] as const
 }
 
-// Takes back files and history, as undo and redo do: looks at what there is, restores the files, then moves the leaf,
-// under the session's ownership while nothing runs.
+// Takes back files and history while nothing runs: restores the files, then moves the leaf.
 
 /** Retries of a move after lost races; bounded, to end a livelock. */
 const attempts = 100
@@ -178,8 +177,7 @@ export const make = Effect.fnUntraced(function* ({ changes }: Existing) {
   return { undo: ({ sessionID, ...options }: UndoOptions) => changes(undo)(sessionID, options) }
 })
 
-// Takes back the last undo of a session. A redo is the undo of an undo, so that the same restore decides about each
-// path.
+// Takes back the last undo of a session: a redo is the undo of an undo.
 
 export const makeRedoing = Effect.fnUntraced(function* ({ changes }: Existing) {
   const store = yield* SessionStore

@@ -1,6 +1,6 @@
 /**
- * Selects the files that a snapshot stores, out of those that are new or changed since the last one, and names those
- * that it leaves out. Spec: UN-5, UN-6, UN-1.
+ * Selects the files that a snapshot stores among the files that changed since the last snapshot, and names the files
+ * that it leaves out. Spec: UN-1, UN-5, UN-6 in specs/undo.md.
  */
 import { constants, lstatSync, readFileSync, realpathSync, type Stats } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -10,8 +10,7 @@ import { isWithin } from "../support/TextFile.ts"
 import { projectRoot } from "../trust/ProjectTrust.ts"
 import { type SnapshotUnavailable, unavailable } from "./SnapshotError.ts"
 
-// Finds what a Location's snapshots cover: its folder, in the git work tree that holds it or in a configured folder,
-// and the ignore rules of that work tree. Reads files only.
+// Finds what a Location's snapshots cover, and the ignore rules of its work tree.
 
 /** The files of a Location, as snapshots see them. */
 export interface WorkTree {

@@ -1,6 +1,6 @@
 /**
- * Runs git on a private store, with an environment of its own: no configuration of the person, the system or the
- * repository applies, and no hook, filter, monitor or transport of theirs runs. Spec: UN-3, UN-4.
+ * Runs git on a private store, with an environment of its own: no configuration, hook, filter, monitor or transport of
+ * the person, the system or the repository applies. Spec: UN-3, UN-4.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"

@@ -1,6 +1,7 @@
 /**
- * What keeps snapshots: a file for each session and snapshot, in the form of a git reference. Its time says when the
- * snapshot was last taken, which is its age. The store's lock is held during each change. Spec: UN-9, UN-40, UN-7.
+ * Keeps snapshots by a file for each session and snapshot, in the form of a git reference. The time of the file is the
+ * time when the snapshot was last taken. The store's lock is held during each change. Spec: UN-7, UN-9, UN-40 in
+ * specs/undo.md.
  */
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -11,8 +12,8 @@ import { stampOf } from "../support/TextFile.ts"
 import type { SnapshotUnavailable } from "./SnapshotError.ts"
 import { hash, tryFiles } from "./StoreFolder.ts"
 
-// Remembers the tree of a published index in a file beside it, so that a snapshot of unchanged files writes nothing.
-// The file names the index by its identity: a file that names another index is ignored.
+// Remembers the tree of a published index in a file beside the index, so that a snapshot of unchanged files writes
+// nothing.
 
 const beside = (index: string) => `${index}.tree`
 

@@ -1,7 +1,7 @@
 /**
  * Takes back what turns did to the files of a Location. A path goes back only if it still is as the last of these turns
- * left it; any other path is a conflict and stays. Running an interrupted restore again finishes it. Spec:
- * UN-20..UN-26, UN-24, UN-25.
+ * left it; any other path is a conflict and stays. Running an interrupted restore again finishes it. Spec: UN-20..UN-26
+ * in specs/undo.md.
  */
 import { createHash } from "node:crypto"
 import { constants } from "node:fs"
@@ -17,8 +17,7 @@ import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, temporaryPrefix } from "./StoreFolder.ts"
 import type { WorkTree } from "./Candidates.ts"
 
-// Looks at and changes single files of a work tree. A folder on the way that is a link, or becomes one, is never
-// passed: nothing outside of the work tree is read or written. A file is replaced whole or not at all.
+// Looks at and changes single files of a work tree: follows no link, and replaces a file whole or not at all.
 
 /** Why a path stays as it is. */
 class Left extends Data.TaggedError("Left")<{ readonly reason: string }> {}

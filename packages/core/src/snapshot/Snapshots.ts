@@ -110,7 +110,7 @@ const defaultBytes = 1_000_000_000
 /** Snapshots of this process between two runs of the upkeep, at most. */
 const between = 500
 
-/** Rings after the first snapshot, then after many of them or a tenth of the size. */
+/** Signals after the first snapshot, then after many of them or a tenth of the size. */
 const makeBell = (maxBytes: number) =>
   Effect.map(Queue.sliding<void>(1), (queue) => {
     let [count, bytes] = [between, 0]

@@ -1,6 +1,6 @@
 /**
- * The folder of one work tree's snapshots: a private git repository, and the lock under which it changes. It is written
- * here, not by `git init`, so that its format is ours. Spec: UN-3, UN-4, UN-8.
+ * The folder of one work tree's snapshots: a private git repository, and the lock under which it changes. This module
+ * creates the repository without `git init`, so that its format is ours. Spec: UN-3, UN-4, UN-8.
  */
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"

@@ -205,7 +205,7 @@ export const run = Effect.fn("Snapshots.upkeep")(function* (
   return yield* bound(folder, maxBytes)
 })
 
-// Finds and mends faults of the stores of snapshots. A check changes nothing.
+// Finds and mends faults of the stores of snapshots.
 
 /** A fault of one store. */
 export interface Fault {
@@ -265,7 +265,7 @@ export const check = Effect.fn("Snapshots.check")(function* (
 
 const ids = /\b[0-9a-f]{40}\b/g
 
-/** Whether all that a snapshot needs is there, and none of it is `bad`. */
+/** Whether all objects of a snapshot are there, and none of these objects is `bad`. */
 const isWhole = (bad: ReadonlySet<string>, { store, tree }: References.Reference) =>
   Effect.match(gitIn(store, ["rev-list", "--objects", tree]), {
     onFailure: () => false,

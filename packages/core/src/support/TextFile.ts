@@ -14,9 +14,7 @@ const breaksLine = /\p{Cc}|["\\]/u
 /** The path unchanged, or as a JSON string if it contains a newline or anything else that could be misread. */
 export const quotedPath = (name: string): string => (breaksLine.test(name) ? JSON.stringify(name) : name)
 
-// Finds the real path of a file. Most paths that a turn looks at are canonical or missing; a few `lstat` tell that
-// without a round trip through the thread pool, which costs more than ten times as much. Nothing is cached, so nothing
-// can be stale.
+// Finds the real path of a file: a few `lstat` calls cost a tenth of a round trip through the thread pool.
 
 const missing = (name: string): Error =>
   Object.assign(new Error(`ENOENT: no such file or directory, realpath '${name}'`), {

@@ -8,8 +8,7 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import type { Agent } from "../domain/Agent.ts"
 import { fromToolkit, provide, type RunHere, type ToolDefinition, wireTool } from "./ToolDefinition.ts"
 
-// Keeps tools by name in layers: each registration overlays earlier ones, and closing its scope removes only that
-// layer, wherever it is by then (TO-15). Used by `ToolRegistry` and `HostTools`.
+// Keeps tools by name in layers: a registration overlays earlier ones until its scope closes (TO-15).
 
 /** One registration of one tool. Its identity shows whether a tool is still the one that was offered. */
 export interface ToolEntry {

@@ -21,8 +21,7 @@ import * as Tool from "@effect/ai/Tool"
 import { type Effect, type ParseResult, Predicate, Schema } from "effect"
 import { excessOf, tooDeep, tooMany } from "../support/Excess.ts"
 
-// Limits how deep a call's arguments may be nested, and how many values they may hold: deeper ones overflow the stack
-// of recursive readers, and more take seconds and gigabytes to check.
+// Limits the depth and the number of values of a call's arguments, before any recursive reader sees them.
 
 /** Whether a JSON value exceeds a limit. */
 const isExcessive = (value: unknown): boolean => excessOf(value) !== undefined
@@ -41,8 +40,7 @@ export const refusalOf = (input: unknown): string | undefined => {
   return input === leftOut(tooMany) ? `the arguments hold ${tooMany}; send fewer at a time` : undefined
 }
 
-// Lists how models write inputs that a tool's schema does not describe, and what they mean, for all built-in tools.
-// The advertised schemas stay strict.
+// Lists inputs that models write against a tool's schema, and their meaning; advertised schemas stay strict.
 
 /** The known deviations for one tool. */
 interface Habits {

@@ -27,9 +27,8 @@ import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { PermissionSubject } from "../permission/PermissionSubject.ts"
 import { decodeInput, objectIn } from "./LenientInput.ts"
 
-// Builds the tool of a provider request: name, description and JSON schema, with a decoder that accepts anything. Input
-// is checked when the call is settled, so that bad input becomes a result for the model and does not break the
-// provider's stream (TO-107).
+// Builds the tool of a provider request. Its decoder accepts anything: bad input becomes a result for the model when
+// the call is settled, and does not break the provider's stream (TO-107).
 
 /** A tool with parameters from a JSON schema; it decodes any input and any result. */
 export const jsonSchemaTool = (tool: {
@@ -95,7 +94,10 @@ export interface ToolDefinition<out R = never> {
   readonly permission: string
   /** The tool changes no files: a turn that calls only such tools takes no snapshots (UN-10). */
   readonly readOnly?: true
-  /** The description for this agent; undefined for the tool's own. Few different ones: each is kept. */
+  /**
+   * The description for this agent; undefined for the tool's own description. Each different description is kept, so
+   * there must be few.
+   */
   readonly describe?: (agent: Agent) => string | undefined
   /**
    * The authorization that `ToolRegistry` requests before `execute`, for tools that exist in every Location and so

@@ -1,7 +1,7 @@
 /**
  * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
- * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: specs/trust.md TR-2, TR-30, TR-1,
- * TR-20, CX-32, specs/trust.md TR-1, TR-2.
+ * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: TR-1, TR-2, TR-20, TR-30 in
+ * specs/trust.md, CX-32 in specs/context.md.
  */
 import { lstatSync } from "node:fs"
 import * as path from "node:path"
@@ -11,8 +11,7 @@ import { isWithin } from "../support/TextFile.ts"
 // Finds the project of a Location: the nearest folder upwards with `.git`, else the Location's folder. The search stops
 // at the first folder that other users can write to.
 
-// Decides who may add files to a folder: only this user and root, or others too. A folder that others can write to says
-// nothing about what this user wants.
+// Decides who may add files to a folder: only this user and root, or others too.
 
 /** The folder's owner, group and mode. */
 interface Held {

@@ -5,8 +5,8 @@
  * Checks use the real path, so a symbolic link out of the Location is refused. An opened file is checked again by its
  * descriptor, so a link created between check and opening is refused too. Outside Linux, where a descriptor's path is
  * not available, file numbers are compared. Not covered: a folder swapped for a link and back while it is listed;
- * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33, PX-20, PX-20..PX-22 in
- * specs/context.md.
+ * outside Linux, also between the last check and a write; hard links. Spec: TO-13, TO-31..TO-33 in specs/tools.md,
+ * PX-20..PX-22 in specs/context.md.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"
@@ -34,8 +34,7 @@ import {
 import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 
-// Resolves configured references: folders and files outside the Location that prompts mention and `read` reads as
-// `name:path`. `Permission.ts` decides who may read.
+// Resolves configured references: files outside the Location that prompts and `read` name as `name:path`.
 
 /** A configured folder or file outside the Location. */
 export interface Reference {

@@ -1,6 +1,6 @@
 /**
- * The encodings of text files: UTF-8, UTF-16 with a byte order mark, and Windows-1252, which has every character of Latin-1. A
- * text is written back in the encoding that it was read in, byte for byte where it did not change. Pure. Spec: TO-540.
+ * The encodings of text files: UTF-8, UTF-16 with a byte order mark, and Windows-1252, which has every character of
+ * Latin-1. A changed text is written back in its encoding, with every unchanged byte. Pure. Spec: TO-540.
  */
 import { Option } from "effect"
 

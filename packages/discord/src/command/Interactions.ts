@@ -12,7 +12,7 @@ import type { Interaction } from "../wire/Packets.ts"
 import * as Permissions from "./Permissions.ts"
 import * as Verbs from "./Verbs.ts"
 
-// The slash commands as Discord knows them, and who may use them. Pure. Spec: DI-40, DI-41 in specs/discord.md.
+// The slash commands as Discord knows them, and who may use them.
 
 interface Option {
   readonly name: string

@@ -1,6 +1,7 @@
 /**
  * Shows the permissions that calls wait for, and does what buttons, menus and forms of posts say. Permissions are not
- * events: while a call is open, the bot asks the server which are open. Spec: DI-42..DI-45 in specs/discord.md.
+ * events: while a call is open, the bot asks the server for the open permissions. Spec: DI-42..DI-45 in
+ * specs/discord.md.
  */
 import { ComponentType, MessageFlags, TextInputStyle } from "discord.js"
 import { Clock, Context, Effect, Either, Schedule, Schema } from "effect"
@@ -17,7 +18,7 @@ import { Discord } from "../wire/Discord.ts"
 import { controlOf, readControl } from "../wire/Messages.ts"
 import type { Interaction } from "../wire/Packets.ts"
 
-// Answers interactions: a first answer within three seconds, and its change later. Spec: DI-42 in specs/discord.md.
+// Answers interactions: a first answer within three seconds, and its change later.
 
 type Wire = Context.Tag.Service<Discord>
 
@@ -76,7 +77,7 @@ const showForm = (discord: Wire, interaction: Interaction, id: string, questions
     }))
   })
 
-// Shows a permission that a call waits for, and its end. Pure. Spec: DI-44 in specs/discord.md.
+// Shows a permission that a call waits for, and its end.
 
 const details = (subject: PermissionSubject): string => {
   switch (subject.type) {
@@ -202,7 +203,7 @@ export const follow = (secrets: ReadonlyArray<string>, decisions: Effect.Semapho
       Effect.zipRight(Effect.never)
     )
 
-// Does what buttons, menus and forms of posts say. Spec: DI-43..DI-45 in specs/discord.md.
+// Does what buttons, menus and forms of posts say.
 
 type Question = Extract<Target, { readonly type: "question" }>
 

@@ -1,4 +1,4 @@
-/** Does what slash commands say. Spec: DI-40, DI-41 in specs/discord.md. */
+/** Does what slash commands say. Spec: DI-40, DI-41, DI-66 in specs/discord.md. */
 import { Effect } from "effect"
 import { problemOfActivity, problemWords } from "@daybook/log/domain/AnswerProblem"
 import type { Message, Session } from "@daybook/log/domain/Message"
@@ -11,7 +11,7 @@ import { Outbox } from "../outbox/Outbox.ts"
 import { clip, line, publishable } from "../post/Text.ts"
 import type { Interaction } from "../wire/Packets.ts"
 
-// The texts of `/status`, `/summary` and `/budget`. Pure. Spec: DI-41, DI-66 in specs/discord.md.
+// The texts of `/status`, `/summary` and `/budget`.
 
 const dollars = (cost: number): string => `$${cost.toFixed(cost < 1 ? 4 : 2)}`
 

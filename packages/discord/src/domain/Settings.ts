@@ -1,6 +1,6 @@
 /**
- * Defines `discord.yaml`: the channels that the bot works in, and who may do what there. What it does not allow is
- * refused. Pure. Spec: DI-50, DI-51 in specs/discord.md.
+ * Defines `discord.yaml`: the channels that the bot works in, and who may do what there. Everything else is refused.
+ * Pure. Spec: DI-50, DI-51 in specs/discord.md.
  */
 import { Either, Schema } from "effect"
 import {

@@ -18,7 +18,7 @@ import { Discord } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Attachment, Message } from "../wire/Packets.ts"
 
-// Reads the attachments of a message for its prompt, within limits. Spec: DI-35 in specs/discord.md.
+// Reads the attachments of a message for its prompt, within limits.
 
 type File = NonNullable<PromptInput["files"]>[number]
 
@@ -244,8 +244,7 @@ export const begin = Effect.fn("Admission.begin")(function* (
 /** Whether the place has handled the message. */
 export const isHandled = (last: string | null, id: string): boolean => last !== null && !isLater(id, last)
 
-// Follows edits and deletions of messages while their prompts wait: a deleted one is withdrawn, an edited one is
-// withdrawn and admitted anew. What the model has seen stays. Spec: DI-34 in specs/discord.md.
+// Follows edits and deletions of messages whose prompts wait: withdraws the prompt, and admits an edited message anew.
 
 /** The prompts that wait. */
 const waiting = (thread: Thread) =>

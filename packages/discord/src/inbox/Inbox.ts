@@ -1,6 +1,6 @@
 /**
  * Handles the messages of people: those that the gateway reports, and those that were written while the bot was away. Each
- * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DI-30..DI-36 in
+ * channel has a lane: its messages are handled in order, and no channel waits for another. Spec: DI-30..DI-36, DI-51 in
  * specs/discord.md.
  */
 import { Deferred, Effect, FiberSet, Schedule, type Scope } from "effect"
@@ -24,7 +24,7 @@ import {
   whenever
 } from "./Admission.ts"
 
-// Runs work in the order in which it was added, per key; keys are independent. Spec: DI-31 in specs/discord.md.
+// Runs work in the order in which it was added, per key; keys are independent.
 
 export interface Lanes<E, R> {
   readonly add: (key: string, work: Effect.Effect<void, E, R>) => Effect.Effect<void>
@@ -59,7 +59,7 @@ const makeLanes = <E, R>(): Effect.Effect<Lanes<E, R>, never, R | Scope.Scope> =
     }
   })
 
-// Finds the roles of a message's author: messages that are fetched do not have them. Spec: DI-51 in specs/discord.md.
+// Finds the roles of a message's author: messages that are fetched do not have them.
 
 const usesRoles = (settings: ChannelSettings): boolean =>
   rights.some((right) => (settings[right]?.roles ?? []).length > 0)

@@ -41,7 +41,7 @@ export const layer = ({ token, url }: Options): Layer.Layer<Book> =>
     })
   ).pipe(Layer.provide([FetchHttpClient.layer, Identifiers.layer]))
 
-// Says when a server is asked again, and after which pauses. Pure. Spec: DI-3 in specs/discord.md.
+// Says when a server is asked again, and after which pauses.
 
 const away = ["ServerUnreachable", "LogUnavailable", "Stopping", "TooManyRequests"]
 

@@ -10,10 +10,8 @@ import { Discord, type DiscordError } from "../wire/Discord.ts"
 import * as Messages from "../wire/Messages.ts"
 import type { Message } from "../wire/Packets.ts"
 
-// Finds the message that an attempt made whose end is unknown. Of each channel at most one attempt is open, and the bot
-// writes there only through its outbox and in answers to interactions: so the message is the one of the bot, behind the
-// attempt's anchor, that is no post yet. Spec: DI-11, DI-12 in specs/discord.md,
-// specs/decisions/0069-discord-outbox.md.
+// Finds the message of an attempt whose end is unknown. A channel has at most one open attempt, so the message is the
+// bot's only message after the attempt's anchor that is no post yet.
 
 /** A message and an answer to a message; other types are notes of Discord. */
 const types = [0, 19]
@@ -45,7 +43,7 @@ const find = Effect.fn("Finding.find")(function* (channel: string, { anchor = ch
 
 export type Services = Context.Tag.Identifier<typeof Discord> | Context.Tag.Identifier<typeof Outbox>
 
-// Defines the metrics of the bot. Spec: DI-67 in specs/discord.md.
+// Defines the metrics of the bot.
 
 export const postCount = Metric.counter("daybook_discord_posts", {
   description: "messages that were created",

@@ -1,7 +1,7 @@
 /**
  * Keeps what the bot intends to publish, what Discord shows of it, and how far it has read, in one database. A change of
- * what is intended and the cursor of its events are one transaction. Spec: DI-10..DI-13 in specs/discord.md,
- * specs/decisions/0069-discord-outbox.md.
+ * what is intended and the cursor of its events are one transaction. Reasons: decision 0069. Spec: DI-10..DI-13, DI-40,
+ * DI-44 in specs/discord.md.
  */
 import type * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
@@ -14,7 +14,7 @@ import { Body, type Change, nonceOf, type PostKey, Target } from "../post/Post.t
 import { fold, foldTask, initial, State } from "../post/PostFold.ts"
 import { failed, open, type OutboxFailed } from "./OutboxFile.ts"
 
-// The records of the outbox, as it returns them. Spec: DI-10..DI-13, DI-40, DI-44 in specs/discord.md.
+// The records of the outbox, as it returns them.
 
 /** A message that Discord does not show as it should be. */
 export interface DuePost {
@@ -62,7 +62,7 @@ export interface Place {
   readonly closed: number
 }
 
-/** The replacement of a waiting prompt by that of its edited message. */
+/** The replacement of a waiting prompt by the prompt of the edited message. */
 export interface Edit {
   readonly message: string
   readonly channel: string
@@ -79,7 +79,9 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly cursor: Done<string | undefined>
     /** Moves the cursor to another database: what earlier events published is not changed any more. */
     readonly begin: (cursor: string) => Done
-    /** The thread that shows a session: its own, or that of the session which it works for as a task. */
+    /**
+     * The thread that shows a session: the session's thread, or the thread of the session that assigned it as a task.
+     */
     readonly threadOf: (session: string) => Done<string | undefined>
     /** Folds events and moves the cursor; returns the channels with something to send. */
     readonly apply: (events: ReadonlyArray<SessionEvent>, cursor: string) => Done<ReadonlySet<string>>
@@ -111,7 +113,7 @@ export class Outbox extends Context.Tag("@daybook/discord/Outbox")<
     readonly newest: (channel: string) => Done<string | undefined>
     /** Whether a message is a post. */
     readonly isPost: (message: string) => Done<boolean>
-    /** Whether a message of the bot is a post, or may be that of an open request. */
+    /** Whether a message of the bot is a post, or may be the message of an open request. */
     readonly isExplained: (channel: string, message: string) => Done<boolean>
     /** What the buttons of a post act on. */
     readonly targetOf: (nonce: string) => Done<Target | undefined>

@@ -1,11 +1,10 @@
-/** Defines what the bot publishes: messages and reactions. Pure. Spec: DI-13..DI-26 in specs/discord.md. */
+/** Defines what the bot publishes: messages and reactions. Pure. Spec: DI-10, DI-13..DI-26 in specs/discord.md. */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { QuestionItem } from "@daybook/core/domain/Question"
 import { MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 
-// Gives each post a nonce: Discord creates no second message with the same nonce and author within a few minutes. Spec:
-// DI-10 in specs/discord.md.
+// Gives each post a nonce: Discord creates no second message with the same nonce and author within a few minutes.
 
 /** What a post is: a part of what one event of one session published. */
 export interface PostKey {

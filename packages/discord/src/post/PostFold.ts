@@ -1,6 +1,6 @@
 /**
  * Folds the events of a session into what its thread shows. An event outside of a run publishes nothing: it repeats the
- * history of a fork. Pure. Spec: DI-14..DI-19 in specs/discord.md.
+ * history of a fork. Pure. Spec: DI-14..DI-19, DI-26, DI-43 in specs/discord.md.
  */
 import { Schema } from "effect"
 import { type QuestionItem, QuestionItems } from "@daybook/core/domain/Question"
@@ -10,7 +10,7 @@ import { messageOf, Snowflake } from "../domain/Names.ts"
 import { type Body, type Button, type Change, emoji, type Menu, type PostKey } from "./Post.ts"
 import { clip, line, publishable, split } from "./Text.ts"
 
-// Shows a tool call as one line. Pure. Spec: DI-26 in specs/discord.md.
+// Shows a tool call as one line.
 
 /** What says most about a call, in this order. */
 const telling = ["command", "path", "filePath", "pattern", "query", "url", "description", "prompt", "name"]
@@ -26,7 +26,7 @@ const callText = (tool: string, input: Readonly<Record<string, unknown>>, known:
   return `\`${line(tool, 40)}\`${about === "" ? "" : ` \`${about}\``}`
 }
 
-// Shows the questions of a model, and their answers. Pure. Spec: DI-43 in specs/discord.md.
+// Shows the questions of a model, and their answers.
 
 const shownText = (text: string, known: ReadonlyArray<string>): string => clip(publishable(text, known), 450)
 
@@ -246,7 +246,9 @@ const ofTask: ReadonlySet<SessionEvent["type"]> = new Set([
   "session.next.tool.failed"
 ])
 
-/** The fold of a session that works as a task for that of a thread: the thread shows only its questions. */
+/**
+ * The fold of a session that works as a task for a thread's session: the thread shows only the questions of the task.
+ */
 export const foldTask = (state: State, event: SessionEvent, known: ReadonlyArray<string>): Folded => {
   const isShown = event.type === "session.next.tool.called" ? event.data.tool === "question" : ofTask.has(event.type)
   if (!isShown) return { state, changes: [] }

@@ -5,8 +5,7 @@
 import { redactSecrets } from "@daybook/log/support/Redaction"
 import { cutAt } from "@daybook/log/support/Text"
 
-// Reads a text as paragraphs and blocks of code. Discord knows only fences of three backticks: other fences become such
-// ones, and backticks that would end a block early are parted by an invisible character. Pure. Spec: DI-20..DI-23.
+// Reads a text as paragraphs and blocks of code, whose fences become three backticks, the only ones that Discord knows.
 
 /** A paragraph, or the lines of a block of code. */
 export interface Unit {
@@ -72,8 +71,8 @@ const units = (text: string): ReadonlyArray<Unit> => {
   return found
 }
 
-// Splits a text into messages of at most 2,000 characters: between paragraphs and blocks of code, else between lines,
-// else within a line. A block that is cut is closed, and opened again in the next message. Pure. Spec: DI-20..DI-23.
+// Splits a text into messages of at most 2,000 characters, at paragraphs if it can, and closes and reopens a block that
+// is cut.
 
 /** The most characters of a message. */
 export const most = 2_000
@@ -171,7 +170,7 @@ export const split = (text: string, limit = most): ReadonlyArray<string> => {
   return messages.done
 }
 
-// Prepares texts of sessions for publication: without secrets and control characters. Pure. Spec: DI-24, DI-25.
+// Prepares texts of sessions for publication: without secrets and control characters.
 
 /** Discord drops some control characters; without them a message comes back as it was sent. */
 const controls = /(?![\t\n])[\p{Cc}\u2028\u2029\ufeff]/gu

@@ -1,6 +1,7 @@
 /**
- * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. A request
- * is never repeated here: who asked for it knows whether it may be. Spec: DI-60 in specs/discord.md.
+ * Discord as the bot uses it: requests, which discord.js keeps within the rate limits, and events of the gateway. No
+ * request is repeated here: the caller knows whether a repetition is safe. Spec: DI-60..DI-66, DI-69 in
+ * specs/discord.md.
  */
 import { setTimeout } from "node:timers/promises"
 import {
@@ -34,7 +35,6 @@ import * as Packets from "./Packets.ts"
 
 // How a request leaves: a form as bytes. discord.js hands forms to the process's common dispatcher of undici; where
 // another version of undici made that dispatcher, it does not know discord.js's forms, and each upload would fail.
-// Spec: DI-69 in specs/discord.md.
 
 /** Sends a request as discord.js does, a form as bytes with its type. */
 export const makeRequest: RESTOptions["makeRequest"] = async (url, init) => {
@@ -46,7 +46,7 @@ export const makeRequest: RESTOptions["makeRequest"] = async (url, init) => {
   return DefaultRestOptions.makeRequest(url, { ...init, body, headers: Object.fromEntries(headers) })
 }
 
-// Why Discord did not do what a request asked, by what the bot does next. Spec: DI-60..DI-66 in specs/discord.md.
+// Why Discord did not do what a request asked, by what the bot does next.
 
 /**
  * `lost`: nobody knows whether it was done. `refused`: the bot may not. `channel-gone`, `message-gone`: it was deleted.

@@ -68,7 +68,7 @@ export const messageOf = (nonce: string, body: Body) => ({
 const filesOf = ({ file }: Body) =>
   file === undefined ? undefined : [{ name: file.name, data: Buffer.from(file.text), contentType: "text/markdown" }]
 
-/** Creates a message; again with the same nonce within a few minutes, returns the one that exists. */
+/** Creates a message. A repetition with the same nonce within a few minutes returns the existing message. */
 export const create = (discord: Wire, channel: string, nonce: string, body: Body) =>
   discord.request(
     {
@@ -104,7 +104,7 @@ export const channel = (discord: Wire, id: string): Effect.Effect<Channel, Disco
 export const unarchive = (discord: Wire, thread: string) =>
   discord.send({ method: "PATCH", route: `/channels/${thread}`, body: { archived: false } })
 
-/** Begins the thread of a message: its id is that of the message. */
+/** Begins the thread of a message; the thread has the id of the message. */
 export const openThread = (discord: Wire, channel: string, message: string, name: string) =>
   discord.send({
     method: "POST",

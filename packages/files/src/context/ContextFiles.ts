@@ -1,7 +1,6 @@
 /**
  * Renders the files of `context/` from what the last step was shown. They change only when a step begins. Pure. Spec:
- * FI-44..FI-57 in specs/files.md (PK-1..PK-6), FI-53..FI-55, FI-109, FI-110 in specs/files.md (PK-3, PK-4), FI-48 in
- * specs/files.md, FI-50..FI-52 in specs/files.md (PK-5).
+ * FI-44..FI-57, FI-109, FI-110 in specs/files.md (PK-1..PK-6).
  */
 import { Predicate } from "effect"
 import { isPruned } from "@daybook/core/request/Prune"
@@ -28,10 +27,9 @@ import {
 } from "./Pack.ts"
 import type { PackState, Swap } from "./PackState.ts"
 
-// Renders the pack for people: everything that the model was shown, in order. Pure.
+// Renders the pack for people: everything that the model was shown, in order.
 
-// Selects the blobs of a pack: texts and definitions that are stored nowhere else, media, and long results that were
-// shown more than once. Pure.
+// Selects the blobs of a pack: what is stored nowhere else, media, and long results that were shown more than once.
 
 const packSource = "pack.json"
 
@@ -160,9 +158,7 @@ const packText = (session: string, { budget, estimate, messages, sent }: Pack): 
   ].join("\n")
 }
 
-// Lists what is outside the window: ranges of `messages.jsonl` that a compaction swapped out, results shown as
-// placeholders, and the files that the summaries name. It only refers to lines, which stay in `messages.jsonl`, and
-// copies nothing. Pure.
+// Lists what is outside the window, by lines of `messages.jsonl`: swapped ranges, placeholders, files of summaries.
 
 /** A swap with the hash of its lines. */
 type ReadSwap = Swap & { readonly sha256: string }

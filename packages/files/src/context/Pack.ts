@@ -1,7 +1,6 @@
 /**
  * The pack: what the last step was shown, as items that name where each part is stored. Every part of the request is in
- * exactly one item, in request order. Pure. Spec: FI-45..FI-47 in specs/files.md (PK-2), FI-50..FI-52 in specs/files.md
- * (PK-5).
+ * exactly one item, in request order. Pure. Spec: FI-45..FI-47, FI-50..FI-52 in specs/files.md (PK-2, PK-5).
  */
 import { createHash } from "node:crypto"
 import { Chunk, Predicate } from "effect"

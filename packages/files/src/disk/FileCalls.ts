@@ -1,5 +1,5 @@
 /**
- * Synchronous file system calls below one root. They refuse anything that is not a folder or a regular file, never
+ * Synchronous file system calls below one root. The calls refuse anything that is not a folder or a regular file, never
  * follow a link, and set exact permissions despite the umask. System errors become typed errors with a sentence for
  * people. `SafeFiles.ts` wraps them in effects. Spec: FI-60, FI-61 in specs/files.md (SC-3).
  */

@@ -1,8 +1,8 @@
 /**
  * File and folder operations under one root: replaces a value atomically, appends to a log, moves a foreign file aside.
- * The calls (`FileCalls.ts`) are short and synchronous, like those of the database: handing one to another thread costs
- * a hundred times its work. Reading a whole file yields between pieces. It knows nothing of sessions. Spec:
- * FI-60..FI-64 in specs/files.md (SC-3, FL-3), FI-60..FI-62 in specs/files.md (SC-3), FI-88, FI-97 in specs/files.md.
+ * The calls (`FileCalls.ts`) are short and synchronous, like those of the database: handing a call to another thread
+ * costs a hundred times the call's work. Reading a whole file yields between pieces. It knows nothing of sessions.
+ * Spec: FI-60..FI-64, FI-88, FI-97 in specs/files.md (SC-3, FL-3).
  */
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"

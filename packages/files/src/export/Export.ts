@@ -1,7 +1,6 @@
 /**
  * The operations of an exporter on one record: exports pages of the feed, retries failed sessions, and restores changed
- * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-89 in specs/files.md, FI-71, FI-86, FI-90 in
- * specs/files.md, FI-65..FI-68 in specs/files.md.
+ * files. `Exporter.ts` runs one operation at a time. Spec: FI-60..FI-90 in specs/files.md.
  */
 import { chmod, realpath, stat } from "node:fs/promises"
 import { Effect, Predicate, Schema, type Scope } from "effect"

@@ -13,9 +13,8 @@ import { contextFolders, contextPrefix, isContextName } from "../render/SessionC
 import { valueNames } from "../render/Values.ts"
 import { attempt, finish, flush, tell, type Work, writeIndexes } from "./Work.ts"
 
-// Finds folders of removed sessions that the record does not list because it was lost or restored from a copy. It
-// records their files, so that they are removed like those of any session. A folder qualifies if its `meta.json` is at
-// the address that it names, and names a session that the log removed and does not hold now. Everything else stays.
+// Finds folders of removed sessions that a lost or older record does not list, so that they are removed too. A folder
+// counts only if its `meta.json` names its own address and a session that the log removed.
 
 /** A folder of a removed session. */
 interface Remains {

@@ -1,6 +1,6 @@
 /**
  * What the operations of an exporter share: its services, what it remembers of one record, and how the work of one
- * session fails without stopping the others. Spec: FI-86 in specs/files.md, FI-80 in specs/files.md (IX-1..IX-4).
+ * session fails without stopping the others. Spec: FI-80, FI-86 in specs/files.md (IX-1..IX-4).
  */
 import { Effect, Schema } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"

@@ -1,7 +1,6 @@
 /**
- * Computes where a session's files are under the root. Pure; touches no file. Spec: FI-1..FI-4 in specs/files.md (FL-1,
- * NA-1, DC-5), FI-12 in specs/files.md, FI-60, FI-92, FI-93 in specs/files.md,
- * specs/decisions/0018-users-on-one-root.md.
+ * Computes where a session's files are under the root. Pure; touches no file. Reasons: decision 0018. Spec: FI-1..FI-4,
+ * FI-12, FI-60, FI-92, FI-93 in specs/files.md (FL-1, NA-1, DC-5).
  */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
@@ -109,7 +108,7 @@ export const indexFolder = (house: House): string => `${houseFolder(house)}/${re
 /** The name of a folder's file in `by-cwd`: the SHA-256 of the shown folder in 64 lowercase hex digits (DC-5). */
 export const cwdHash = (cwd: string): string => sha256(cwd)
 
-// Decides the permissions below the root, from the configuration of shared spaces and the mode of the root. Pure.
+// Decides the permissions below the root, from the configuration of shared spaces and the mode of the root.
 
 /** The permissions of paths below a root. Paths are relative to it. */
 export interface Modes {

@@ -9,7 +9,7 @@ import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, type RootBusy, type RootUnusable } from "../layout/Errors.ts"
 import { type Modes, modesOf } from "../layout/Layout.ts"
 import * as LedgerFile from "./LedgerFile.ts"
-import * as Rows from "./LedgerRows.ts"
+import * as LedgerRows from "./LedgerRows.ts"
 import type { Cursor, FileRecord, FileRecords, SessionRecord } from "./Records.ts"
 
 /** The record of a root. */
@@ -59,29 +59,29 @@ export const make = Effect.fn("Ledger.make")(function* (
     )
   return {
     isHeld,
-    cursor: run(Rows.cursor(sql)),
-    setCursor: (cursor) => run(Rows.setCursor(sql, cursor)),
-    session: (id) => run(Rows.session(sql, id)),
-    checkpoint: (id) => run(Rows.checkpoint(sql, id)),
-    sessions: (after, limit) => run(Rows.sessions(sql, after, limit)),
-    behind: (limit) => run(Rows.behind(sql, limit)),
-    setBehind: (id) => run(Rows.setBehind(sql, id)),
-    entries: (index) => run(Rows.entries(sql, index)),
-    indexes: run(Rows.indexes(sql)),
-    folders: (index) => run(Rows.folders(sql, index)),
-    files: (folder) => run(Rows.files(sql, folder)),
+    cursor: run(LedgerRows.cursor(sql)),
+    setCursor: (cursor) => run(LedgerRows.setCursor(sql, cursor)),
+    session: (id) => run(LedgerRows.session(sql, id)),
+    checkpoint: (id) => run(LedgerRows.checkpoint(sql, id)),
+    sessions: (after, limit) => run(LedgerRows.sessions(sql, after, limit)),
+    behind: (limit) => run(LedgerRows.behind(sql, limit)),
+    setBehind: (id) => run(LedgerRows.setBehind(sql, id)),
+    entries: (index) => run(LedgerRows.entries(sql, index)),
+    indexes: run(LedgerRows.indexes(sql)),
+    folders: (index) => run(LedgerRows.folders(sql, index)),
+    files: (folder) => run(LedgerRows.files(sql, folder)),
     keep: (folder, records, session, checkpoint) =>
       records.size === 0 && session === undefined
         ? Effect.void
         : run(
             immediately(sql)(
               Effect.zipRight(
-                Rows.putFiles(sql, folder, records),
-                session === undefined ? Effect.void : Rows.putSession(sql, session, checkpoint)
+                LedgerRows.putFiles(sql, folder, records),
+                session === undefined ? Effect.void : LedgerRows.putSession(sql, session, checkpoint)
               )
             )
           ),
     forget: (id) =>
-      Effect.asVoid(run(Effect.zipRight(immediately(sql)(Rows.forget(sql, id)), LedgerFile.erase(sql, filename))))
+      Effect.asVoid(run(Effect.zipRight(immediately(sql)(LedgerRows.forget(sql, id)), LedgerFile.erase(sql, filename))))
   }
 })

@@ -1,7 +1,7 @@
 /**
- * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Keeps a
- * damaged file, or one of another version, aside. Spec: FI-65..FI-68 in specs/files.md, specs/decisions/0008-ledger.md,
- * FI-124 in specs/files.md, FI-91 in specs/files.md.
+ * Opens `ledger.sqlite` and holds SQLite's exclusive lock on it, which allows one exporter per user and root. Moves a
+ * damaged file, or a file of another version, aside. Spec: FI-65..FI-68 in specs/files.md,
+ * specs/decisions/0008-ledger.md, FI-124 in specs/files.md, FI-91 in specs/files.md.
  */
 import { lstatSync } from "node:fs"
 import { type FileHandle, lstat, open as openFile } from "node:fs/promises"
@@ -18,8 +18,8 @@ import type { SafeFiles } from "../disk/SafeFiles.ts"
 import { LedgerFailed, RootBusy, RootUnusable, type SafeError } from "../layout/Errors.ts"
 import type { Modes } from "../layout/Layout.ts"
 
-// Names the hold of a root: the record, in the database, of how far the files under it are. It lives as long as the
-// folder of the exporter's record.
+// Names the hold of a root in the database: it records how far the root's files are, as long as the folder of the
+// record lives.
 
 /** The folder of all exporters' records under the root. */
 const recordsFolder = ".daybook"
@@ -202,8 +202,8 @@ export const open = Effect.fnUntraced(function* (
   }
 })
 
-// Writes and reads `follower.json`, the status of a follower for other processes. The file has its full length from the
-// start and is written in place, so that a follower can report a full disk.
+// Writes and reads `follower.json`, the status of a follower. The file keeps its full length, so that a follower can
+// report a full disk.
 
 /** The status of a follower: following, failing and retrying, or stopped. */
 export const FollowerState = Schema.Struct({

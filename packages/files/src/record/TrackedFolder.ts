@@ -1,7 +1,7 @@
 /**
  * Replaces whole files in one folder. It records the next content before each write, so that after a kill it can tell
  * its own half-done writes from changes by other programs. A file that it did not write is moved aside and reported. It
- * knows nothing of sessions. Spec: FI-70..FI-72 in specs/files.md, FI-75 in specs/files.md (FL-7).
+ * knows nothing of sessions. Spec: FI-70..FI-72, FI-75 in specs/files.md (FL-7).
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
@@ -251,10 +251,9 @@ export const sweepLeftovers = Effect.fnUntraced(function* (tracker: Tracker, fol
   }
 })
 
-// Appends to a file of whole lines. Its record says how far it was written. Surplus bytes after a kill are ours if they
-// are the start of the next rows, and are then completed in place.
+// Appends to a file of whole lines; after a kill, completes a partial row in place.
 
-/** The state of a log: ours, with surplus bytes that are the next ones; missing; or changed. */
+/** The state of a log: ours, with surplus bytes that begin the next rows; missing; or changed. */
 type LogState = { readonly is: "ours"; readonly surplus: number } | { readonly is: "missing" | "changed" }
 
 /** The record of an empty log. */
@@ -262,7 +261,7 @@ export const empty: FileRecord = { size: 0, crc: 0, stamp: "", next: null, lasti
 
 const recorded = (folder: Folder, name: string): FileRecord => folder.records.get(name) ?? empty
 
-/** Compares the log with its record, and bytes after the recorded end with the next ones. */
+/** Compares the log with its record, and the bytes after the recorded end with the next rows. */
 export const look = <E>(
   { files }: Tracker,
   folder: Folder,

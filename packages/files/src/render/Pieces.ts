@@ -1,7 +1,6 @@
 /**
  * Lines and answers as pieces: short text in memory, or a reference to the event that holds a long text, which is read
- * when it is written or compared. So memory does not grow with an answer. Spec: FI-98, FI-99 in specs/files.md, FI-69
- * in specs/files.md.
+ * when it is written or compared. So memory does not grow with an answer. Spec: FI-69, FI-98, FI-99 in specs/files.md.
  */
 import { crc32 } from "node:zlib"
 import { Effect, Stream } from "effect"
@@ -14,8 +13,7 @@ import { type Piece, sizeOf } from "@daybook/transcript/Fold"
 import type { Sum } from "../disk/SafeFiles.ts"
 import * as Rendering from "./Rendering.ts"
 
-// Rendered events of one session that wait to be written: the pieces for both logs, and the state after them. Joining
-// many pages of the log into one portion costs one append. `take` changes it in place.
+// Rendered events of one session that wait to be written: many pages of the log become one append.
 
 export interface Portion {
   /** The rendering after the last event. */

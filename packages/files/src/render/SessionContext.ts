@@ -1,6 +1,5 @@
 /**
- * Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md,
- * FI-53, FI-57 in specs/files.md.
+ * Renders the files of a session's `context/` for the last step of its pack. Spec: FI-44..FI-57 in specs/files.md.
  */
 import { Effect } from "effect"
 import { historyAt } from "@daybook/core/request/Recorded"
@@ -12,8 +11,7 @@ import { contextFiles, type ContextInput } from "../context/ContextFiles.ts"
 import { blobPath, sentOf } from "../context/Pack.ts"
 import type { PackState } from "../context/PackState.ts"
 
-// Reads the input of `context/` for one session at its last step: the history at that step, by keys, and the hashes of
-// swapped lines, each computed once. The cost follows what is shown.
+// Reads the input of `context/` for one session at its last step, at the cost of what is shown.
 
 /** The session, its state, and the access to its lines. */
 interface ContextOptions<E> {

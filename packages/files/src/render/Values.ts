@@ -1,13 +1,13 @@
 /**
- * Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-13 (FL-3, DC-3, DC-4),
- * FI-14..FI-18 in specs/files.md (IX-1..IX-5).
+ * Renders the single-value files of a session's folder from the fold. Pure. Spec: FI-7..FI-18 in specs/files.md (FL-3,
+ * DC-3, DC-4, IX-1..IX-5).
  */
 import { modelText } from "@daybook/log/domain/Values"
 import { isStored, type State, type Text } from "@daybook/transcript/Fold"
 import { timeText } from "@daybook/transcript/row/Rows"
 import { cwdHash, type KeptAddress, type Meta } from "../layout/Layout.ts"
 
-// Renders the index of a house: a hint for clients, derived from its sessions alone. Pure.
+// Renders the index of a house: a hint for clients, derived from its sessions alone.
 
 /** A session's line of the index. Positions are global. */
 export interface IndexEntry {

@@ -1,6 +1,6 @@
 /**
  * Appends a session's events to its two logs, a portion at a time. A session that is behind, or was created again, is
- * read from the log. Spec: FI-69, FI-75, FI-81 in specs/files.md (FL-6, FL-8), FI-81, FI-82 in specs/files.md.
+ * read from the log. Spec: FI-69, FI-75, FI-81, FI-82 in specs/files.md (FL-6, FL-8).
  */
 import { Effect } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
@@ -19,7 +19,7 @@ import type { Known, WriteError } from "./CachedSession.ts"
 import * as Repair from "./Repair.ts"
 import { addressAt, checkpointEvery, emptyLogs, forget, unwritten, type Writer } from "./Writer.ts"
 
-// Removes the files of a session that was removed or has another address. Each step can be killed and repeated.
+// Removes the files of a session that was removed or moved to another address; each step can be repeated.
 
 /**
  * Whether the file holds the recorded or the intended content; for a log, its recorded beginning counts. Undefined if

@@ -1,4 +1,4 @@
-/** Defines a cached session of a writer, and how its export fails. Spec: FI-65 in specs/files.md. */
+/** Defines a cached session of a writer, and how the session's export fails. Spec: FI-65 in specs/files.md. */
 import { Effect } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
 import type {

@@ -1,8 +1,8 @@
 /**
  * Writes one session's folder: appends events to the logs in portions (`Appending.ts`), then brings values and context
  * up to the logs. `Writer.ts` caches sessions, `Repair.ts` repairs files. Every step can be
- * killed and repeated. The exporter calls one operation at a time. Spec: FI-69..FI-83 in specs/files.md (FL-6, FL-8),
- * FI-64, FI-71, FI-89 in specs/files.md, FI-70..FI-72, FI-95 in specs/files.md.
+ * killed and repeated. The exporter calls one operation at a time. Spec: FI-64, FI-69..FI-83, FI-89, FI-95 in
+ * specs/files.md (FL-6, FL-8).
  */
 import { Effect, Stream } from "effect"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"

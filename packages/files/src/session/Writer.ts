@@ -1,4 +1,4 @@
-/** Defines what the operations of one session writer share. Spec: FI-69 in specs/files.md, FI-65. */
+/** Defines what the operations of one session writer share. Spec: FI-65, FI-69 in specs/files.md. */
 import { Chunk, Effect } from "effect"
 import type { EventLog } from "@daybook/log/log/EventLog"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
@@ -15,8 +15,7 @@ import type { IndexEntry } from "../render/Values.ts"
 import * as Adoption from "./Adoption.ts"
 import { type Known, replay, type WriteError } from "./CachedSession.ts"
 
-// Caches sessions between batches: record, rendering and file records. The cache is bounded and can be dropped at any
-// time; the ledger's checkpoint and the log restore it.
+// Caches sessions between batches; the ledger's checkpoint and the log can restore the cache.
 
 /** The number of cached sessions, and of lines that their context packs show. One session is always cached. */
 export const remembered = 64

@@ -31,7 +31,7 @@ const SharedSpace = Schema.Struct({
   group: optional(Schema.Int)
 })
 
-/** The errors of a start: those of a root, and what prevents the thread from reading the database. */
+/** The errors of a start: the errors of a root, and what prevents the thread from reading the database. */
 export const OpenError = Schema.Union(RootBusy, RootOfAnotherStore, RootUnusable, LogUnavailable, ExportThreadEnded)
 export type OpenError = typeof OpenError.Type
 

@@ -1,6 +1,6 @@
 /**
  * Compares one session's folder with the log: the two logs, the values, the context and blobs, and everything else in
- * it. Changes nothing and follows no link. Spec: FI-87, FI-88 in specs/files.md, FI-87 in specs/files.md.
+ * it. Changes nothing and follows no link. Spec: FI-87, FI-88 in specs/files.md.
  */
 import { Effect, Option, Schema, type Stream } from "effect"
 import { SessionID } from "@daybook/log/domain/Identifiers"
@@ -30,8 +30,7 @@ import {
   unusable
 } from "./FileCheck.ts"
 
-// Checks `messages.jsonl` and `events.jsonl` against the log: renders it page by page up to the event that the values
-// reflect, and compares the lines. Memory is bounded by one page.
+// Checks `messages.jsonl` and `events.jsonl` against the log, one page at a time.
 
 const decodeSeq = Schema.decodeUnknownOption(Schema.parseJson(Schema.Struct({ seq: Schema.Int })))
 

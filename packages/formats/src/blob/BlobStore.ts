@@ -76,7 +76,7 @@ export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
   }
 >() {}
 
-// Blobs in memory: for tests, and for sessions that are not kept. Spec: FM-82..FM-86.
+// Blobs in memory: for tests, and for sessions that are not kept.
 
 interface Kept {
   readonly bytes: Uint8Array
@@ -108,7 +108,7 @@ const makeInMemory = () => {
 /** No blobs. */
 export const layerMemory = Layer.sync(BlobStore, makeInMemory)
 
-// Blobs as files of one folder, named by their SHA-256, without an extension. Spec: FM-82..FM-86.
+// Blobs as files of one folder, named by their SHA-256, without an extension.
 
 const attempt = <A>(operation: string, path: string, use: () => A): Effect.Effect<A, StorageFailed> =>
   Effect.try({ try: use, catch: (cause) => failed(operation, path, cause) })

@@ -1,13 +1,12 @@
 /**
- * Moves the pictures of entries between blobs and lines, and finds the blobs that logs refer to: a sweep deletes the
- * others. Spec: FM-82..FM-86 (PE-8, PE-9).
+ * Moves the pictures of entries between blobs and lines, and finds the blobs that logs refer to; a sweep deletes all
+ * other blobs. Spec: FM-81..FM-86 in specs/formats.md (PE-8, PE-9).
  */
 import { Duration, Effect, Option, Predicate, Stream } from "effect"
 import { type FileMissing, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 import { allIn, type BlobHash, BlobStore, hashOf, parseRef, refLength, refOf, type Swept } from "./BlobStore.ts"
 
-// Finds the places of an entry that hold pictures: image blocks in `content` arrays, as base64, and `image_url`
-// strings, as data URLs. Moves them out into blobs, and back. Pure. Spec: FM-81..FM-83 (PE-8).
+// Moves the pictures of an entry out into blobs, and back.
 
 /** Base64 characters from which a picture becomes a blob. */
 export const blobThreshold = 1024

@@ -1,7 +1,7 @@
 /**
- * Reads logs of Claude Code: `projects/<folder>/<session>.jsonl`, and those of its subagents. They are only read. Memory
- * is bounded by the largest accepted line, an index of the records' ids, and the pieces that wait for an answer to end.
- * Spec: FM-130..FM-149 in specs/formats.md.
+ * Reads logs of Claude Code: `projects/<folder>/<session>.jsonl`, and the logs of its subagents. The logs are only
+ * read. Memory is bounded by the largest accepted line, an index of the records' ids, and the pieces that wait for an
+ * answer to end. Spec: FM-130..FM-149 in specs/formats.md.
  */
 import { Option } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -27,7 +27,7 @@ import {
   type ToolResult
 } from "./ClaudeRecord.ts"
 
-// Makes the head of a Claude Code log from its first records. Pure. Spec: FM-139 in specs/formats.md.
+// Makes the head of a Claude Code log from its first records.
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 
@@ -58,7 +58,7 @@ const headOf = (first: ClaudeRecord, name: string | undefined): Head | undefined
   }
 }
 
-// Follows the titles of a Claude Code log, which repeats the current one often. Spec: FM-142.
+// Follows the titles of a Claude Code log, which repeats the current one often.
 
 interface ClaudeTitles {
   /** The title that a record changes; undefined if it changes none. `has`: the log has a record with this uuid. */
@@ -154,7 +154,7 @@ const makeTree = (): ClaudeTree => {
 }
 
 // Says what a user record's text is: a person's prompt, a command that a person ran, a command's output, or a text that
-// Claude Code added. Pure. Spec: FM-136 in specs/formats.md.
+// Claude Code added.
 
 /** What a text of a user record means. */
 type Meaning =
@@ -206,9 +206,7 @@ const meaningOf = (given: string): Meaning => {
   return { is: "command", command: words.trim(), slash: true }
 }
 
-// Folds the records of a Claude Code log into items: an API message becomes one answer, a command joins its output, a
-// compact boundary and its summary become a compaction. Spec:
-// FM-132..FM-149 in specs/formats.md.
+// Folds the records of a Claude Code log into items.
 
 interface Base {
   readonly key: string

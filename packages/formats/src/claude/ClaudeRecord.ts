@@ -1,7 +1,7 @@
 /**
- * Records of Claude Code's logs, of all versions so far, and what their messages, attachments and figures become. One
- * schema for all types, since versions add fields to all of them. Fields that this reader does not use stay in the
- * item's `record`. Spec: FM-132 in specs/formats.md.
+ * Records of Claude Code's logs, of all versions so far, and what their messages, attachments and figures become. All
+ * types share one schema, since versions add fields to all types. Fields that this reader does not use stay in the
+ * item's `record`. Spec: FM-132..FM-135, FM-138, FM-140, FM-141 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -110,7 +110,7 @@ export const decode = Schema.decodeUnknownSync(ClaudeRecord)
 
 const decodeBlock = Schema.decodeUnknownOption(Block)
 
-// Converts blocks of Claude Code's messages to content, parts of answers and results. Pure. Spec: FM-134, FM-135.
+// Converts blocks of Claude Code's messages to content, parts of answers and results.
 
 type Shown = Content[number]
 
@@ -195,7 +195,7 @@ export const blocksOf = (content: string | ReadonlyArray<unknown>, answer: boole
   return { parts, results, rest }
 }
 
-// Says what an attachment of Claude Code showed the model, if a log keeps it. Pure. Spec: FM-141.
+// Says what an attachment of Claude Code showed the model, if a log keeps it.
 
 export interface Attached {
   /** A person wrote it while the model worked. */
@@ -235,9 +235,7 @@ export const attachedOf = (given: Attachment): Attached | undefined => {
   }
 }
 
-// Counts what Claude Code's logs say was spent. Each line of an API message repeats the message's usage, and only the
-// last has the final output; copies of a message repeat it again. Each message counts once. Pure but for its memory of
-// counts. Spec: FM-138 in specs/formats.md.
+// Counts usage once for each message: several lines and copies repeat it, and only the last line has the final output.
 
 /** Reasoning is part of the output and not counted apart. Only versions of 2025 say what a message cost. */
 const spentOf = (usage: ApiUsage, cost: number): Spent => ({
@@ -267,7 +265,7 @@ export const makeUsage = (): ClaudeUsage => {
   }
 }
 
-// Assembles one answer from the lines of an API message, which has one block on each line. Spec: FM-133, FM-140.
+// Assembles one answer from the lines of an API message, which has one block on each line.
 
 /** An answer that may grow. */
 export interface Draft {

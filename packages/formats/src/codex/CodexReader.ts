@@ -1,8 +1,7 @@
 /**
- * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, compressed as
- * `.jsonl.zst`, and earlier `sessions/rollout-<day>-<id>.json`. They are only read. Memory is bounded by the largest accepted record, the prompts'
- * places, and the pieces that wait for an answer to end.
- * Spec: FM-130, FM-150..FM-165 in specs/formats.md.
+ * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, compressed as `.jsonl.zst`, and
+ * earlier `sessions/rollout-<day>-<id>.json`. Rollouts are only read. Memory is bounded by the largest accepted record,
+ * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-165 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -25,7 +24,7 @@ import {
   userMessageOf
 } from "./CodexRecord.ts"
 
-// Makes the head of a rollout from its first records. Pure. Spec: FM-157 in specs/formats.md.
+// Makes the head of a rollout from its first records.
 
 const Spawned = Schema.Struct({
   subagent: Schema.Struct({ thread_spawn: Schema.Struct({ parent_thread_id: Schema.NonEmptyString }) })
@@ -78,7 +77,7 @@ const headOf = (early: ReadonlyArray<JsonRecord>, name: string | undefined, last
   }
 }
 
-// Reads what a compaction of Codex left visible. Pure. Spec: FM-158 in specs/formats.md.
+// Reads what a compaction of Codex left visible.
 
 export interface Left {
   readonly summary: string
@@ -103,8 +102,7 @@ const leftBy = ({ message, replacement_history = [] }: Payload): Left => {
   }
 }
 
-// Tells a prompt from its repetition. A rollout has a person's message as a response item, as an event, or as both;
-// which of them differs between versions of Codex. Spec: FM-154 in specs/formats.md.
+// Tells a prompt from its repetition: a rollout has a person's message as a response item, an event, or both.
 
 /** The kinds of records that have a person's message. */
 export type Kind = "message" | "user_message" | "item_completed"
@@ -153,10 +151,8 @@ const makeRepeats = (): CodexRepeats => {
   }
 }
 
-// Folds the records of a rollout into items. A rollout is a line: each record follows the one before it, except after a
-// roll-back. What a model produced until its next request is one answer. Events repeat what response items say; only
-// usage, interruptions, titles, roll-backs, and prompts that no response item has are taken from them. Spec:
-// FM-150..FM-165 in specs/formats.md.
+// Folds the records of a rollout into items. Events repeat response items: only usage, interruptions, titles,
+// roll-backs and otherwise missing prompts are taken from events.
 
 interface Base {
   readonly key: string

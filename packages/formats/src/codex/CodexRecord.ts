@@ -1,7 +1,7 @@
 /**
  * Records of Codex's rollouts, in all forms so far, and what their contents and figures become. Since September 2025 a
- * record is an envelope `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec: FM-150
- * in specs/formats.md.
+ * record is an envelope `{ timestamp, type, payload }`; before, response items stand alone after a header. Spec:
+ * FM-150, FM-152..FM-155 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
@@ -81,7 +81,7 @@ export const decode = (value: JsonRecord): CodexRecord => {
   return { type: isHeader ? "session_meta" : (record_type ?? "unknown"), timestamp, payload: bare }
 }
 
-// Converts the contents of Codex's items: prompts, answers, inputs and outputs of tools. Pure. Spec: FM-152..FM-155.
+// Converts the contents of Codex's items: prompts, answers, inputs and outputs of tools.
 
 const ContentItem = Schema.Struct({ type: word, text, image_url: text, audio_url: text })
 const decodeItem = Schema.decodeUnknownOption(ContentItem)
@@ -166,8 +166,8 @@ export const outputOf = (output: unknown): { readonly content: Content; readonly
   return { content: contentOf(output), failed: typeof output === "string" && failedText(output) }
 }
 
-// Counts what a rollout says was spent. `token_count` events repeat the cumulative usage at will, so only its growth
-// counts. A count that falls belongs to a new window or a resumed session: then the last request counts. FM-156.
+// Counts the growth of the cumulative usage, since `token_count` events repeat it; after a fall, the last request
+// counts (FM-156).
 
 const spentOf = (usage: TokenUsage): Spent => {
   const cacheRead = usage.cached_input_tokens ?? 0
@@ -205,7 +205,7 @@ export const make = (): CodexUsage => {
   }
 }
 
-// Says which part of an answer a response item is. Pure. Spec: FM-153 in specs/formats.md.
+// Says which part of an answer a response item is.
 
 /** What a model produced in one item. */
 export interface Produced {
@@ -270,7 +270,7 @@ export const producedOf = (payload: Payload, key: string): Produced | undefined 
   }
 }
 
-// Says what a user message of a rollout is: a prompt, a text that Codex added, or a command that a person ran. FM-151.
+// Says what a user message of a rollout is: a prompt, a text of Codex, or a command of a person (FM-151).
 
 /** What texts that Codex adds as user messages start with. */
 const added =

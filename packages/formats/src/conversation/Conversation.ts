@@ -6,7 +6,7 @@
 import { Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 
-// Names the session logs that Daybook reads. Spec: specs/formats.md.
+// Names the session logs that Daybook reads.
 
 /**
  * Who wrote a session log: `pi`, `xcsh` and `omp` write entry logs, `thread` is a folder with `session.jsonl` and

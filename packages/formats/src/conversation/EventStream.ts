@@ -1,6 +1,6 @@
 /**
- * Recognises the event streams that tools print for programs. They look like logs, but a tool keeps its session in a log of
- * its own, which has the ids and all of the messages. Spec: FM-444 in specs/formats.md.
+ * Recognises the event streams that tools print for programs. Event streams look like logs, but only the tool's own log
+ * has the ids and all messages. Spec: FM-444 in specs/formats.md.
  */
 import { Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"

@@ -1,14 +1,15 @@
 /**
  * Finds entry logs: recent ones, the newest, those of a working directory, all. Reads the first 4,096 bytes of a file and
- * nothing else, so that a list costs the same whatever the size of the logs. Spec: FM-92..FM-95 (OP-2..OP-6).
+ * nothing else, so that a list costs the same whatever the size of the logs. Spec: FM-90..FM-95 in specs/formats.md
+ * (OP-2..OP-6, OP-9, OP-11, D-4).
  */
 import { join } from "node:path"
 import { Array as Arr, Effect, Either, Option, Order, Predicate, Schema, String as Str } from "effect"
 import { isHeader, isTitleSlot, readHeader, timeOf } from "../entry/Entry.ts"
 import { type FileStart, SessionStorage, type StorageFailed } from "../storage/SessionStorage.ts"
 
-// Names of entry logs and their folders. Folders encode the working directory, but lossily: `/a/b-c` and `/a-b/c` share
-// one, so that only the header says where a session works. Pure. Spec: FM-90, FM-91 (OP-9, OP-11, D-4).
+// Names of entry logs and their folders: only a log's header says where a session works, because `/a/b-c` and `/a-b/c`
+// share one folder.
 
 const separators = /[/\\:]/g
 
@@ -64,8 +65,7 @@ export const shortName = (text: string): string => {
   return characters.length <= nameLength ? text : `${characters.slice(0, nameLength - 1).join("")}…`
 }
 
-// What the first bytes of an entry log say about a session, for lists: the header, the title, the first prompt. Pure.
-// Spec: FM-92 (OP-3).
+// What the first bytes of an entry log say about a session, for lists: the header, the title, the first prompt.
 
 /** Bytes that are read of a log for a list. */
 export const prefixBytes = 4096

@@ -10,8 +10,7 @@ import { htmlOf, pageEnd, pageStart } from "./Html.ts"
 import { markdownEnd, markdownOf, markdownStart } from "./Markdown.ts"
 import { makeTotals, type Totals } from "./Text.ts"
 
-// Redacts what a document shows. Fails closed: a message that is not a message any more after redaction, or a failure
-// of the redactor, ends the document. Spec: FM-175 in specs/formats.md.
+// Redacts what a document shows; a message that is no message after redaction ends the document.
 
 /** Secrets could not be removed from a session. The document is incomplete and must not be used. */
 export class RedactionFailed extends Schema.TaggedError<RedactionFailed>("@daybook/formats/RedactionFailed")(

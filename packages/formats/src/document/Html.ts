@@ -1,6 +1,7 @@
 /**
- * A session as one page of HTML: its policy and styles, its messages, and last in the file, but first on the screen,
- * the list of prompts, which are known only then. Spec: FM-174, FM-177.
+ * A session as one page of HTML: its policy and styles, its messages, and the list of prompts. The list is last in the
+ * file, because the prompts are known only at the end, and first on the screen. Spec: FM-174, FM-176, FM-177 in
+ * specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { problemOfMessage } from "@daybook/log/domain/AnswerProblem"
@@ -106,7 +107,7 @@ export const pageEnd = (_session: Session, totals: Totals): string => {
   ].join("\n")
 }
 
-// Writes messages as parts of a page. All text is escaped or rendered without raw HTML. Pure. Spec: FM-174, FM-176.
+// Writes messages as parts of a page. All text is escaped or rendered without raw HTML.
 
 const line = (text: string, limit = 200) => htmlText(oneLine(text, limit))
 

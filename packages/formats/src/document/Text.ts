@@ -1,13 +1,13 @@
 /**
  * What documents share: escaped text, answers as HTML, names and times as shown, and the sums at the end. Pure. Spec:
- * FM-173 in specs/formats.md.
+ * FM-170, FM-172..FM-174 in specs/formats.md.
  */
 import MarkdownIt from "markdown-it"
 import type { Message, ToolPart, UserMessage } from "@daybook/log/domain/Message"
 import type { ToolContent } from "@daybook/log/domain/Values"
 import { timeText } from "@daybook/transcript/row/Rows"
 
-// Escapes texts for documents. Pure. Spec: FM-172, FM-174 in specs/formats.md.
+// Escapes texts for documents.
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -51,8 +51,7 @@ export const quoted = (text: string): string =>
     .map((line) => (line === "" ? ">" : `> ${line}`))
     .join("\n")
 
-// Renders Markdown as HTML that shows only text: raw HTML is escaped, links lead only to http, https and mail, pictures
-// are links, and nothing has an inline style. Spec: FM-174 in specs/formats.md.
+// Renders Markdown as HTML without raw HTML, pictures, styles, or links to other schemes than http, https and mail.
 
 const renderer = new MarkdownIt({ html: false, linkify: false, typographer: false })
 
@@ -108,7 +107,7 @@ export const isContained = (text: string): boolean => {
   return open?.type === "heading_open" && open.level === 0 && words?.content === sentinel && close !== undefined
 }
 
-// What documents of all formats show of prompts and tool calls. Pure. Spec: FM-170.
+// What documents of all formats show of prompts and tool calls.
 
 /** The time to the minute, in UTC. */
 export const minuteText = (ms: number): string => `${timeText(ms).slice(0, 16).replace("T", " ")} UTC`
@@ -145,7 +144,7 @@ export const hintOf = ({ input, raw }: ToolPart): string => {
   return values.length > 0 ? values.join(" ") : JSON.stringify(input)
 }
 
-// Adds up what a document says at its end: prompts, answers, cost and tokens. Pure. Spec: FM-173.
+// Adds up what a document says at its end: prompts, answers, cost and tokens.
 
 export interface Totals {
   /** The prompts in order: the message's id and the first words. */

@@ -1,13 +1,12 @@
 /**
  * Defines the entries of entry logs, by type. An entry keeps its record as it was read; `body` is the same record with the
- * type of its schema, and absent if the type is unknown or a field is wrong. Spec: FM-12, FM-13 in specs/formats.md.
+ * type of its schema, and absent if the type is unknown or a field is wrong. Spec: FM-10..FM-13 in specs/formats.md.
  */
 import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonRecord, JsonValue } from "@daybook/log/domain/Json"
 import { AgentMessage, AgentUsage, BlockContent } from "./AgentMessage.ts"
 
-// Reads the first records of an entry log: the header, and the title slot that omp writes before it. Only its type and
-// id make a record a header; other fields are used if they have the right type. Spec: FM-10, FM-11 in specs/formats.md.
+// Reads the first records of an entry log: the header, and the title slot that omp writes before the header.
 
 /** The version that this runtime reads and writes. */
 export const currentVersion = 3

@@ -4,7 +4,7 @@ import type * as Conversation from "../conversation/Conversation.ts"
 import { type AgentMessage, AgentUsage, type BlockContent, blocksOf, type MessageOf } from "./AgentMessage.ts"
 import type { Body, BodyOf } from "./Entry.ts"
 
-// The texts that the model reads in place of messages that it has no form for. Spec: FM-16 in specs/formats.md.
+// The texts that the model reads in place of messages that it has no form for.
 
 /** The summary of a compaction that stands as a message of its own (CV-1). */
 const summaryText = (summary: string): string =>

@@ -1,7 +1,7 @@
 /**
  * Reads entry logs of all versions and dialects as a conversation, in one pass: a record's parent is before it in the file,
  * so that the items form a tree by construction. `EntryItem.ts` maps entries to items.
- * Spec: FM-10..FM-19 in specs/formats.md.
+ * Spec: FM-10..FM-27 in specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
@@ -29,7 +29,7 @@ import {
 } from "./Entry.ts"
 import { itemOf } from "./EntryItem.ts"
 
-// The errors of reading an entry log. The file stays as it is. Spec: FM-10, FM-11 in specs/formats.md.
+// The errors of reading an entry log.
 
 /** The first record is not the header of a session (LO-3). */
 export class NotASession extends Schema.TaggedError<NotASession>("@daybook/formats/NotASession")("NotASession", {
@@ -63,8 +63,7 @@ export class LogChanged extends Schema.TaggedError<LogChanged>("@daybook/formats
 export const EntryError = Schema.Union(NotASession, SessionVersionTooNew)
 export type EntryError = typeof EntryError.Type
 
-// Puts the pictures of blobs into items. The record keeps the reference, so that an export writes it again. Spec: FM-27
-// in specs/formats.md.
+// Puts the pictures of blobs into items; the record keeps the reference for an export.
 
 /** Finds the bytes of a blob; none if it is missing. */
 type Lookup<E, R> = (hash: BlobHash) => Effect.Effect<Option.Option<Uint8Array>, E, R>
@@ -111,7 +110,7 @@ const withPictures =
       return [...problems, { ...piece, content }]
     })
 
-// Tells which tool wrote an entry log, by the shapes of its first records. Spec: FM-15 in specs/formats.md.
+// Tells which tool wrote an entry log, by the shapes of its first records.
 
 type EntryDialect = Extract<Dialect, "pi" | "xcsh" | "omp">
 
@@ -151,8 +150,7 @@ export const dialectOf = (header: JsonRecord, records: ReadonlyArray<JsonRecord>
   return marked ?? (uuid.test(String(header["id"])) ? "pi" : "xcsh")
 }
 
-// Migrates entry logs of version 1 and 2 to version 3, record by record. Pure: the same log gets the same ids each
-// time. Spec: FM-20..FM-26 in specs/formats.md.
+// Migrates entry logs of version 1 and 2 to version 3; the same log gets the same ids each time.
 
 /** A record of version 3. `keptNothing`: its index of the first kept record names no entry before it. */
 interface Migrated {

@@ -1,6 +1,6 @@
 /**
- * Migrates a file to version 3 in place: temporary file, fsync, a copy of the original, rename. Spec: FM-24..FM-26 in
- * specs/formats.md (MI-7, PE-3).
+ * Migrates a file to version 3 in place: temporary file, fsync, a copy of the original, rename. Spec: FM-24..FM-26,
+ * FM-50..FM-53 in specs/formats.md (MI-7, PE-3).
  */
 import { dirname } from "node:path"
 import type { PlatformError } from "@effect/platform/Error"
@@ -16,9 +16,7 @@ import { currentVersion, isHeader } from "./Entry.ts"
 import * as EntryReader from "./EntryReader.ts"
 import { LogChanged, NotASession } from "./EntryReader.ts"
 
-// Writes the lines of an entry log. The normal form of a record is its compact JSON in the order of its fields; the
-// file is the records before the header, the header, and the entries in file order. Spec: FM-50..FM-53 in
-// specs/formats.md.
+// Writes the lines of an entry log: the records before the header, the header, then the entries in file order.
 
 /** A record as a line, with its newline. */
 export const lineOf = (record: JsonRecord): string => `${JSON.stringify(record)}\n`

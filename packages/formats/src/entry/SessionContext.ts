@@ -1,14 +1,14 @@
 /**
- * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-35..FM-39 in
- * specs/formats.md (CX-1..CX-12).
+ * What an entry log shows the model at a leaf: seed 002's `buildSessionContext`. Pure. Spec: FM-30..FM-39 in
+ * specs/formats.md (CX-1..CX-12, TR-1..TR-9).
  */
 import { Option, Predicate, Schema } from "effect"
 import { AgentMessage, type BlockContent, type MessageOf, System } from "./AgentMessage.ts"
 import type { BodyOf, Entry } from "./Entry.ts"
 import { isRemote, modelOf, remoteHistoryOf, replacementOf } from "./EntryItem.ts"
 
-// The tree of a log's entries in memory. Real files repeat ids, name missing parents and form cycles: each walk visits
-// an entry at most once, uses no recursion and collects in order. Spec: FM-30..FM-34 in specs/formats.md (TR-1..TR-9).
+// The tree of a log's entries: ids may repeat, parents may be missing, and cycles exist, so a walk visits an entry
+// once.
 
 /** An entry with its children, oldest first. */
 export interface Node {

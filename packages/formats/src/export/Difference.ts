@@ -7,7 +7,7 @@ import { Either, ParseResult, Predicate, Schema } from "effect"
 import { JsonValue } from "@daybook/log/domain/Json"
 
 // Refers to long texts of another value in place of repeating them: a text that equals one, is a part of one, or
-// contains one. Pure. Spec: IM-21.
+// contains one.
 
 /** A shorter text is repeated: a reference to it would be as long. */
 const shortest = 48

@@ -1,7 +1,8 @@
 /**
- * Writes a session as an entry log. Records of an import get back what the session's events do not hold, so that the
- * source's lines return; what the session did since, and sessions of Daybook, are written in the same form. Streams: it
- * holds the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-30 to IM-36.
+ * Writes a session as an entry log. An imported record gets back what the session's events do not hold, so that the
+ * source's lines return; everything later, and every session of Daybook, is written in the same form. Streams: it holds
+ * the events of one record. `EntryRecord.ts` makes the records, `Grouping.ts` groups events. Spec: IM-20, IM-30..IM-36
+ * in specs/import.md.
  */
 import { createHash } from "node:crypto"
 import { Chunk, Effect, Either, Schema, Stream } from "effect"
@@ -19,8 +20,7 @@ import {
 } from "./EntryRecord.ts"
 import { type Group, Grouping } from "./Grouping.ts"
 
-// Remembers of each record what later records refer to: keys by message and by event, and the tools of open calls.
-// Import and export keep the same ledger, so that both make the same records of the same events. Pure. Spec: IM-20.
+// The ledger of what later records refer to; import and export keep the same ledger.
 
 const callName = (messageID: string, callID: string): string => `${messageID} ${callID}`
 

@@ -11,8 +11,7 @@ import type { Head, Item, Problem } from "../conversation/Conversation.ts"
 import * as Drafts from "./Drafts.ts"
 import { activityIDOf, messageIDOf } from "./Drafts.ts"
 
-// Follows the tree of a log while its records become events in file order: where each record is on which branch, and
-// the history path up to it. One small object for each record. Pure. Spec: IM-10, IM-11.
+// Follows the tree of a log while its records become events in file order.
 
 /** Events in a row on one path. */
 interface Segment {

@@ -1,4 +1,7 @@
-/** Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-3 to IM-9. */
+/**
+ * Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-2..IM-9 in
+ * specs/import.md.
+ */
 import { createHash } from "node:crypto"
 import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Identifiers"
 import { fitting } from "@daybook/log/domain/LongText"
@@ -6,7 +9,7 @@ import { defaultAgent, type Tokens, type ToolContent } from "@daybook/log/domain
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
 import type { AnswerPart, Content, Dialect, Item, Spent } from "../conversation/Conversation.ts"
 
-// Derives ids from a foreign log, so that the same log always becomes the same session. Pure. Spec: IM-2.
+// Derives ids from a foreign log, so that the same log always becomes the same session.
 
 const hashed = (parts: ReadonlyArray<string>): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 26)

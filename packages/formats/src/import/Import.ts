@@ -1,8 +1,8 @@
 /**
- * Imports a foreign log: converts its records and appends their events in bounded batches, each with a note of how far it
- * came. Run again, it reads the source from its beginning, stores nothing that is stored, and goes on where it ended: so
- * an import that was killed, or whose source grew, gives what one import would give. `Conversion.ts` makes the events.
- * Spec: IM-1, IM-40 to IM-47.
+ * Imports a foreign log: converts its records and appends their events in bounded batches, each with a note of how far
+ * it came. A repeated import reads the source from its beginning and stores only what is not stored yet. So an import
+ * that was killed, or whose source grew, ends like one whole import. `Conversion.ts` makes the events. Spec: IM-1,
+ * IM-40 to IM-47.
  */
 import { createHash } from "node:crypto"
 import { Array as Arr, Effect, Option, Schema, Stream } from "effect"
@@ -25,7 +25,7 @@ import * as ThreadWriter from "../thread/ThreadWriter.ts"
 import { Conversion } from "./Conversion.ts"
 import { nothingSpent, sessionIDOf, textOf, tokensOf } from "./Drafts.ts"
 
-// The errors of an import. Spec: IM-40 to IM-44.
+// The errors of an import.
 
 /** The source has no head, or is empty. Nothing was stored. */
 export class NoHead extends Schema.TaggedError<NoHead>("@daybook/formats/NoHead")("NoHead", {

@@ -1,6 +1,6 @@
 /**
  * Opens a log of any dialect as a conversation, after finding which tool wrote it. Spec: FM-166, FM-167, FM-444 in
- * specs/formats.md, IM-48.
+ * specs/formats.md, IM-48 in specs/import.md.
  */
 import { basename, dirname } from "node:path"
 import { FileSystem } from "@effect/platform/FileSystem"
@@ -20,8 +20,7 @@ import { decompressed, type LogUnreadable } from "../lines/LogFile.ts"
 import type { Ends } from "../reading/DialectReader.ts"
 import * as ThreadReader from "../thread/ThreadReader.ts"
 
-// Says which tool wrote a log, by its first records and not by its name. Spec: FM-166, FM-167, FM-444 in
-// specs/formats.md.
+// Says which tool wrote a log, by its first records and not by its name.
 
 /** No tool that this release knows wrote the log. */
 export class UnknownDialect extends Schema.TaggedError<UnknownDialect>("@daybook/formats/UnknownDialect")(

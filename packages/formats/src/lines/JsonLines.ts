@@ -1,15 +1,14 @@
 /**
  * Reads JSON Lines as a stream: bytes in, records and problems out, in file order, each with its line and byte offset.
  * Memory is bounded by the largest accepted line. `LogFile.ts` reads the bytes of a file; `../entry`,
- * `../thread` and others interpret the records. Spec: FM-1..FM-9 in specs/formats.md.
+ * `../thread` and others interpret the records. Spec: FM-1..FM-9, FM-423 in specs/formats.md.
  */
 import { isUtf8 } from "node:buffer"
 import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { Place, type Problem } from "../conversation/Conversation.ts"
 
-// Finds JSON objects in the bytes of a damaged line. Braces, quotes and backslashes are single bytes in UTF-8, so no
-// text is decoded. Every scan ends and reads each byte once. Spec: FM-4 in specs/formats.md.
+// Finds JSON objects in the bytes of a damaged line: braces, quotes and backslashes are single bytes in UTF-8.
 
 const quote = 0x22
 const backslash = 0x5c
@@ -82,8 +81,7 @@ const trimmed = (bytes: Uint8Array, { from, to }: Range): Range => {
   }
 }
 
-// Divides a line that is not one JSON value into the objects that it holds and the damage between them. Reads the line
-// from both ends, so that one damaged place costs no record before or after it. Spec: FM-4, FM-5 in specs/formats.md.
+// Divides a damaged line into objects and damage, from both ends, so that a damaged place costs no record beside it.
 
 /** Bytes of a line: an object, or damage if `value` is absent. */
 export interface Piece extends Range {
@@ -351,7 +349,7 @@ export const read =
       )
     })
 
-// Makes the line of a record, unless readers would skip the line. Pure. Spec: FM-423 in specs/formats.md.
+// Makes the line of a record, unless readers would skip the line.
 
 /** The record would be lost: readers of the file skip it. Nothing was written. */
 export class RecordRefused extends Schema.TaggedError<RecordRefused>("@daybook/formats/RecordRefused")(

@@ -1,11 +1,14 @@
-/** Reads the bytes of a foreign log. The file is opened for reading only and never changed. Spec: FM-1 in specs/formats.md. */
+/**
+ * Reads the bytes of a foreign log. The file is opened for reading only and never changed. Spec: FM-1, FM-198, FM-199
+ * in specs/formats.md.
+ */
 import type { PlatformError } from "@effect/platform/Error"
 import { FileSystem } from "@effect/platform/FileSystem"
 import { Effect, Schema, Stream } from "effect"
 import { Decompress } from "fzstd"
 
 // Decompresses logs: Codex stores rollouts that are a week old compressed with zstd, as `rollout-*.jsonl.zst`. Node has
-// zstd from 22.15. Spec: FM-198, FM-199 in specs/formats.md.
+// zstd from 22.15.
 
 const magic = [0x28, 0xb5, 0x2f, 0xfd]
 

@@ -1,6 +1,7 @@
 /**
  * The file of one entry log: nothing before the first answer, then one line per entry. Whole rewrites are atomic. The first
- * error is logged and fails all later operations. Spec: FM-75, FM-87, FM-88, FM-423 (PE-2..PE-6).
+ * error is logged and fails all later operations. Spec: FM-75, FM-87, FM-88, FM-99, FM-423 in specs/formats.md
+ * (PE-2..PE-6, LO-3, MI-7).
  */
 import { dirname } from "node:path"
 import { Effect, Either, Scope, ScopedRef, Stream } from "effect"
@@ -23,8 +24,7 @@ import {
   type StorageFailed
 } from "../storage/SessionStorage.ts"
 
-// Reads an entry log into memory for writing, migrated to the current version. Everything that could be read stays,
-// also what is not an entry. Spec: FM-99 (LO-3, MI-7).
+// Reads an entry log into memory for writing, migrated to the current version.
 
 /** A log in memory. */
 interface LoadedLog {

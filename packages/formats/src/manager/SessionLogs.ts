@@ -1,6 +1,6 @@
 /**
- * Creates, opens, forks and moves sessions of entry logs. Each gets its lock with the first write, or when an existing file
- * is opened; the scope gives it back. Spec: FM-99, FM-125..FM-129 (PE-1, OP-2, OP-7, OP-8).
+ * Creates, opens, forks and moves sessions of entry logs. A session takes the lock of its file with the first write, or
+ * when an existing file is opened; the scope releases the lock. Spec: FM-99, FM-125..FM-129 (PE-1, OP-2, OP-7, OP-8).
  */
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, Option, type Scope } from "effect"

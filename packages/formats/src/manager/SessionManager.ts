@@ -1,7 +1,8 @@
 /**
- * One session of an entry log, open for writing: a tree of entries and a leaf. An append makes one entry below the leaf and
- * moves it there. Writes are serialized; an append that fails changes neither memory nor file. Sessions are created and
- * opened in `SessionLogs.ts`. Spec: FM-87..FM-89, FM-98, FM-129 (TR-1..TR-8, PE-2..PE-6, OP-9).
+ * One session of an entry log, open for writing: a tree of entries and a leaf. An append makes one entry below the
+ * leaf, which becomes the new leaf. Writes are serialized; an append that fails changes neither memory nor file.
+ * Sessions are created and opened in `SessionLogs.ts`. Spec: FM-87..FM-89, FM-98, FM-127, FM-129 in specs/formats.md
+ * (TR-1..TR-8, PE-2..PE-6, OP-9).
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, Option, Schema } from "effect"
@@ -16,7 +17,7 @@ import { recordLine, type RecordRefused } from "../lines/JsonLines.ts"
 import { type SessionLocked, SessionStorage, StorageFailed } from "../storage/SessionStorage.ts"
 import { kept, load, type LogFile } from "./LogFile.ts"
 
-// What a caller of an entry log can do wrong. Nothing was changed. Spec: FM-89, FM-98, FM-127.
+// What a caller of an entry log can do wrong; nothing was changed.
 
 /** No entry of the log has this id. */
 export class EntryNotFound extends Schema.TaggedError<EntryNotFound>("@daybook/formats/EntryNotFound")(
@@ -44,7 +45,7 @@ export class LogExists extends Schema.TaggedError<LogExists>("@daybook/formats/L
   }
 }
 
-// Generates ids of sessions and entries in the forms of entry logs. Spec: FM-89.
+// Generates ids of sessions and entries in the forms of entry logs.
 
 const epoch = 1_420_070_400_000n
 const sequenceBits = 22n

@@ -1,6 +1,6 @@
 /**
  * Reads a log of a dialect that is only read: finds the head among the first records, then folds the records. The dialects
- * are in `../claude` and `../codex`. Spec: FM-130 in specs/formats.md.
+ * are in `../claude` and `../codex`. Spec: FM-130, FM-133 in specs/formats.md, IM-420 in specs/import.md.
  */
 import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"
@@ -10,14 +10,13 @@ import * as JsonLines from "../lines/JsonLines.ts"
 import * as LogFile from "../lines/LogFile.ts"
 import { decompressed } from "../lines/LogFile.ts"
 
-// Collects what a reader produces, in file order, while one item may still grow: an answer whose record spans several
-// lines, or a command whose output follows. What comes after it waits. The wait is bounded, and ends where an earlier
-// import of the log ended, which gives the items of that import. Spec: FM-133, IM-420.
+// Collects items in file order while one item still grows; later items wait. The wait is bounded, and ends where an
+// earlier import of the log ended.
 
 interface Outlet {
   /** Produces a piece, behind the growing item if there is one. */
   readonly emit: (piece: Piece, sizeBytes?: number) => void
-  /** Lets an item grow, and produces the one that grew before. `complete` makes the item; it is called once. */
+  /** Produces the item that grew before, and lets another item grow. `complete` makes the item and is called once. */
   readonly grow: (complete: () => Item, sizeBytes?: number) => void
   /** Produces the growing item and what waits behind it. */
   readonly release: () => void

@@ -2,7 +2,7 @@
 import { Either, Schema } from "effect"
 import type { Spent } from "../conversation/Conversation.ts"
 
-// Adds and subtracts what answers spent. Pure.
+// Adds and subtracts what answers spent.
 
 export const nothing: Spent = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 

@@ -1,6 +1,6 @@
 /**
- * Session files on disk. Calls are short and synchronous: handing one to another thread costs many times its work. Only
- * fsync leaves the thread. Spec: FM-70..FM-76.
+ * Session files on disk. Calls are short and synchronous: handing a call to another thread costs many times the call's
+ * work. Only fsync leaves the thread. Spec: FM-70..FM-76, FM-420 in specs/formats.md.
  */
 import * as fs from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
@@ -23,8 +23,7 @@ import {
   StorageFailed
 } from "./SessionStorage.ts"
 
-// Names the temporary files that replace others, and removes those that killed processes left. A name has the number of
-// its process, so that those of running processes stay. Spec: FM-420.
+// Names temporary files by the number of their process, and removes those of dead processes.
 
 /** The temporary files that this process writes now. */
 const ownName = new Set<string>()

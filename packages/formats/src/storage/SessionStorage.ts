@@ -1,12 +1,12 @@
 /**
  * The contract of the files that foreign session logs are kept in: folders, texts, growing files with one writer.
  * Implemented on disk (`FileSessionStorage.ts`) and in memory (`MemorySessionStorage.ts`); `test/formats/storage` runs
- * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md; decision 0050 maps the
- * operations of seed 002 to these.
+ * one suite on both. It knows nothing of entries. Decision 0050 maps the operations of seed 002 to these. Spec: FM-70..FM-76
+ * in specs/formats.md.
  */
 import { Context, Effect, type Either, Option, Predicate, Schema, type Scope, type Stream } from "effect"
 
-// Defines what goes wrong with the files of foreign sessions, as sentences for people. Spec: FM-70..FM-74.
+// Defines what goes wrong with the files of foreign sessions, as sentences for people.
 
 /** The file does not exist. */
 export class FileMissing extends Schema.TaggedError<FileMissing>("@daybook/formats/FileMissing")("FileMissing", {
@@ -63,7 +63,7 @@ export const failed = (operation: string, path: string, cause: unknown): Storage
 export const failedOrMissing = (operation: string, path: string, cause: unknown): FileMissing | StorageFailed =>
   codeOf(cause) === "ENOENT" ? new FileMissing({ path }) : failed(operation, path, cause)
 
-// Keeps the first error of a file: every later operation on the file fails with it. Spec: FM-75.
+// Keeps the first error of a file: every later operation on the file fails with it.
 
 export interface Latch {
   /** Runs the operation unless an earlier one failed. */

@@ -1,6 +1,7 @@
 /**
  * A thread that is open for writing: appends records, one write per line, and updates its metadata. Holds the lock of its
- * file, and in memory only the records that the model is shown. Spec: FM-103..FM-105, FM-115 (TH-3..TH-7, TH-14).
+ * file, and in memory only the records that the model is shown. Spec: FM-103..FM-105, FM-115 in specs/formats.md (seed
+ * 003, 7.6, TH-3..TH-7, TH-14).
  */
 import { join } from "node:path"
 import { type Array as Arr, Clock, Effect, Either, Option, Schema, type Scope, Stream } from "effect"
@@ -30,8 +31,7 @@ import {
   type ThreadRecord
 } from "./ThreadRecord.ts"
 
-// Runs the turns of one thread one after the other. A turn that arrives meanwhile waits; the queue is bounded, and
-// interrupting a waiting turn removes it. Spec: FM-115 (seed 003, 7.6; TH-14).
+// Runs the turns of one thread one after the other, with a bounded queue.
 
 /** Too many messages wait for this thread. Nothing was appended; send the message again later. */
 export class ThreadBusy extends Schema.TaggedError<ThreadBusy>("@daybook/formats/ThreadBusy")("ThreadBusy", {

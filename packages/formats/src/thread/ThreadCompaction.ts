@@ -1,6 +1,6 @@
 /**
- * Decides when a thread is compacted, where it is cut, and which files its compacted part touched; and phrases its summary.
- * Pure. Spec: FM-108..FM-111 (seed 003, 7.5; TH-8..TH-10, TH-13).
+ * Decides when a thread is compacted, where the thread is cut, and which files the compacted part touched; and phrases
+ * the summary. Pure. Spec: FM-106..FM-114 in specs/formats.md (seed 003, 7.5, 7.4, 7.5.4, 7.5.5, TH-6..TH-13).
  */
 import { Effect, Predicate, Schema } from "effect"
 import {
@@ -15,7 +15,7 @@ import {
 } from "./ThreadRecord.ts"
 
 // What a thread's records show the model: all messages, or the summary of the latest compaction and the messages that
-// it keeps. Pure. Spec: FM-106, FM-107 (seed 003, 7.4; TH-6..TH-8).
+// it keeps.
 
 /** Seed 003, 7.4. */
 const wrapped = (summary: string): string =>
@@ -67,7 +67,7 @@ export const tokensOf = ({ content }: Pick<ThreadMessage, "content">): number =>
 export const totalTokens = (messages: ReadonlyArray<Pick<ThreadMessage, "content">>): number =>
   messages.reduce((total, message) => total + tokensOf(message), 0)
 
-// The texts that ask a model for a summary, word for word from seed 003, 7.5.4. Spec: FM-112.
+// The texts that ask a model for a summary, word for word from seed 003, 7.5.4.
 
 const system = `You are a context summarization assistant. Your task is to read a conversation between
 a user and an AI agent, then produce a structured summary following the exact format
@@ -223,8 +223,7 @@ export const planOf = (records: ReadonlyArray<ThreadRecord>, settings: Compactio
   }
 }
 
-// Phrases the request for a summary, and turns the answer into the summary of a compaction. Pure, but for `summarize`,
-// which a caller gives. Spec: FM-112..FM-114 (seed 003, 7.5.4, 7.5.5; TH-11..TH-13).
+// Phrases the request for a summary, and turns the answer into the summary of a compaction.
 
 /** What a model is asked. */
 export interface SummaryRequest {

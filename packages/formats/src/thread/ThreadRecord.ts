@@ -1,9 +1,12 @@
-/** Defines the records of a thread's `session.jsonl` and its `metadata.json`. Spec: FM-101, FM-102 (seed 003, 7.2, 7.3). */
+/**
+ * Defines the records of a thread's `session.jsonl` and its `metadata.json`. Spec: FM-100..FM-102 in specs/formats.md
+ * (seed 003, 7.2, 7.3, S7.8, TH-1).
+ */
 import { Either, Schema } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
 import { clip } from "@daybook/log/support/Issues"
 
-// Defines the ids of threads: ULIDs, checked before a path is built from one. Spec: FM-100 (TH-1, S7.8).
+// Defines the ids of threads: ULIDs, checked before a path is built from one.
 
 /** A ULID in its canonical, upper-case form. It names a folder. */
 export const ThreadID = Schema.String.pipe(Schema.pattern(/^[0-9A-HJKMNP-TV-Z]{26}$/), Schema.brand("ThreadID"))

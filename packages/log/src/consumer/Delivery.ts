@@ -1,6 +1,6 @@
 /**
  * Applies a consumer's steps: repeats failed calls, finds the event that a batch fails on, and skips it or stops. Spec:
- * CN-2, CN-3, CN-7..CN-10, CN-12, CN-4, CN-5.
+ * CN-2..CN-5, CN-7..CN-10, CN-12 in specs/consumers.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -23,8 +23,7 @@ import { clip } from "../support/Issues.ts"
 import * as Metrics from "../support/Metrics.ts"
 import { type Claim, type ConsumerReplaced, type ConsumerStore, type Place, PoisonEvent } from "./ConsumerStore.ts"
 
-// Reads what a consumer applies next, as steps: each is applied and moves the cursor at once. A removal stands after
-// the delivered events of the life that it ended and before those of a later life.
+// Reads what a consumer applies next, as steps. A removal follows the events of the life that it ended.
 
 /** One move of the cursor to the place `to`. */
 type Step =

@@ -1,4 +1,4 @@
-/** The statements on a session's owner and lease. Spec: EX-O1..EX-O8, EX-O2, EX-O3, EX-402, EX-404. */
+/** The statements on a session's owner and lease. Spec: EX-O1..EX-O8, EX-402, EX-404 in specs/execution.md. */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Clock, Effect, Option } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"

@@ -1,9 +1,10 @@
 /**
  * Decides which process may run a session. This file is the contract; `SqlSessionOwner.ts` implements it. One row holds
  * the owner, an epoch that grows with every change of owner, and a lease. The owner renews the lease while it owns the
- * session; its appends carry the epoch and are refused once another process has taken over. A lease ends by release,
- * when an observer saw no renewal for its whole length (`OwnerRows.ts`), or immediately when the owner's process is known to
- * be gone (`OwnerID.ts`). Another process asks the owner to stop through the same row. Spec: EX-O1..EX-O8.
+ * session; its appends carry the epoch and are refused once another process has taken over. A lease ends when the owner
+ * releases the lease, when an observer saw no renewal for the length of the lease (`OwnerRows.ts`), or immediately when
+ * the owner's process is known to be gone (`OwnerID.ts`). Another process asks the owner to stop through the same row.
+ * Spec: EX-O1..EX-O8.
  */
 import { Context, type Effect, type Option, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"

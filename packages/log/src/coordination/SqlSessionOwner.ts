@@ -27,9 +27,8 @@ import * as OwnerID from "./OwnerID.ts"
 import * as OwnerRows from "./OwnerRows.ts"
 import { type Ownership, SessionBusy, SessionOwner } from "./SessionOwner.ts"
 
-// Keeps sessions for a moment after their work is done, so that the next work of the same process takes them again
-// without a write. A kept session is not renewed, and it counts as free in this process; other processes get it when
-// the moment is over, or the process closes.
+// Keeps a session for a moment after its work, so that the process's next work needs no write. A kept session is not
+// renewed; other processes get it when the moment is over, or the process closes.
 
 /** A kept session that was taken again. One statement read it and its owner. */
 export interface TakenAgain {

@@ -1,7 +1,6 @@
 /**
  * The history path: the sequence numbers from the root of a session's tree to its leaf, as ascending closed ranges. The
- * last range of a session's path is open: later events continue it. Pure. Spec: specs/branches.md HP-1 to HP-3,
- * specs/branches.md HP-4 to HP-6.
+ * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/branches.md.
  */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"

@@ -1,7 +1,7 @@
 /**
  * Defines Daybook's identifiers: which strings are valid, and how new ones are generated. A caller's `ses_` or `msg_`
- * id ends in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID. Spec: specs/storage.md ST-1,
- * TO-81..TO-86.
+ * id ends in 1-96 of `[A-Za-z0-9._-]`; generated ids end in a monotonic ULID. Spec: ST-1 in specs/storage.md,
+ * TO-81..TO-86 in specs/tools.md.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { monotonicFactory } from "ulid"

@@ -1,4 +1,4 @@
-/** Defines the errors of the durable inbox. Spec: specs/inbox.md IB-20..IB-43. */
+/** Defines the errors of the durable inbox. Spec: IB-20..IB-43 in specs/inbox.md. */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"
 

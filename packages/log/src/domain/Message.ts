@@ -1,6 +1,6 @@
 /**
- * Defines sessions and messages as readers see them: the decoded projection. Spec: specs/projections.md, RQ-644,
- * CP-440, CP-441.
+ * Defines sessions and messages as readers see them: the decoded projection. Spec: RQ-644 in specs/context.md, CP-440,
+ * CP-441 in specs/compaction.md, specs/projections.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "./Address.ts"
@@ -289,8 +289,8 @@ export const Input = Schema.Struct({
 })
 export type Input = typeof Input.Type
 
-// Applies the edits of the context: the messages as the model is shown them. What people read, the log and exports in
-// the source's format keep the message as it was. Pure.
+// Applies the edits of the context to the messages that the model is shown; people, the log and exports keep the
+// originals.
 
 /** Stands in place of a result that was removed: providers refuse a call without a result. */
 const removedResult: ReadonlyArray<ToolContent> = [{ type: "text", text: "[The result was removed from the context.]" }]

@@ -1,7 +1,7 @@
 /**
- * What the model was told last by each context source, and how a change of it is stored. The event of a change also
- * holds the text that the model reads, so a long string of a value is stored as its place in that text, or in the
- * earlier snapshot if it did not change. Pure. Spec: specs/context.md CX-4, CX-52.
+ * What each context source told the model last, and how a change is stored. The event of a change also holds the text
+ * that the model reads, so a long string is stored as its place in this text, or in the earlier snapshot if the string
+ * did not change. Pure. Spec: CX-4, CX-52 in specs/context.md.
  */
 import { Schema } from "effect"
 import { JsonValue } from "./Json.ts"

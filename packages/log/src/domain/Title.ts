@@ -1,8 +1,6 @@
-/** Spec: AD-2..AD-4, IB-13 in specs/inbox.md. */
+/** Titles of sessions, and the errors for an address or a title that is not unique. Spec: AD-2..AD-4, IB-13 in specs/inbox.md. */
 import { Schema } from "effect"
 import { SessionID } from "./Identifiers.ts"
-
-// Defines the errors for a session's address or title that is not unique.
 
 /** Another session has the address. */
 export class AddressTaken extends Schema.TaggedError<AddressTaken>("@daybook/log/AddressTaken")("AddressTaken", {

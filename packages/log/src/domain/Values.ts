@@ -1,6 +1,6 @@
 /**
  * Defines the values that prompts, sessions and events share: location, model, prompt, delivery, usage, tool content.
- * Spec: RQ-26, RQ-40, RQ-45, TO-106, TO-91..TO-93.
+ * Spec: RQ-26, RQ-40, RQ-45 in specs/context.md, TO-91..TO-93, TO-106 in specs/tools.md.
  */
 import { Context, Record, Schema } from "effect"
 import { JsonRecord } from "./Json.ts"
@@ -199,20 +199,18 @@ export const locationKey = ({ directory, workspaceID }: Location): string =>
 /** The agent of a session without one, for execution and permission alike (CR-6). */
 export const defaultAgent = "build"
 
-// The Location of a Location-scoped service. Its `directory` is canonical: absolute, without symbolic links.
+// The Location of a Location-scoped service, with a canonical directory.
 
 /** The Location that a layer is built for. */
 export class CurrentLocation extends Context.Tag("@daybook/log/CurrentLocation")<CurrentLocation, Location>() {}
 
-// Shows a model to people. Pure.
+// Shows a model to people.
 
 /** `provider/model`, with `:variant` if it has one. */
 export const modelText = ({ id, providerID, variant }: ModelRef): string =>
   `${providerID}/${id}${variant === undefined ? "" : `:${variant}`}`
 
-// Merges the request options of an activity's prompts: tools turned on and off, and the form of the answer. The prompt
-// that opens an activity sets both. A prompt that joins it replaces only the options it sets; `tools` without a pattern
-// sets nothing. Pure.
+// Merges the request options of an activity's prompts: the first prompt sets all, a later prompt only what it names.
 
 export type Wishes = Pick<PromptInput, "tools" | "output">
 

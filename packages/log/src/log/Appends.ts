@@ -1,7 +1,7 @@
 /**
- * Commits a batch of append requests in one synchronous transaction: heads, sequence numbers, event rows, projections and
- * commit hooks, in a few statements. Isolates refused requests from the others. The queue is in `Writer.ts`. Spec:
- * LG-1..LG-6, LG-21, LG-22, LG-47.
+ * Commits a batch of append requests in one synchronous transaction: heads, sequence numbers, event rows, projections
+ * and commit hooks, in a few statements. A refused request does not affect the other requests. The queue is in
+ * `Writer.ts`. Spec: LG-1..LG-6, LG-21, LG-22, LG-47.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"

@@ -1,6 +1,6 @@
 /**
- * Owns the `event` table's rows: their columns, page queries, and conversion to events. Spec: ST-11 in
- * specs/storage.md, ST-25, ST-26, ST-23, ST-24.
+ * Owns the rows of the `event` table: stored names, ids, checksums, columns, page queries, and conversion to events.
+ * Spec: ST-11, ST-23..ST-26 in specs/storage.md.
  */
 import { crc32 } from "node:zlib"
 import type * as SqlClient from "@effect/sql/SqlClient"
@@ -62,9 +62,9 @@ export const makeEventTypes = (): EventTypes => {
   }
 }
 
-// Derives the ids of events from their places. An event that this database numbered stores no id: its id is `evt_`,
-// twelve hexadecimal digits of its time, eight of the database's identity, and ten of its position. So ids sort by
-// time, are unique over databases, and cost no bytes. A replayed event stores the id that it has in its own log.
+// Derives the ids of events from their places, so that they sort by time and cost no bytes: `evt_`, twelve hexadecimal
+// digits of the time, eight of the database's identity, ten of the position. A replayed event stores the id of its own
+// log.
 
 /** The id of the event in the row `e`. The view `events` of the schema has the same expression. */
 export const idColumn =

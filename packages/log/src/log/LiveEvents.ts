@@ -1,6 +1,6 @@
 /**
- * Delivers live events to this process's subscribers, each through a bounded buffer. Spec: LG-13, LG-29 (TL-10), LG-29
- * in specs/log.md.
+ * Delivers live events to this process's subscribers, each through a bounded buffer, with the beginning of every text
+ * in progress. Spec: LG-13, LG-29 in specs/log.md (TL-10).
  */
 import { Effect, Exit, Mailbox, type Scope } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
@@ -8,9 +8,8 @@ import type { EventIn, LiveEvent, SessionEvent } from "../events/SessionEvents.t
 import { clamp } from "../support/Clamp.ts"
 import { type LiveSubscription, type OpenText, SubscriberOverflow } from "./EventLog.ts"
 
-// Keeps the deltas of texts and reasoning that this process is streaming. Deltas are not stored, and a subscriber that
-// joins in the middle needs the beginning. A text is kept from its start in the log to its end, in memory. A text above
-// the limit loses its deltas.
+// Keeps the deltas of texts that this process is streaming, for subscribers that join in the middle; a text above the
+// limit loses its deltas.
 
 /** Maximum code units kept per text. */
 const limit = 1_048_576

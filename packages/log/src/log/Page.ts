@@ -23,9 +23,8 @@ import {
   sumOf
 } from "./EventRow.ts"
 
-// Verifies and decodes the rows of a page. A replay decodes hundreds of thousands of rows a second, so a row is an
-// array of few columns and becomes an event without an object between. Whole rows for other
-// readers: `EventRow.ts`.
+// Verifies and decodes the rows of a page. A row is an array of few columns, because a replay decodes hundreds of
+// thousands of rows a second.
 
 /**
  * A row's columns: place, kind, time, checksum, payload; in the feed also session and sequence number. The kind is the

@@ -1,6 +1,7 @@
 /**
- * Removes sessions and lists removed ones. A removed session whose rows still exist has no id, so no look-up finds it.
- * Spec: LG-17, LG-19, LG-44, LG-60, LG-51, LG-52, SE-20.
+ * Removes sessions, erases their rows in steps, and lists removed sessions. A removed session whose rows still exist
+ * has no id, so no look-up finds it. Spec: LG-17, LG-19, LG-44, LG-51, LG-52, LG-60 in specs/log.md, SE-20 in
+ * specs/search.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -109,10 +110,9 @@ export const removeSession = (
   return Effect.mapError(retryBusy(immediately(sql)(removed)), unavailable("remove"))
 }
 
-// Deletes the rows of removed sessions in steps, and erases them from the search index and the write-ahead log. SQLite
-// overwrites deleted rows in the database (`secure_delete`), but the write-ahead log still holds what was committed
-// before. It can be truncated only while no reader needs it. A removal is marked as swept once that is done; an
-// unfinished one is continued when the database is opened.
+// Deletes the rows of removed sessions in steps, and erases them from the search index and the write-ahead log. The
+// write-ahead log can be truncated only while no reader needs it; an unfinished removal goes on when the database is
+// opened.
 
 /** The time between two attempts while a reader is open. */
 const pause = "250 millis"

@@ -25,7 +25,7 @@ import * as Replay from "./Replay.ts"
 import * as Tails from "./Tails.ts"
 import * as Writer from "./Writer.ts"
 
-// Calls this process's listeners after each commit. A listener's defect is logged and isolated.
+// Calls this process's listeners after each commit, and isolates a listener's defect.
 
 type Listener = (events: ReadonlyArray<SessionEvent>) => Effect.Effect<void>
 

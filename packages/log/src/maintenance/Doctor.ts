@@ -22,8 +22,8 @@ import * as Content from "../store/Content.ts"
 import { referencesOf, sumOf } from "../store/ContentBlock.ts"
 import { created, selectSessions, writePage, writeSession } from "./Rebuild.ts"
 
-// Verifies what a pruned session still has of its removed events: the state at its floor, the blocks of kept events and
-// parts, and that every event that a row or such a part refers to is in a block.
+// Verifies what a pruned session keeps: the state at its floor, and the blocks with every event that a row or a part
+// refers to.
 
 /** What was found up to the floor. */
 export interface Below {

@@ -6,8 +6,8 @@ import { Either } from "effect"
 import { type AnyRow, applyUpdate, type Change, describe, join, type Joined, keyOf, type Refusal } from "./Change.ts"
 import { type Rows, type TableName, tableNames } from "./Tables.ts"
 
-// Keeps the unique indexes of the tables in memory: an address belongs to one session, and an id names either an input
-// or a message, or both if the message is that input, promoted.
+// Keeps the unique indexes in memory: an address belongs to one session, an id to one message or input, or to an input
+// and its message.
 
 /** Rows by key, per table. */
 type RowMaps = { readonly [Name in TableName]: Map<string, AnyRow> }

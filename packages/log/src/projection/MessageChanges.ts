@@ -1,11 +1,13 @@
-/** The changes to `session_message`: one row per message. Pure. */
+/**
+ * The changes to the tables of a session's messages: `session_message`, `session_part`, `session_instruction`,
+ * `session_input`, `session_leaf` and `session_label`. Pure.
+ */
 import type { EventOfType, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, plain, plainOrNull } from "./Change.ts"
 import type { InputRow, MessageRow, PartRow } from "./Tables.ts"
 
-// The changes to `session_part`: one row per text, reasoning or tool part of an assistant message, per shell output,
-// and per edit of a message for the model. A shell's output is a part with its call id as message id, because the event
-// that ends it names no message. Pure.
+// The changes to `session_part`: one row per part of an answer, shell output, or edit for the model. A shell's output
+// has its call id as message id, because the event that ends it names no message.
 
 type Kind = "text" | "reasoning" | "tool" | "shell" | "edit"
 
@@ -94,7 +96,7 @@ export const contextEdited = (event: EventOfType<"session.next.context.edited">)
 /** A withheld part is an edit too: both change what the model is shown of a message. */
 export const partWithheld = (event: EventOfType<"session.next.part.withheld">): Change => edited(event)
 
-// The changes to `session_instruction`: events that report instruction files. Pure.
+// The changes to `session_instruction`: events that report instruction files.
 
 export const discovered = (event: EventOfType<"session.next.instructions.discovered">): Change => ({
   op: "insert",
@@ -102,7 +104,7 @@ export const discovered = (event: EventOfType<"session.next.instructions.discove
   row: { session_id: event.sessionID, seq: event.seq }
 })
 
-// The changes to `session_input`, the durable inbox. Pure.
+// The changes to `session_input`, the durable inbox.
 
 /** A new input. `promotedSeq` is null while it waits. */
 export const inputAdmitted = (
@@ -136,7 +138,7 @@ export const inputPromoted = (event: Taken): Change => taken(event, { promoted_s
 export const inputWithdrawn = (event: Taken): Change =>
   taken(event, { promoted_seq: event.seq, withdrawn_seq: event.seq })
 
-// The changes to `session_leaf` and `session_label`: moves of the leaf, and labels of messages. Pure.
+// The changes to `session_leaf` and `session_label`: moves of the leaf, and labels of messages.
 
 export const leafMoved = (event: EventOfType<"session.next.leaf.moved">): Change => ({
   op: "insert",

@@ -5,103 +5,106 @@
  */
 import type { EventIn, SessionEvent } from "../events/SessionEvents.ts"
 import { type Change, json, plain } from "./Change.ts"
-import * as Messages from "./MessageChanges.ts"
+import * as MessageChanges from "./MessageChanges.ts"
 import { discovered } from "./MessageChanges.ts"
-import * as Sessions from "./SessionChanges.ts"
+import * as SessionChanges from "./SessionChanges.ts"
 
 /** Returns the changes of one event, in order. */
 export const project = (event: SessionEvent): ReadonlyArray<Change> => {
   switch (event.type) {
     case "session.created":
-      return [Sessions.created(event)]
+      return [SessionChanges.created(event)]
     case "session.next.addressed":
-      return [Sessions.addressed(event)]
+      return [SessionChanges.addressed(event)]
     case "session.next.agent.switched":
-      return [Sessions.updated(event, { agent: plain(event.data.agent) }), Messages.agentSwitched(event)]
+      return [SessionChanges.updated(event, { agent: plain(event.data.agent) }), MessageChanges.agentSwitched(event)]
     case "session.next.model.switched":
-      return [Sessions.updated(event, { model: json(event.data.model) }), Messages.modelSwitched(event)]
+      return [SessionChanges.updated(event, { model: json(event.data.model) }), MessageChanges.modelSwitched(event)]
     case "session.next.moved":
-      return [Sessions.moved(event)]
+      return [SessionChanges.moved(event)]
     case "session.next.renamed":
-      return [Sessions.renamed(event)]
+      return [SessionChanges.renamed(event)]
     case "session.next.prompted":
       // Visible immediately: a later retry of the id finds a promoted input (IN-11).
-      return [Messages.inputAdmitted(event, event.seq), Messages.prompted(event)]
+      return [MessageChanges.inputAdmitted(event, event.seq), MessageChanges.prompted(event)]
     case "session.next.prompt.admitted":
-      return [Messages.inputAdmitted(event, null), Sessions.updated(event, {})]
+      return [MessageChanges.inputAdmitted(event, null), SessionChanges.updated(event, {})]
     case "session.next.prompt.promoted":
-      return [Messages.inputPromoted(event), Messages.promoted(event)]
+      return [MessageChanges.inputPromoted(event), MessageChanges.promoted(event)]
     case "session.next.prompt.withdrawn":
-      return [Messages.inputWithdrawn(event), Sessions.updated(event, {})]
+      return [MessageChanges.inputWithdrawn(event), SessionChanges.updated(event, {})]
     case "session.next.activity.started":
-      return [Sessions.activityStarted(event)]
+      return [SessionChanges.activityStarted(event)]
     case "session.next.activity.settled":
-      return [Sessions.activitySettled(event)]
+      return [SessionChanges.activitySettled(event)]
     case "session.next.request.framed":
-      return [Sessions.framed(event)]
+      return [SessionChanges.framed(event)]
     case "session.next.instructions.discovered":
       return [discovered(event)]
     case "session.next.context.updated":
-      return [Messages.contextUpdated(event)]
+      return [MessageChanges.contextUpdated(event)]
     case "session.next.synthetic":
-      return [Messages.synthetic(event)]
+      return [MessageChanges.synthetic(event)]
     case "session.next.shell.started":
-      return [Messages.shellStarted(event), Messages.shellPartStarted(event)]
+      return [MessageChanges.shellStarted(event), MessageChanges.shellPartStarted(event)]
     case "session.next.shell.ended":
-      return [Messages.shellPartEnded(event)]
+      return [MessageChanges.shellPartEnded(event)]
     case "session.next.step.started":
-      return [Messages.stepStarted(event)]
+      return [MessageChanges.stepStarted(event)]
     case "session.next.step.ended":
     case "session.next.step.failed":
-      return [Messages.stepSettled(event), Sessions.stepSettled(event)]
+      return [MessageChanges.stepSettled(event), SessionChanges.stepSettled(event)]
     case "session.next.text.started":
-      return [Messages.textStarted(event)]
+      return [MessageChanges.textStarted(event)]
     case "session.next.text.ended":
-      return [Messages.textEnded(event)]
+      return [MessageChanges.textEnded(event)]
     case "session.next.reasoning.started":
-      return [Messages.reasoningStarted(event)]
+      return [MessageChanges.reasoningStarted(event)]
     case "session.next.reasoning.ended":
-      return [Messages.reasoningEnded(event)]
+      return [MessageChanges.reasoningEnded(event)]
     case "session.next.tool.input.started":
-      return [Messages.toolInputStarted(event)]
+      return [MessageChanges.toolInputStarted(event)]
     case "session.next.tool.input.ended":
-      return [Messages.toolInputEnded(event)]
+      return [MessageChanges.toolInputEnded(event)]
     case "session.next.tool.called":
-      return [Messages.toolCalled(event), Sessions.toolCalled(event)]
+      return [MessageChanges.toolCalled(event), SessionChanges.toolCalled(event)]
     case "session.next.tool.progress":
-      return [Messages.toolProgress(event)]
+      return [MessageChanges.toolProgress(event)]
     case "session.next.tool.success":
-      return [Messages.toolSuccess(event)]
+      return [MessageChanges.toolSuccess(event)]
     case "session.next.tool.failed":
-      return [Messages.toolFailed(event)]
+      return [MessageChanges.toolFailed(event)]
     case "session.next.retried":
-      return event.data.tokens === undefined ? [] : [Sessions.charged(event, event.data)]
+      return event.data.tokens === undefined ? [] : [SessionChanges.charged(event, event.data)]
     case "session.next.compaction.requested":
-      return [Sessions.updated(event, { compaction_requested: event.data.messageID })]
+      return [SessionChanges.updated(event, { compaction_requested: event.data.messageID })]
     case "session.next.compaction.started":
-      return [Sessions.compactionStarted(event)]
+      return [SessionChanges.compactionStarted(event)]
     case "session.next.compaction.ended":
-      return [Messages.compactionEnded(event), Sessions.charged(event, event.data, { compaction_running: null })]
+      return [
+        MessageChanges.compactionEnded(event),
+        SessionChanges.charged(event, event.data, { compaction_running: null })
+      ]
     case "session.next.compaction.failed":
-      return [Sessions.charged(event, event.data, { compaction_running: null })]
+      return [SessionChanges.charged(event, event.data, { compaction_running: null })]
     case "session.next.context.pruned":
-      return [Sessions.updated(event, { pruned_seq: event.data.through })]
+      return [SessionChanges.updated(event, { pruned_seq: event.data.through })]
     case "session.next.context.edited":
-      return [Messages.contextEdited(event)]
+      return [MessageChanges.contextEdited(event)]
     case "session.next.part.withheld":
-      return [Messages.partWithheld(event)]
+      return [MessageChanges.partWithheld(event)]
     case "session.next.leaf.moved":
-      return [Sessions.leafMoved(event), Messages.leafMoved(event)]
+      return [SessionChanges.leafMoved(event), MessageChanges.leafMoved(event)]
     case "session.next.branch.summarized":
-      return [Messages.branchSummarized(event), Sessions.charged(event, event.data)]
+      return [MessageChanges.branchSummarized(event), SessionChanges.charged(event, event.data)]
     case "session.next.labeled":
-      return [Messages.labeled(event)]
+      return [MessageChanges.labeled(event)]
     case "session.next.forked":
-      return [Sessions.forked(event)]
+      return [SessionChanges.forked(event)]
     case "session.next.budget.set":
-      return [Sessions.updated(event, { budget: json(event.data.budget) })]
+      return [SessionChanges.updated(event, { budget: json(event.data.budget) })]
     case "session.next.imported":
-      return Sessions.imported(event)
+      return SessionChanges.imported(event)
     default:
       event satisfies EventIn<"prompts" | "tree" | "decisions" | "shells">
       return []

@@ -96,8 +96,8 @@ const isEnd = (text: string): boolean => text.startsWith('{"end":')
 const nameOf = ({ from, incarnation, sessionID, to }: Header): string =>
   `${sessionID}.${incarnation}.${from + 1}-${to}.jsonl.gz`
 
-// Writes and reads archives: JSON lines, compressed with gzip in one member per page, so that memory is bounded and
-// compression runs off the event loop. A file appears under its name only when it is complete and durable.
+// Writes and reads archives: JSON lines, with one gzip member for each page. An archive appears under its name when it
+// is complete and durable.
 
 const compress = promisify(gzip)
 

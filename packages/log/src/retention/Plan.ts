@@ -1,6 +1,6 @@
 /**
  * Finds how far each session's log can be cut, what that removes and what holds it back. It reads no payloads and
- * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5, RT-1, RT-2.
+ * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5 in specs/retention.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"
@@ -162,9 +162,7 @@ export const cutOf = Effect.fn("Retention.cutOf")(function* (
   return { ...subject, ...free, held: holding } satisfies Cut
 })
 
-// Decides where a session's log may be cut. A safe boundary is the end of an activity or of a live shell at which
-// nothing is open: no later event changes a message, part or input made up to it. Pure; it reads only the types of
-// events. Live shells hold nothing back: no row is made of their events.
+// Decides where a session's log may be cut: at the end of an activity or of a live shell at which nothing is open.
 
 /** How many of each kind are open. */
 export interface Open {

@@ -13,8 +13,8 @@ import * as Content from "../store/Content.ts"
 import type { KeptPart } from "../store/ContentBlock.ts"
 import { questionTool } from "../store/QuestionStore.ts"
 
-// Says which events outlive their removal from the log although no row refers to them: requests above the floor and the
-// list of decisions are read from them. Events that rows refer to are kept too; the rest is dropped. Pure.
+// Says which events stay although no row refers to them: a later reader needs them for requests above the floor and for
+// the list of decisions.
 
 /** The types whose events are always kept. */
 const kept: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 /**
- * Prunes sessions to bounds on age, place or the size of the file: the one unused for the longest time first. `Plan.ts`
- * finds what can go, `Prune.ts` removes it, `Space.ts` gives its pages back. Spec: specs/retention.md, RT-40..RT-42,
- * RT-23, RT-24.
+ * Prunes sessions to bounds on age, place or the size of the file, the longest unused session first, and puts archives
+ * back. `Plan.ts` finds what can go, `Prune.ts` removes it, `Space.ts` gives free pages back. Spec: RT-23, RT-24,
+ * RT-40..RT-42 in specs/retention.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -41,8 +41,7 @@ import {
 import * as PrunedParts from "./PrunedParts.ts"
 import * as Space from "./Space.ts"
 
-// Puts an archive's events back: the same positions, ids and payloads, and the floor that they were removed from. They
-// are written below the present floor, where no reader sees them, until one transaction lowers it.
+// Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
 /** What was put back. */
 interface Restored {

@@ -1,4 +1,4 @@
-/** Says which text of an event is searched, and as whose. Pure. Spec: SE-10, SE-11. */
+/** Says which text of an event is searched, and who wrote the text. Pure. Spec: SE-10, SE-11. */
 import { Option, Schema } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"
 import * as Registry from "../events/Registry.ts"

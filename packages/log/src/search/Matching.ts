@@ -1,6 +1,6 @@
 /**
  * Selects what matches a query: sessions by title, folder or name from the log, documents from the index. Spec:
- * SE-30..SE-41, SE-40, SE-42.
+ * SE-30..SE-42 in specs/search.md.
  */
 import { realpathSync } from "node:fs"
 import { resolve } from "node:path"
@@ -13,7 +13,7 @@ import { Role } from "./Document.ts"
 import type { Places } from "./Indexing.ts"
 import { matchText, phraseText, type Query } from "./Query.ts"
 
-// Orders matching documents by relevance and recency, and groups them by session. Pure.
+// Orders matching documents by relevance and recency, and groups them by session.
 
 /** A matching document. */
 export interface Candidate {

@@ -1,6 +1,6 @@
 /**
- * Implements search on the log's database and the index beside it. Contract: `Search.ts`. Spec: SE-43, SE-50..SE-53,
- * SE-2, SE-6.
+ * Implements search on the log's database and its index: queries, snippets, and the history of prompts. Contract:
+ * `Search.ts`. Spec: SE-2, SE-6, SE-43, SE-50..SE-53 in specs/search.md.
  */
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -165,8 +165,7 @@ export const prompts = Effect.fnUntraced(function* (
   }
 })
 
-// Shows the matches of a text in their surroundings. The tokenizer that built the index also finds the matches: the
-// texts of a page go to a table in memory for the time of one statement.
+// Shows the matches of a text in their surroundings, with the tokenizer that built the index.
 
 /** Words of a snippet, and its most characters. */
 const [wordLimit, charLimit] = [24, 320]

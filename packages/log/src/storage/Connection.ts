@@ -1,7 +1,7 @@
 /**
- * Opens a database with better-sqlite3 as a client of `@effect/sql`. `@effect/sql-sqlite-node` does the same, but keeps
- * its connection to itself, and installs a driver that aborts on Node 24: here the connection also runs statements
- * directly, for code that runs many of them in one transaction (`Statements`). Spec: ST-28, PA-3, PA-11.
+ * Opens a database with better-sqlite3 as a client of `@effect/sql`. `@effect/sql-sqlite-node` hides its connection,
+ * and installs a driver that aborts on Node 24. The connection of this module also runs statements directly, for code
+ * that runs many statements in one transaction (`Statements`). Spec: ST-28, PA-3, PA-11.
  */
 import type * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"

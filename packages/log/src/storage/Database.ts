@@ -1,6 +1,6 @@
 /**
  * Opens the database: pragmas, version check, migrations, and the second connection for reads.
- * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: specs/storage.md ST-2..ST-8.
+ * Other modules see only `SqlClient` (writes) and `ReadSql` (reads). Spec: ST-2..ST-8 in specs/storage.md.
  */
 import { constants } from "node:fs"
 import { access, realpath, stat } from "node:fs/promises"
@@ -21,8 +21,8 @@ import { makePrivate } from "./PrivateFile.ts"
 import { immediately, isBusy, reasonOf, retryBusy, snapshot, StorageReason } from "./Transaction.ts"
 import { default as initial } from "./migrations/0001_initial.ts"
 
-// Runs the statements of a client without the span and the scope that `@effect/sql` gives each of them: they cost
-// several times as much as a short statement. A host that installed a tracer gets the spans.
+// Runs statements without the span and the scope of `@effect/sql`, which cost several short statements; a host with a
+// tracer gets the spans.
 
 type Rows = Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
 

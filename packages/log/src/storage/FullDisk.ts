@@ -1,4 +1,4 @@
-/** Says that a disk is full, also where SQLite says only that it could not be written. Spec: ST-760. */
+/** Says that a disk is full, also where SQLite says only that a write failed. Spec: ST-760. */
 import { statfsSync } from "node:fs"
 import { dirname } from "node:path"
 import { Predicate } from "effect"

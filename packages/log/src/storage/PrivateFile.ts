@@ -6,8 +6,8 @@ import { closeSync, constants, existsSync, fstatSync, openSync, realpathSync, ty
 import { chmod, lstat, mkdir, open, readlink, realpath, stat } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
 
-// Creates a folder and its missing parents. Not with `mkdir`'s `recursive` option: on a file system where the parent
-// exists but the child fails as missing, such as /proc, it never returns and blocks a thread.
+// Creates a folder and its missing parents. `mkdir`'s `recursive` option never returns on a file system such
+// as /proc, where the parent exists but the child fails as missing.
 
 const codeOf = (cause: unknown): unknown => (cause instanceof Error && "code" in cause ? cause.code : undefined)
 
@@ -45,8 +45,8 @@ export const makeFolders = async (folder: string, mode = anyMode): Promise<void>
   }
 }
 
-// Opens a database's file beside SQLite. POSIX releases all locks that a process holds on a file as soon as it closes
-// any descriptor of it. So a descriptor stays open as long as a connection to the file may be open.
+// Opens a database's file beside SQLite. POSIX releases all of a process's locks on a file when the process closes any
+// descriptor of the file, so the descriptor stays open as long as a connection may.
 
 const identity = ({ dev, ino }: { readonly dev: number; readonly ino: number }) => `${dev}:${ino}`
 

@@ -1,7 +1,7 @@
 /**
  * Opens the search index: a database of its own beside the log's, so that indexing never holds the log's lock. It holds
  * terms and places, no text, and can be built again from the log at any time. Removed sessions are
- * erased from it. Spec: specs/search.md SE-1..SE-4, SE-20..SE-22.
+ * erased from it. Spec: SE-1..SE-4, SE-20..SE-22 in specs/search.md.
  */
 import { existsSync, realpathSync, rmSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
@@ -144,8 +144,7 @@ export const openIndex = (path: string): Effect.Effect<SqlClient.SqlClient, Data
 /** Opens the index of a database if it exists. */
 export const openExisting = (path: string) => (existsSync(path) ? Effect.asSome(openIndex(path)) : Effect.succeedNone)
 
-// Removes from the search index what belongs to removed sessions, without a trace. FTS5 only marks deleted documents;
-// their terms go when segments are merged.
+// Removes from the search index what belongs to removed sessions, whose terms FTS5 keeps until segments are merged.
 
 /** Documents that one transaction deletes. */
 const stepDocuments = 500

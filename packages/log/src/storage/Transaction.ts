@@ -1,6 +1,6 @@
 /**
  * Transactions and synchronous work on a client's connection, and the wait for another process's lock. Every failure of
- * the database is typed. Spec: specs/storage.md ST-4, ST-8, CN-19.
+ * the database is typed. Spec: ST-4, ST-8 in specs/storage.md, CN-19 in specs/consumers.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"
@@ -45,8 +45,8 @@ export const reasonOf = (error: unknown): StorageReason => {
   return cause instanceof TypeError && cause.message.includes("connection is not open") ? "closed" : "unknown"
 }
 
-// Marks work in a transaction of the log's own connection. An append there would wait for the connection that its
-// caller holds, for ever, because appends are uninterruptible.
+// Marks work in a transaction of the log's connection: an append there would wait for ever for the connection of its
+// caller.
 
 /** The client whose transaction surrounds the work. */
 export class OwnTransaction extends Context.Tag("@daybook/log/OwnTransaction")<OwnTransaction, SqlClient.SqlClient>() {}

@@ -33,8 +33,7 @@ const locked = () =>
 export const probe = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError.SqlError> =>
   Effect.timeoutFail(retryBusy(immediately(sql)(rewriteHeader(sql))), { duration: patience, onTimeout: locked })
 
-// Empties the write-ahead log. A checkpoint of another process makes SQLite refuse at once, and a writer makes it
-// refuse soon: a few more attempts are enough then. A reader that needs the log lasts longer.
+// Empties the write-ahead log, with a few attempts while another process writes or checkpoints.
 
 const checkpointAttempts = 8
 

@@ -1,5 +1,5 @@
 /**
- * Builds sessions, inputs and messages from projected rows and the events that these refer to. Pure; what it builds
+ * Builds sessions, inputs and messages from projected rows and the events that the rows refer to. Pure; every result
  * passes its schema. Spec: PJ-5, PJ-15.
  */
 import { Array as Arr, Either, ParseResult } from "effect"

@@ -1,7 +1,7 @@
 /**
  * The form of a block of kept events: a line of JSON with the columns of the events and of their parts' rows, then the
  * payloads, compressed together, so that what a session repeats (files read again, diffs, outputs of tests) is stored
- * once. A checksum stands before it. Spec: ST-33, ST-34.
+ * once. A checksum stands before the block. Spec: ST-33, ST-34.
  */
 import { promisify } from "node:util"
 import { brotliCompress, brotliDecompress, constants, crc32 } from "node:zlib"
@@ -10,8 +10,7 @@ import type { PartRow } from "../projection/Tables.ts"
 import { compile } from "../support/Conforms.ts"
 import * as EventLoop from "../support/EventLoop.ts"
 
-// The columns of a block: one array for each field of its events and of its parts' rows, so that alike values stand
-// together. Numbers that grow are differences, which compress better. Pure.
+// The columns of a block: an array for each field, so that alike values stand together and compress well.
 
 /** An event's row without its session and its checksum, which the other columns give. */
 export interface KeptEvent {

@@ -1,6 +1,6 @@
 /**
- * The context epoch of a session, as its events tell it. This file is the contract; `SqlEpochStore.ts` implements it.
- * Spec: specs/context.md CX-51, CX-53.
+ * Reads the context epoch of a session from its events. This file is the contract; `SqlEpochStore.ts` implements it.
+ * Spec: CX-51, CX-53 in specs/context.md.
  */
 import { Context, type Effect } from "effect"
 import type { SessionID } from "../domain/Identifiers.ts"

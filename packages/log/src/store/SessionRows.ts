@@ -1,6 +1,7 @@
 /**
- * Selects sessions: one, by address or title, in pages, and those that were cut off. Spec: TO-105, TO-106, ST-35,
- * RT-13, RT-14, TO-91..TO-93.
+ * Selects sessions, by id, address or title, in pages, and those that were cut off; and a session's todo list, floor,
+ * family and prompts. Spec: TO-91..TO-93, TO-105, TO-106 in specs/tools.md, ST-35 in specs/storage.md, RT-13, RT-14 in
+ * specs/retention.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"
@@ -173,8 +174,8 @@ const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlE
         AND q.session IN (SELECT value FROM json_each(${JSON.stringify(inBlocks)}))))`
   })
 
-// Reads a session's ancestors, and what a session and its descendants spent. A session's parent never changes, but
-// reusing a removed id can still form a cycle, so every walk is bounded.
+// Reads a session's ancestors, and the usage of its tree. A removed id that is used again can form a cycle, so every
+// walk is bounded.
 
 /** Maximum number of ancestors of a session. */
 export const deepestFamily = 32

@@ -1,9 +1,9 @@
 /**
  * Lets the event loop run. Effect's `yieldNow` continues in a microtask, before any socket is read, and the database's
  * driver is synchronous: a fiber that calls in a loop would keep every timer, socket and append of its process waiting.
- * Spec: EX-14, EX-400, EX-401 in specs/execution.md, EX-14 in specs/execution.md. It decides only when a fiber resumes.
- * It must not preempt fibers more often than Effect does: a fiber that is preempted after it took a semaphore's permit,
- * and interrupted before it runs again, never returns the permit.
+ * Spec: EX-14, EX-400, EX-401 in specs/execution.md. It decides only when a fiber resumes. It must not preempt fibers
+ * more often than Effect does: a fiber that is preempted after it took a semaphore's permit, and interrupted before it
+ * runs again, never returns the permit.
  */
 import { Effect, Exit, FiberRef, Scheduler } from "effect"
 
@@ -150,8 +150,8 @@ export const sharingAll = <Service extends object>(service: Service): Service =>
   return Object.assign({ ...service }, Object.fromEntries(verbs))
 }
 
-// Lets the event loop run between fibers. Effect's scheduler continues in microtasks for up to 2,048 rounds; while its
-// fibers are busy, no socket is read and no timer fires, so one long answer would block every client of the process.
+// Lets the event loop run between fibers: Effect's scheduler runs up to 2,048 rounds of microtasks, while no socket is
+// read and no timer fires.
 
 /** Maximum time that fibers run before the event loop runs. */
 const turnMs = 12

@@ -1,4 +1,4 @@
-/** Values in quotes that continue on the next lines. Pure. Spec: FM-761. */
+/** Finds values in quotes that continue on the next lines. Pure. Spec: FM-761. */
 
 const longestLine = 512
 const mostLines = 16

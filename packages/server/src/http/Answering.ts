@@ -1,6 +1,6 @@
 /**
  * Answers requests of Node with an application: one fiber a request, and a response that is written without one. A client
- * that leaves interrupts its fiber. Spec: HT-26 in specs/http.md.
+ * that leaves interrupts its fiber. Spec: HT-26, HT-501 in specs/http.md.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Cookies from "@effect/platform/Cookies"
@@ -21,7 +21,7 @@ import { excessOf } from "@daybook/core/support/Excess"
 import { maxInputDepth } from "@daybook/core/support/Limits"
 import { isTraced } from "@daybook/log/support/Spans"
 
-// Reads the body of a request, whole and into memory, without an effect. Spec: HT-26, HT-501 in specs/http.md.
+// Reads the body of a request, whole and into memory, without an effect.
 
 /** A value of the facade may stand some levels below the body. */
 const maxBodyDepth = 2 * maxInputDepth
@@ -70,8 +70,8 @@ export const collect = (
   })
 }
 
-// A request as its handlers see it. Its body is read whole, into memory, up to a limit: the usual request of
-// `@effect/platform-node` needs an effect, a fiber and a scope for that. Spec: HT-26 in specs/http.md.
+// A request as its handlers see it, its body whole in memory: the request of `@effect/platform-node` needs a fiber and
+// a scope.
 
 /** What a handler sees in place of the request's own. */
 interface Changes {

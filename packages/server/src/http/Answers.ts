@@ -13,8 +13,7 @@ import { Api } from "@daybook/api"
 import * as Access from "@daybook/api/wire/Access"
 import { failures, statuses } from "@daybook/api/wire/Failure"
 
-// What the router does not say: the methods of a path, and which endpoints take no query. Pure. Spec: HT-3, HT-502 in
-// specs/http.md.
+// What the router does not say: the methods of a path, and which endpoints take no query.
 
 interface Route {
   readonly method: string

@@ -7,8 +7,7 @@ import type { IncomingMessage } from "node:http"
 import { maximumBytes } from "@daybook/core/session/PromptBounds"
 import { isLoopback } from "./Site.ts"
 
-// A token bucket for each key: it holds requests up to a number, fills steadily, and a request takes one out. Holds
-// state, but no clock. Spec: HT-29 in specs/http.md.
+// A token bucket for each key; it has no clock.
 
 export interface Buckets {
   /** Takes one request out of the key's bucket; from an empty one it takes none, and returns the seconds until there is one. */

@@ -26,7 +26,7 @@ import { type SessionSnapshot, SessionStore } from "@daybook/log/store/SessionSt
 import { Hubs } from "./Hubs.ts"
 import { Streams } from "./Streams.ts"
 
-// Tells a reader whose events were pruned where to restart. Spec: HT-43.
+// Tells a reader whose events were pruned where to restart.
 
 /** Adds the floor as a cursor, and the path of a snapshot. */
 const restarting =

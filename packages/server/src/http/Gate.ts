@@ -10,9 +10,7 @@ import type { Clients } from "./Clients.ts"
 import { headers } from "./LocalServer.ts"
 import { foreignPart, permit, type Site } from "./Site.ts"
 
-// Finds requests that a proxy before the server could understand differently: it may have judged another host, token or
-// body than the server would answer. Node's parser refuses what cannot be parsed in one way only. Pure. Spec: HT-15 in
-// specs/http.md.
+// Finds requests that a proxy could understand differently, and so judge by another host, token or body.
 
 /** Headers that decide, and of which there is one. Of several, Node takes the first, and others the last. */
 const single: ReadonlySet<string> = new Set(["host", "authorization", "origin", "content-type", "idempotency-key"])

@@ -18,8 +18,7 @@ import * as ServerHandlers from "./ServerHandlers.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
 import * as Streams from "./Streams.ts"
 
-// Says for people which arguments do not fit; the library prints their whole schemas. Spec: HT-3, HT-10 in
-// specs/http.md.
+// Says for people which arguments do not fit; the library prints their whole schemas.
 
 const encode = Schema.encodeSync(HttpApiDecodeError)
 

@@ -9,10 +9,8 @@ import type { Server as NetServer, Socket } from "node:net"
 import { endianness } from "node:os"
 import { Duration, Effect, Predicate, Schema, type Scope } from "effect"
 
-// Finds connections whose peer has vanished without a word, such as a machine that lost its power: the system sends the
-// same bytes again, and nothing comes back. Node sets no limit to that, and Linux gives up after a quarter of an hour.
-// Linux tells in `/proc/net/tcp` how often it has sent them; on another system its own limit holds. Spec: HT-38 in
-// specs/http.md.
+// Finds connections whose peer has vanished, by the retransmissions in Linux's `/proc/net/tcp`: Node sets no limit, and
+// Linux gives up after a quarter of an hour.
 
 /** An end of a connection. */
 export interface Peer {
@@ -73,9 +71,7 @@ const closing = (server: NetServer, port: number, within: Duration.Duration): Ef
     yield* Effect.forkScoped(Effect.forever(Effect.delay(look, Duration.times(within, 0.5))))
   })
 
-// The open requests of each connection. A client may send some before it has read the answers, which wait behind each
-// other: Node keeps them in memory, and does not close those that wait when their connection ends. Spec: HT-26 in
-// specs/http.md.
+// The open requests of each connection: Node keeps pipelined requests in memory, also after their connection has ended.
 
 export interface Pipelines {
   /** Begins a request. False for one too many, which ends its connection; it gets no answer. */

@@ -33,8 +33,7 @@ import {
 import { inUrl, isLoopback } from "./Site.ts"
 import { Drain } from "./Streams.ts"
 
-// Counts the answered requests, and logs each at the level info: method, path, status, time and client. Queries are
-// left out: they hold what people search for. Spec: HT-542 in specs/http.md.
+// Counts and logs the answered requests, without their queries, which hold what people search for.
 
 const requests = Metric.counter("daybook_http_requests_total", {
   description: "answered requests of HTTP, by status",
@@ -73,7 +72,7 @@ const makeAccessLog = (clients: Clients.Clients, isLogged: boolean): Effect.Effe
     }
   })
 
-// Takes up what dead processes left: a server has no client that would wake its sessions. Spec: HT-58 in specs/http.md.
+// Takes up what dead processes left, because a server has no client that would wake its sessions.
 
 /** Sessions at a time. */
 const atOnce = 16

@@ -80,7 +80,7 @@ export const makeHub = <E>({ latest, positionOf, tail }: Followed<E>): Effect.Ef
     }
   })
 
-// The hubs of the followed sessions and of the feed: each exists while it has readers. Spec: HT-49 in specs/http.md.
+// The hubs of the followed sessions and of the feed: each exists while it has readers.
 
 export type FeedError = CursorAhead | CursorExpired | EventUnreadable | LogUnavailable
 

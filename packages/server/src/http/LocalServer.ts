@@ -1,4 +1,6 @@
-/** An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215, SL-216, SL-223 in specs/shell.md. */
+/**
+ * An HTTP server at 127.0.0.1 whose end ends its connections. Spec: SL-215..SL-219, SL-221, SL-223 in specs/shell.md.
+ */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import type * as HttpApp from "@effect/platform/HttpApp"
@@ -11,9 +13,8 @@ import { type AccessToken, matches } from "./AccessToken.ts"
 import { PortUnusable, unusable } from "./HttpListener.ts"
 import { foreignPart, type Site } from "./Site.ts"
 
-// Decides which requests a server on the loopback address answers. Every process and every page in a browser can send
-// requests there: pages of other sites are refused by `Host` and `Origin`, processes of others by the token. Pure,
-// except for reading the request. Spec: SL-217..SL-219 in specs/shell.md.
+// Decides which requests a server on the loopback address answers: `Host` and `Origin` refuse pages of other sites, the
+// token refuses other processes.
 
 /** A tunnel may listen at another port. */
 const here: Site = { host: "127.0.0.1", names: [], scheme: "http", origins: [] }
@@ -91,7 +92,7 @@ export const guarded =
       return status === 405 ? HttpServerResponse.setHeader(answer, "allow", "GET, HEAD") : answer
     }).pipe(Effect.map(HttpServerResponse.setHeaders(headers(policy))))
 
-// Encodes server-sent events. Pure. Spec: SL-221, SL-223 in specs/shell.md.
+// Encodes server-sent events.
 
 /** One event. Without `data` a reader gets nothing, but remembers the `id`. */
 export interface Frame {

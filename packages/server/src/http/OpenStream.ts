@@ -7,7 +7,7 @@ import { Data, Deferred, Duration, Effect, type Scope } from "effect"
 import type { End, Seam } from "@daybook/api/wire/EventFrames"
 import { inOrder, type LiveEvent, type SessionEvent } from "@daybook/log/events/SessionEvents"
 
-// Encodes frames once for all readers of an event. Pure, with a memory that ends with the event. Spec: HT-44, HT-49.
+// Encodes a frame once for all readers of its event.
 
 /** How frames are written. */
 export interface Encoding {
@@ -87,8 +87,7 @@ export const ndjson = (): Encoding => ({
   end: (end) => Buffer.from(line({ frame: "end", ...end }))
 })
 
-// Writes one stream of frames to a response, as fast as its reader reads: a reader that does not read is disconnected,
-// and holds little until then. Spec: HT-47, HT-48, HT-50, HT-52 in specs/http.md.
+// Writes one stream of frames to a response; a reader that does not read is disconnected.
 
 /** The reader took nothing for too long, or has gone. */
 export class Lost extends Data.TaggedError("Lost")<{ readonly reason: "slow" | "gone" }> {}

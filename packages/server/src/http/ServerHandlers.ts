@@ -14,7 +14,7 @@ import type { Search } from "@daybook/log/search/Search"
 import { refusedQuery } from "./Answers.ts"
 import * as Streams from "./Streams.ts"
 
-// Writes metrics in the text format of Prometheus. Pure, except for the figures of the process. Spec: HT-541.
+// Writes metrics in the text format of Prometheus.
 
 /** One sample: what follows the name, its labels, and its value. */
 interface Sample {
@@ -144,7 +144,7 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
 const ofProcess = (version: string): Effect.Effect<string> =>
   Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
 
-// Answers requests about the server's machine. The host of the server measures and lists. Spec: HT-55, HT-56.
+// Answers requests about the server's machine, which the host measures and lists.
 
 /** What to measure. */
 export interface Measuring {
@@ -177,7 +177,7 @@ export const machineLayer = (machine: Partial<Machine> = {}) => {
   )
 }
 
-// Answers searches. Spec: HT-39 in specs/http.md.
+// Answers searches.
 
 type SearchService = typeof Search.Service
 
@@ -197,7 +197,7 @@ export const searchLayer = (search: SearchService | undefined) => {
   )
 }
 
-// Answers requests about the server itself. Spec: HT-540, HT-541 in specs/http.md.
+// Answers requests about the server itself.
 
 /** A write is tried at most this often: anyone may ask for the health. */
 const probeEvery = "1 second"

@@ -1,5 +1,5 @@
 /**
- * Answers requests about sessions by the verbs of the facade. Spec: HT-1, HT-12, HT-13, HT-27, HT-37, HT-504 in
+ * Answers requests about sessions by the verbs of the facade. Spec: HT-1, HT-12, HT-13, HT-27, HT-37, HT-69, HT-504 in
  * specs/http.md.
  */
 import { createHash } from "node:crypto"
@@ -28,7 +28,7 @@ import { type Asks, type OpenAsk, timeLeft } from "../shared/Asks.ts"
 import { expiring } from "./EventsHandlers.ts"
 import { Drain } from "./Streams.ts"
 
-// The folders that sessions of HTTP clients may work in. Spec: HT-27 in specs/http.md.
+// The folders that sessions of HTTP clients may work in.
 
 interface Roots {
   /** Checks that the folder exists and is below a root, by its real path. */
@@ -51,7 +51,7 @@ export const makeRoots = (roots: ReadonlyArray<string>): Roots => ({
         })
 })
 
-// Answers requests by the verbs of the facade. Spec: HT-1, HT-27 in specs/http.md.
+// Answers requests by the verbs of the facade.
 
 type Resolver = typeof ModelResolver.Service
 
@@ -100,7 +100,7 @@ export const sessionsLayer = ({ check }: Roots, configured: Budget | undefined) 
   )
 }
 
-// Answers requests for what a session holds. Spec: HT-1 in specs/http.md.
+// Answers requests for what a session holds.
 
 /** Transcripts, trees, todos and recorded requests. */
 export const transcriptLayer = HttpApiBuilder.group(Api, "transcript", (handlers) =>
@@ -119,8 +119,7 @@ export const transcriptLayer = HttpApiBuilder.group(Api, "transcript", (handlers
   )
 )
 
-// The runs that requests began and still have to hear of: the first request returns before a long run ends, and a later
-// one, with the same name, gets its error. Spec: HT-13, HT-69 in specs/http.md.
+// The runs whose errors a request still has to hear of, under the names of the requests that began the runs.
 
 interface Resumes {
   /** Runs the session, and remembers the outcome under the name; a known name joins its run. */
@@ -166,8 +165,7 @@ const makeResumes: Effect.Effect<Resumes, never, Scope.Scope> = Effect.map(Effec
   }
 })
 
-// Answers requests that prompt and run. A request that waits for work returns before a proxy or a client would give up,
-// and the work goes on. Spec: HT-12, HT-13 in specs/http.md.
+// Answers requests that prompt and run: a request returns before a proxy would give up, and the work goes on.
 
 const atMost = Duration.seconds(25)
 
@@ -221,7 +219,7 @@ export const workLayer = HttpApiBuilder.group(Api, "work", (handlers) =>
   })
 )
 
-// Answers requests about questions of models. Spec: HT-1 in specs/http.md.
+// Answers requests about questions of models.
 
 /** Open questions, and their answers. */
 export const questionsLayer = HttpApiBuilder.group(Api, "questions", (handlers) =>
@@ -233,7 +231,7 @@ export const questionsLayer = HttpApiBuilder.group(Api, "questions", (handlers) 
   )
 )
 
-// Answers requests about permissions of tools. The first answer counts, wherever it comes from. Spec: HT-37.
+// Answers requests about permissions of tools; the first answer counts.
 
 const shown = Effect.forEach((open: OpenAsk) =>
   Effect.map(timeLeft(open), (left): OpenPermission => ({
@@ -283,8 +281,7 @@ export const permissionsLayer = (asks: Asks) =>
       )
   )
 
-// Answers requests for what sessions can be given. The host of the server knows the models. Spec: HT-504 in
-// specs/http.md.
+// Answers requests for the models, agents and templates that sessions can be given.
 
 /** Requests that ask the providers at a time: the others wait. */
 const asking = 4

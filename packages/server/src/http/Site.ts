@@ -1,6 +1,6 @@
 /**
  * The names of a server, and which requests it answers by `Host` and `Origin`. Pages of other sites can send requests to every
- * server that a browser reaches, also under a name of their own that leads there. Pure. Spec: HT-23, HT-24 in
+ * server that a browser reaches, also under a name of their own that leads there. Pure. Spec: HT-23, HT-24, HT-505 in
  * specs/http.md.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -64,7 +64,7 @@ export const foreignPart = (
   return own.includes(origin.toLowerCase()) || isPermitted(site, origin) ? undefined : "origin"
 }
 
-// Lets pages of permitted other origins read responses, and answers their preflights. Spec: HT-505 in specs/http.md.
+// Lets pages of permitted other origins read responses, and answers their preflights.
 
 /** What pages may send, besides what they always may: with the token, and the traces that the client sends. No cookie is needed. */
 const preflight = {

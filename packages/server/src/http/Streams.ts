@@ -25,7 +25,7 @@ export const until = (time: number): Effect.Effect<void> =>
       : Effect.zipRight(Effect.sleep(Duration.millis(Math.min(time - now, longest))), until(time))
   )
 
-// The end of a server as its requests see it. Spec: HT-52 in specs/http.md.
+// The end of a server as its requests see it.
 
 /** Whether the server ends. */
 export class Drain extends Context.Tag("@daybook/server/Drain")<
@@ -49,9 +49,8 @@ export const drainLayer = Layer.effect(
   }))
 )
 
-// Holds the deltas of a session until its reader can take them, joined by their text. What the reader gets of a text is
-// a beginning of it, follows the text's start, and ends before the stored text: a text whose beginning is not known, or
-// that grew beyond the limit before the reader took it, has no more deltas. Spec: HT-46 in specs/http.md.
+// Holds the deltas of a session, joined by text, until its reader can take them. A reader gets a beginning of a text
+// from the text's start; a text that lost its beginning, or grew too long, has no more deltas.
 
 interface LiveDeltas {
   /** Takes a delta. */

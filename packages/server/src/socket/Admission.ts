@@ -13,8 +13,7 @@ import type { DrainedBackend } from "./Drainer.ts"
 import { find, type Place, type Subject } from "./Subject.ts"
 import type { Send } from "./Wire.ts"
 
-// Serializes work per key, in the order of `enter`, with a bounded queue. The place is taken when `enter` returns.
-// Unused keys are not kept. Spec: SO-31, SO-106 (DC-20).
+// Serializes work per key, in the order of `enter`, with a bounded queue.
 
 /**
  * A place in the queue: runs one effect when its turn comes, and gives up the place afterwards. Run it once, in a fiber
@@ -63,10 +62,8 @@ export const makeLane = (limit: number): Lane => {
   return { enter }
 }
 
-// Turns a client's `send` into a durable input: finds or creates the session at its address, brings it to the prompt's
-// folder, then admits the prompt under an id made of the client's id, so that a repeated request is the same prompt. A
-// refused request has written nothing. Spec: SO-30, SO-31,
-// SO-34 in specs/socket.md (FR-8, CW-5, CW-7, DC-14, DC-20).
+// Turns a client's `send` into a durable input: finds or creates the session, moves it to the prompt's folder, admits
+// the prompt. A refused request has written nothing.
 
 /** The message id of a client's request; the inbox recognises a repetition by it (FR-8). */
 export const messageOf = (sessionID: string, clientID: string): MessageID =>
@@ -212,9 +209,7 @@ export const admit = Effect.fn("Admission.admit")(function* (
   return { session, input }
 })
 
-// Tracks the admissions of one agent's or model's prompts: one at a time per session, whatever socket they came
-// through. An admission that waits for a run blocks its session. In-process state, changed synchronously. Spec: SO-31,
-// SO-91 in specs/socket.md (DC-20).
+// Tracks the admissions of one agent's or model's prompts: one at a time for each session.
 
 /** A current admission. */
 interface Admitting {

@@ -1,6 +1,6 @@
 /**
  * The runtime behind a socket: one on disk, whose files an exporter keeps, or one in memory for temp sessions. All
- * other modules work with either.
+ * other modules work with either. Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11, IX-6).
  */
 import { Cause, Context, Effect, Schema } from "effect"
 import { SessionExecution } from "@daybook/core/session/SessionExecution"
@@ -20,7 +20,7 @@ import * as Fold from "@daybook/transcript/Fold"
 import { ErrorCode, type RunID, runOf } from "@daybook/transcript/row/Rows"
 import * as Count from "../shared/Count.ts"
 
-// Why a request is refused, for its client: an errno name and a sentence (FR-5). Pure.
+// Why a request is refused, for its client: an errno name and a sentence (FR-5).
 
 /** The request was refused. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { code: ErrorCode, message: Schema.String }) {}
@@ -137,9 +137,7 @@ export const firstKept = ({ log }: Backend, sessionID: SessionID): Effect.Effect
 export const activityStart = (backend: Backend, sessionID: SessionID, seq: number) =>
   lastBefore(backend, sessionID, seq, ({ type }) => type === "session.next.activity.started")
 
-// Finds runs in the log: the active run of a session, its waiting prompts, and the state from which an activity's rows
-// are rendered. The cost is the distance from the end of the log. Spec: SO-35, SO-37 in specs/socket.md (FR-9, FR-11,
-// IX-6).
+// Finds runs in the log, at the cost of their distance from its end.
 
 /** An active or waiting run. */
 export type Run = { readonly run: RunID; readonly clientID: string | undefined } & (

@@ -16,8 +16,7 @@ import { isName, nameRule } from "@daybook/log/domain/Address"
 import { codeOf, makeFolder } from "../shared/PrivateFolder.ts"
 import { cwdProblem, maxCwdBytes, segmentsOf } from "./Request.ts"
 
-// Reads the working directory for a `send` without `cwd`: the one line of the agent's file `cwd`, which the operator
-// may edit; created with `/` if absent. Spec: SO-48, SO-49 in specs/socket.md (CW-1).
+// Reads the agent's file `cwd`, the working directory for a `send` without `cwd`.
 
 /** The agent's file `cwd` is not valid. */
 export class DefaultCwdUnusable extends Schema.TaggedError<DefaultCwdUnusable>()("DefaultCwdUnusable", {

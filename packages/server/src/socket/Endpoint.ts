@@ -1,6 +1,6 @@
 /**
  * What the operations of one socket share: its subject, its runtimes, its clients, and the state of its requests. Spec:
- * SO-55, SO-56, SO-78, SO-79 in specs/socket.md.
+ * SO-55, SO-56, SO-78, SO-79 in specs/socket.md (SC-2, DC-17).
  */
 import { Cause, Deferred, Effect, FiberId, FiberSet, type Scope } from "effect"
 import { type Address, addressKey } from "@daybook/log/domain/Address"
@@ -15,8 +15,8 @@ import type { Connection, ConnectionClosed } from "./Listener.ts"
 import { addressIn, checkSpaceOwner, find, type Subject } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// The stop of a server as clients see it. First it refuses new requests; then, once runs had a moment to end, every
-// open answer and every connection ends with an error. Spec: SO-78, SO-79 in specs/socket.md.
+// The stop of a server as clients see it: new requests are refused, then open answers and connections end with an
+// error.
 
 export interface Stopping {
   /** Refuses new requests from now on. */
@@ -60,8 +60,7 @@ export const makeStopping = (): Stopping => {
   }
 }
 
-// Tracks the users of temp sessions: a session lives while a connection uses it, a run while the connection that sent
-// it is open. In-process state, changed synchronously. Spec: SO-55, SO-56 in specs/socket.md (SC-2, DC-17).
+// Tracks the users of temp sessions: a session lives while a connection uses the session.
 
 /** A session that a connection used, and the runs that it sent there. */
 export interface Left {

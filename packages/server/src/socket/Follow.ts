@@ -22,8 +22,7 @@ import { type Backend, Refused, refusedBy } from "./Backend.ts"
 import type { ConnectionClosed } from "./Listener.ts"
 import { deltaTexts, encodeFrame, type Frame, type RunFrame } from "./Wire.ts"
 
-// Converts the rows and texts of a run into frames, for one run or all. Pure. Spec: SO-20..SO-25 in specs/socket.md
-// (FR-7, FR-9, FL-5, IX-6).
+// Converts the rows and texts of a run into frames, for one run or all.
 
 /** An output: a piece of a run's text or reasoning, or a frame and the position of its event. */
 export type Told = RunStream.TextItem | { readonly type: "frame"; readonly frame: Frame; readonly position: number }
@@ -107,9 +106,7 @@ const frameOf = (row: EventRow, { id, run }: RunStream.Followed, event: SessionE
   }
 }
 
-// Shows a session's asks to one client as frames: each open ask once while a run is followed, and its end. Permissions
-// come from `Asks.ts`, questions of the model from the log; clients see no difference. Spec: SO-95..SO-98 in
-// specs/socket.md.
+// Shows a session's asks to one client as frames: permissions of tools, and questions of the model.
 
 export interface AskOptions {
   readonly asks: Asks

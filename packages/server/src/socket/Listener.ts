@@ -22,9 +22,8 @@ import { type Line, make as makeSplitter } from "./Request.ts"
 import { clear, type Place, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
 import { encodeFrame, errorFrame } from "./Wire.ts"
 
-// One client: lines in, text out, at the pace of the slower side. While no line is taken, it reads only what the socket
-// buffers. It writes one text at a time; other writers wait in order. `Request.ts` decodes lines.
-// Spec: SO-60..SO-66 in specs/socket.md (FR-6).
+// One client: lines in, text out, at the pace of the slower side. While no line is taken, the server reads only what the
+// socket buffers. One text is written at a time; other writers wait in order.
 //
 //   open --client ends its side--> half open (still answered) --client gone | finish--> closed
 //

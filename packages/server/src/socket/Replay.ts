@@ -10,8 +10,8 @@ import * as RunStream from "@daybook/transcript/RunStream"
 import { type RunID, runOf } from "@daybook/transcript/row/Rows"
 import { activityStart, type Backend, firstKept, Refused, refusedBy, stateAt } from "./Backend.ts"
 import type { DrainedBackend } from "./Drainer.ts"
-import * as Client from "./Endpoint.ts"
-import { askingOf, type Endpoint, getSession, runtimeOf } from "./Endpoint.ts"
+import * as Endpoint from "./Endpoint.ts"
+import { askingOf, getSession, runtimeOf } from "./Endpoint.ts"
 import * as Follow from "./Follow.ts"
 import { type AskOptions, follow, type Write, writer } from "./Follow.ts"
 import type { ConnectionClosed } from "./Listener.ts"
@@ -154,23 +154,23 @@ const live = Effect.fnUntraced(function* (
 })
 
 export const resume = Effect.fn("Served.resume")(function* (
-  endpoint: Endpoint,
-  client: Client.Client,
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
   request: Wire.Resume
 ): Effect.fn.Return<void, Refused | ConnectionClosed> {
   const runtime = yield* runtimeOf(endpoint, request)
   const session = yield* getSession(endpoint, runtime, request)
   if (session.address?.scope === "temp") endpoint.temps.use(client.connection.id, session.address)
-  const about: Client.About = { id: undefined }
+  const about: Endpoint.About = { id: undefined }
   const live = yield* replay({
     ...runtime,
     session,
     after: request.after,
     write: client.connection.write,
     asking: askingOf(endpoint, client),
-    onStart: Client.showing(runtime.backend, about)
+    onStart: Endpoint.showing(runtime.backend, about)
   })
   if (live === undefined) return
   about.run = live.run
-  yield* Client.answerBeside(client, endpoint.stopping, about, Client.following(client, live.run, live.rest))
+  yield* Endpoint.answerBeside(client, endpoint.stopping, about, Endpoint.following(client, live.run, live.rest))
 })

@@ -6,9 +6,7 @@ import { Either, ParseResult, Schema } from "effect"
 import { defaultSession, isName, Name, nameRule, reservedSession, SessionName } from "@daybook/log/domain/Address"
 import { ErrorCode, RunID } from "@daybook/transcript/row/Rows"
 
-// Splits bytes into lines, one per frame (FR-1). LF or CRLF ends a line. A line longer than `maxLineBytes` is reported
-// once and skipped to its end without being kept. The chunk boundaries make no difference. `Wire.ts` decodes lines.
-// Spec: SO-1..SO-4 in specs/socket.md (FR-3).
+// Splits bytes into lines, one per frame (FR-1); a line above `maxLineBytes` is reported once and skipped.
 
 /** The longest frame in either direction in bytes, without its line end (FR-3). */
 export const maxLineBytes = 1_048_576
@@ -93,8 +91,7 @@ export const make = (limit: number = maxLineBytes): Splitter => {
   return { push, end }
 }
 
-// Checks the text of a working directory before any file access: absolute, without `..`, of bounded length. Pure;
-// `Cwd.ts` resolves it. Spec: SO-40, SO-41 in specs/socket.md (DC-1).
+// Checks the text of a working directory before any file access.
 
 /** The maximum length of a path and of a name, in UTF-8 bytes, as file systems allow. */
 export const maxCwdBytes = 4095
@@ -125,8 +122,7 @@ export const cwdProblem = (cwd: string): string | undefined => {
   return undefined
 }
 
-// Requests of a client on the socket, as schemas. Spec: SO-5..SO-19 in specs/socket.md
-// (NA-1, NA-2, DC-1, DC-2).
+// Requests of a client on the socket, as schemas.
 
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
@@ -229,9 +225,7 @@ export type Ping = typeof Ping.Type
 /** Whether the id is a run's, by the form that `runOf` gives. */
 export const isRunID = Schema.is(RunID)
 
-// Decodes one line of the socket to a request. A decoding error is an answer for the client: it names the field and
-// quotes no value, which could be long or secret. `Served.ts` executes requests. Spec:
-// SO-5..SO-19 in specs/socket.md.
+// Decodes one line of the socket to a request. An error names the field and quotes no value, which could be secret.
 
 /** Rejects invalid UTF-8 and keeps a byte order mark, which JSON does not allow. */
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })

@@ -1,6 +1,6 @@
 /**
  * `send` and `cancel`: a run of a client from its prompt to its end. Spec: SO-14, SO-20, SO-30, SO-31, SO-35, SO-36,
- * SO-55, SO-56, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, FR-11, DC-17, DC-19, DC-20).
+ * SO-55, SO-56, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, FR-11, DC-17, DC-19, DC-20, SC-2).
  */
 import { Deferred, Effect, Fiber } from "effect"
 import { addressKey } from "@daybook/log/domain/Address"
@@ -12,17 +12,20 @@ import * as Admission from "./Admission.ts"
 import { admit, type Admitted, shownBefore } from "./Admission.ts"
 import { activityStart, type Backend, Refused, refusedBy, type Run, runsOf, stateAt } from "./Backend.ts"
 import type { DrainedBackend } from "./Drainer.ts"
-import * as Client from "./Endpoint.ts"
-import { askingOf, type Endpoint, findSession, type Left, runtimeOf } from "./Endpoint.ts"
+import * as Endpoint from "./Endpoint.ts"
+import { askingOf, findSession, type Left, runtimeOf } from "./Endpoint.ts"
 import { follow } from "./Follow.ts"
 import { addressIn, checkSpaceOwner, find, owns, placeOf } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// `send`: admits a prompt, even if its client goes away meanwhile, and shows its run to the client. Spec: SO-20, SO-30,
-// SO-31, SO-90, SO-91 in specs/socket.md (FR-7, FR-8, DC-20).
+// `send`: admits a prompt, even if its client goes away meanwhile, and shows its run to the client.
 
 /** Starts the admission of the request; fails if too many wait. */
-const startAdmission = Effect.fnUntraced(function* (endpoint: Endpoint, client: Client.Client, request: Wire.Send) {
+const startAdmission = Effect.fnUntraced(function* (
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
+  request: Wire.Send
+) {
   const { admissions, scope, subject, temps } = endpoint
   const { backlog, lane } = admissions
   const asked = yield* addressIn(subject, request)
@@ -61,11 +64,11 @@ const waits = Effect.fnUntraced(function* ({ inbox, store }: Backend, { id, sess
 
 /** Writes the frames of the prompt's run, from its start or from the log. */
 const followPrompt = Effect.fnUntraced(function* (
-  endpoint: Endpoint,
+  endpoint: Endpoint.Endpoint,
   { backend, drainer }: DrainedBackend,
-  client: Client.Client,
+  client: Endpoint.Client,
   { input, session }: Admitted,
-  about: Client.About & { readonly run: RunID }
+  about: Endpoint.About & { readonly run: RunID }
 ) {
   const { run } = about
   const sessionID = session.id
@@ -77,7 +80,7 @@ const followPrompt = Effect.fnUntraced(function* (
     start === undefined ? Fold.ofSession(session) : yield* Effect.mapError(stateAt(backend, sessionID, from), refusedBy)
   const clientID = input.prompt.client?.id
   if (from === input.admittedSeq && clientID !== undefined) {
-    if (yield* Effect.mapError(waits(backend, input), refusedBy)) yield* Client.queued(client, clientID, run)
+    if (yield* Effect.mapError(waits(backend, input), refusedBy)) yield* Endpoint.queued(client, clientID, run)
   }
   yield* follow({
     backend,
@@ -87,39 +90,39 @@ const followPrompt = Effect.fnUntraced(function* (
     write: client.connection.write,
     isLast: ({ type }) => type === "done",
     asking: askingOf(endpoint, client),
-    onStart: Client.showing(backend, about),
+    onStart: Endpoint.showing(backend, about),
     // A started or withdrawn prompt cannot be stuck.
     stuck: from === input.admittedSeq ? drainer.stuck(sessionID) : Effect.never
   })
 })
 
 export const send = Effect.fn("Served.send")(function* (
-  endpoint: Endpoint,
-  client: Client.Client,
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
   request: Wire.Send
 ): Effect.fn.Return<void, Refused> {
   const { address, admitting, runtime } = yield* startAdmission(endpoint, client, request)
-  const about: Client.About = { id: request.id }
+  const about: Endpoint.About = { id: request.id }
   const answer = Effect.gen(function* () {
     const isBlocked = yield* Effect.raceFirst(
       Effect.as(Fiber.await(admitting.fiber), false),
       Effect.as(Deferred.await(admitting.blocked), true)
     )
-    if (isBlocked) yield* Client.queued(client, request.id)
+    if (isBlocked) yield* Endpoint.queued(client, request.id)
     const admitted = yield* admitting.fiber
     const run = runOf(admitted.session.id, admitted.input.id)
     const known = Object.assign(about, { run })
     if (address.scope === "temp") endpoint.temps.sent(client.connection.id, address, run)
-    yield* Client.following(client, run, followPrompt(endpoint, runtime, client, admitted, known))
+    yield* Endpoint.following(client, run, followPrompt(endpoint, runtime, client, admitted, known))
   })
-  yield* Client.answerBeside(client, endpoint.stopping, about, answer)
+  yield* Endpoint.answerBeside(client, endpoint.stopping, about, answer)
 })
 
-// `cancel`: stops one run, active or waiting. Spec: SO-14, SO-35, SO-36 in specs/socket.md (FR-11, DC-19).
+// `cancel`: stops one run, active or waiting.
 
 /** The sessions to search for a run: that of the request, and for a run's id every busy session of the subject. */
 const sessionsToSearch = Effect.fnUntraced(function* (
-  endpoint: Endpoint,
+  endpoint: Endpoint.Endpoint,
   runtime: DrainedBackend,
   request: Wire.Cancel
 ) {
@@ -135,7 +138,11 @@ const sessionsToSearch = Effect.fnUntraced(function* (
   return sessions
 })
 
-const findRun = Effect.fnUntraced(function* (endpoint: Endpoint, runtime: DrainedBackend, request: Wire.Cancel) {
+const findRun = Effect.fnUntraced(function* (
+  endpoint: Endpoint.Endpoint,
+  runtime: DrainedBackend,
+  request: Wire.Cancel
+) {
   for (const session of yield* sessionsToSearch(endpoint, runtime, request)) {
     const runs = yield* Effect.mapError(runsOf(runtime.backend, session), refusedBy)
     const found = runs.find(({ clientID, run }) => run === request.id || clientID === request.id)
@@ -159,11 +166,11 @@ const stopRun = (backend: Backend, session: Session, found: Run): Effect.Effect<
 
 /** Finds the run; the returned effect stops it and shows its end to a client that does not follow it. */
 const cancelRun = Effect.fnUntraced(function* (
-  endpoint: Endpoint,
-  client: Client.Client,
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
   runtime: DrainedBackend,
   request: Wire.Cancel,
-  about: Client.About
+  about: Endpoint.About
 ) {
   const { backend } = runtime
   const { found, session } = yield* findRun(endpoint, runtime, request)
@@ -178,7 +185,7 @@ const cancelRun = Effect.fnUntraced(function* (
       after: (now.state === "active" ? now.startSeq : now.input.admittedSeq) - 1,
       state: RunStream.make(Fold.ofSession(session), { run: now.run, id: now.clientID }),
       write: client.connection.write,
-      onStart: Client.showing(backend, about),
+      onStart: Endpoint.showing(backend, about),
       shows: ({ type }) => type === "done",
       isLast: ({ type }) => type === "done",
       // The run is over.
@@ -188,25 +195,28 @@ const cancelRun = Effect.fnUntraced(function* (
 })
 
 export const cancel = Effect.fn("Served.cancel")(function* (
-  endpoint: Endpoint,
-  client: Client.Client,
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
   request: Wire.Cancel
 ): Effect.fn.Return<void, Refused> {
   const runtime = yield* runtimeOf(endpoint, request)
   const address = yield* addressIn(endpoint.subject, request)
   const admission = Admission.findAdmission(endpoint.admissions, addressKey(address), request.id)
-  const about: Client.About = { id: request.id }
+  const about: Endpoint.About = { id: request.id }
   const stop = cancelRun(endpoint, client, runtime, request, about)
   // A prompt that is not admitted has no run yet; if it is refused, its sender gets the reason.
   const answer =
     admission === undefined ? yield* stop : Effect.zipRight(Fiber.await(admission.fiber), Effect.flatten(stop))
-  yield* Client.answerBeside(client, endpoint.stopping, about, answer)
+  yield* Endpoint.answerBeside(client, endpoint.stopping, about, answer)
 })
 
-// Ends the temp runs of a client that is gone, and removes temp sessions without users. Spec: SO-55, SO-56 in
-// specs/socket.md (SC-2, DC-17).
+// Ends the temp runs of a client that is gone, and removes temp sessions without users.
 
-const endSession = Effect.fnUntraced(function* ({ temps }: Endpoint, backend: Backend, { address, runs }: Left) {
+const endSession = Effect.fnUntraced(function* (
+  { temps }: Endpoint.Endpoint,
+  backend: Backend,
+  { address, runs }: Left
+) {
   const { sessions } = backend
   const session = yield* Effect.mapError(sessions.addressed(address), refusedBy)
   if (session === undefined) return
@@ -216,7 +226,7 @@ const endSession = Effect.fnUntraced(function* ({ temps }: Endpoint, backend: Ba
 })
 
 /** Ends what the connection used. The work continues in the background, after current admissions. */
-export const leave = (endpoint: Endpoint, connection: number): Effect.Effect<void> =>
+export const leave = (endpoint: Endpoint.Endpoint, connection: number): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { admissions, scope, temp, temps } = endpoint
     const left = temps.leave(connection)

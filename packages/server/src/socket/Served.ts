@@ -14,8 +14,8 @@ import { clip } from "@daybook/transcript/Fold"
 import { agentDirectory, timeText } from "@daybook/transcript/row/Rows"
 import { type OpenAsk, questionAsk } from "../shared/Asks.ts"
 import { type Backend, Refused, refusedBy, runsOf } from "./Backend.ts"
-import * as Client from "./Endpoint.ts"
-import { type Endpoint, getSession, mayDecide, runtimeOf } from "./Endpoint.ts"
+import * as Endpoint from "./Endpoint.ts"
+import { getSession, mayDecide, runtimeOf } from "./Endpoint.ts"
 import type { Connection, ConnectionClosed } from "./Listener.ts"
 import { resume } from "./Replay.ts"
 import type { Line } from "./Request.ts"
@@ -23,8 +23,7 @@ import { cancel, leave, send } from "./Send.ts"
 import { addressIn, checkSpaceOwner, owns } from "./Subject.ts"
 import * as Wire from "./Wire.ts"
 
-// `answer`: applies a client's decision on a permission, or its answers to a question. Spec: SO-96..SO-99 in
-// specs/socket.md.
+// `answer`: applies a client's decision on a permission, or its answers to a question.
 
 const refuse = (code: Refused["code"], message: string) => new Refused({ code, message })
 
@@ -52,7 +51,7 @@ const answerOf = ({ always, decision, message = "" }: Wire.Answer): Answer | und
 }
 
 const answerPermission = Effect.fnUntraced(function* (
-  endpoint: Endpoint,
+  endpoint: Endpoint.Endpoint,
   sessionID: SessionID,
   permission: OpenAsk,
   request: Wire.Answer
@@ -76,7 +75,7 @@ const answerPermission = Effect.fnUntraced(function* (
 })
 
 const answerQuestion = Effect.fnUntraced(function* (
-  { asks }: Endpoint,
+  { asks }: Endpoint.Endpoint,
   { sessions }: Backend,
   sessionID: SessionID,
   { answers, ask, decision }: Wire.Answer
@@ -101,8 +100,8 @@ const answerQuestion = Effect.fnUntraced(function* (
 
 /** Applies the answer and writes the decision; the first answer counts. */
 const answer = Effect.fn("Served.answer")(function* (
-  endpoint: Endpoint,
-  client: Client.Client,
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
   request: Wire.Answer
 ): Effect.fn.Return<void, Refused | ConnectionClosed> {
   const { ask, id } = request
@@ -113,10 +112,10 @@ const answer = Effect.fn("Served.answer")(function* (
     permission === undefined
       ? yield* answerQuestion(endpoint, runtime.backend, session.id, request)
       : yield* answerPermission(endpoint, session.id, permission, request)
-  yield* Client.write(client, { type: "answered", ...(id === undefined ? {} : { id }), ask, decision })
+  yield* Endpoint.write(client, { type: "answered", ...(id === undefined ? {} : { id }), ask, decision })
 })
 
-// `status`: the active and waiting runs behind a socket. Spec: SO-92 in specs/socket.md.
+// `status`: the active and waiting runs behind a socket.
 
 /** Runs in one answer, at most. */
 const mostRuns = 256
@@ -131,7 +130,7 @@ const placeOf = ({ address, id }: Session) => ({
 
 /** The subject's active and waiting runs of this server. */
 const status = Effect.fn("Served.status")(function* (
-  { asks, durable: { backend, drainer }, subject }: Endpoint,
+  { asks, durable: { backend, drainer }, subject }: Endpoint.Endpoint,
   { id }: Wire.Status
 ): Effect.fn.Return<StatusFrame, Refused> {
   const runs: Array<Wire.RunStatus> = []
@@ -165,7 +164,7 @@ const status = Effect.fn("Served.status")(function* (
   }
 })
 
-// `list`: the sessions of an agent or model in one scope, page by page. Spec: SO-93, SO-94 in specs/socket.md.
+// `list`: the sessions of an agent or model in one scope, page by page.
 
 /** Code units of a title or path in a list, at most, so that a page fits a frame. */
 const longestText = 1024
@@ -180,7 +179,7 @@ const afterRefused = new InvalidInput({ field: "after", details: 'use "next" of 
 
 /** One page of the subject's sessions in a scope, the latest change first. */
 const list = Effect.fn("Served.list")(function* (
-  { durable: { backend }, subject }: Endpoint,
+  { durable: { backend }, subject }: Endpoint.Endpoint,
   { after, id, limit, scope, shared }: Wire.List
 ): Effect.fn.Return<ListFrame, Refused> {
   const address = yield* addressIn(subject, { session: "default", scope, ...(shared === undefined ? {} : { shared }) })
@@ -218,10 +217,10 @@ const busy = new Refused({
   message: `${requestsAtOnce} requests of this connection are being answered: wait for one of them`
 })
 
-const perform = (endpoint: Endpoint, client: Client.Client, request: Wire.Request): Client.Answer => {
+const perform = (endpoint: Endpoint.Endpoint, client: Endpoint.Client, request: Wire.Request): Endpoint.Answer => {
   switch (request.op) {
     case "ping":
-      return Client.write(client, { type: "pong", ...(request.id === undefined ? {} : { id: request.id }) })
+      return Endpoint.write(client, { type: "pong", ...(request.id === undefined ? {} : { id: request.id }) })
     case "send":
       return send(endpoint, client, request)
     case "resume":
@@ -231,29 +230,33 @@ const perform = (endpoint: Endpoint, client: Client.Client, request: Wire.Reques
     case "answer":
       return answer(endpoint, client, request)
     case "status":
-      return Effect.flatMap(status(endpoint, request), (frame) => Client.write(client, frame))
+      return Effect.flatMap(status(endpoint, request), (frame) => Endpoint.write(client, frame))
     case "list":
-      return Effect.flatMap(list(endpoint, request), (frame) => Client.write(client, frame))
+      return Effect.flatMap(list(endpoint, request), (frame) => Endpoint.write(client, frame))
   }
 }
 
-const onLine = (endpoint: Endpoint, client: Client.Client, line: Line): Effect.Effect<void, ConnectionClosed> => {
+const onLine = (
+  endpoint: Endpoint.Endpoint,
+  client: Endpoint.Client,
+  line: Line
+): Effect.Effect<void, ConnectionClosed> => {
   const { stopping } = endpoint
   const decoded = Wire.decode(line)
-  if (Either.isLeft(decoded)) return Client.write(client, Wire.errorFrame(decoded.left))
+  if (Either.isLeft(decoded)) return Endpoint.write(client, Wire.errorFrame(decoded.left))
   const request = decoded.right
   const about = { id: "id" in request ? request.id : undefined }
-  if (stopping.begun()) return Client.refuse(client, Client.stopRefused, about)
+  if (stopping.begun()) return Endpoint.refuse(client, Endpoint.stopRefused, about)
   const isBusy = client.requests >= requestsAtOnce && request.op !== "ping"
   const answered = stopping.until(isBusy ? busy : perform(endpoint, client, request))
-  return Effect.catchTag(answered, "Refused", (refused) => Client.refuse(client, refused, about))
+  return Effect.catchTag(answered, "Refused", (refused) => Endpoint.refuse(client, refused, about))
 }
 
 /** Serves one connection until its client has gone and its answers have ended. */
-const onConnection = (endpoint: Endpoint, connection: Connection): Effect.Effect<void> => {
+const onConnection = (endpoint: Endpoint.Endpoint, connection: Connection): Effect.Effect<void> => {
   const { asks, stopping } = endpoint
   return Effect.gen(function* () {
-    const client = yield* Client.makeClient(connection)
+    const client = yield* Endpoint.makeClient(connection)
     // Lines sent before the client went away are still processed.
     yield* connection.lines.pipe(
       Stream.interruptWhen(stopping.awaitEnd),
@@ -262,15 +265,15 @@ const onConnection = (endpoint: Endpoint, connection: Connection): Effect.Effect
     asks.look()
     // The client stopped sending; pending answers still go out.
     yield* Effect.raceFirst(FiberSet.awaitEmpty(client.answers), connection.closed)
-    if (stopping.ended()) yield* Effect.ignore(connection.write(Client.farewell))
+    if (stopping.ended()) yield* Effect.ignore(connection.write(Endpoint.farewell))
   }).pipe(Effect.scoped, Effect.ensuring(leave(endpoint, connection.id)))
 }
 
 /** Returns the handler of a connection; it may run for many connections until the scope closes. */
 export const make = (
-  options: Omit<Endpoint, "scope" | "temps">
+  options: Omit<Endpoint.Endpoint, "scope" | "temps">
 ): Effect.Effect<(connection: Connection) => Effect.Effect<void>, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const endpoint: Endpoint = { ...options, scope, temps: Client.makeTempSessions() }
+    const endpoint: Endpoint.Endpoint = { ...options, scope, temps: Endpoint.makeTempSessions() }
     return (connection) => onConnection(endpoint, connection)
   })

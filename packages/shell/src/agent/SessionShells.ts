@@ -19,8 +19,7 @@ import type { ExecResult } from "../domain/ExecResult.ts"
 import type { CloseReason } from "../domain/ShellError.ts"
 import * as ShellRecord from "../record/ShellRecord.ts"
 
-// Passes the output of a command on to a reader that may be slower: the shell is not read while too much waits. Spec:
-// SL-235 in specs/shell.md.
+// Passes the output of a command on to a reader that may be slower: the shell is not read while too much waits.
 
 /** Bytes that wait before the shell is not read any more. */
 const mostHeld = 1_048_576

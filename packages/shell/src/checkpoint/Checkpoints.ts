@@ -12,7 +12,7 @@ import * as Restoration from "./Restoration.ts"
 import * as Scripts from "./Scripts.ts"
 import { capturing, codes, creating, type Limits, onStore, type Place, removing } from "./Scripts.ts"
 
-// What can go wrong with checkpoints, as values that a caller can act on. Spec: SL-150..SL-153 in specs/shell.md.
+// What can go wrong with checkpoints, as values that a caller can act on.
 
 /** There are no checkpoints here, or this one could not be made or restored. */
 export class CheckpointFailed extends Schema.TaggedError<CheckpointFailed>("@daybook/shell/CheckpointFailed")(
@@ -47,8 +47,8 @@ export class CheckpointNotFound extends Schema.TaggedError<CheckpointNotFound>("
   }
 }
 
-// Runs a script of checkpoints to its end and returns what it printed. A script reports its result by a trailer between
-// two tokens, because a program may end before its last output arrives. Spec: SL-150, SL-153 in specs/shell.md.
+// Runs a script of checkpoints to its end. The result is a trailer between two tokens, because a program may end before
+// its last output arrives.
 
 /** Bytes that a script prints at most: the paths of some hundred thousand files. */
 const longestOutput = 128 * 1024 * 1024

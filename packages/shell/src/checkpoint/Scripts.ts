@@ -4,7 +4,7 @@
  */
 import { quoted } from "../session/ShellScripts.ts"
 
-// Names of files and folders that no checkpoint holds, whatever a `.gitignore` says. Pure. Spec: SL-157.
+// Names of files and folders that no checkpoint holds, whatever a `.gitignore` says.
 
 /** Patterns as in `.gitignore`, for names at any depth. Git never looks into `.git`; it refuses its other spellings. */
 const secretNames: ReadonlyArray<string> = (
@@ -12,9 +12,8 @@ const secretNames: ReadonlyArray<string> = (
   ".vault-token id_rsa* id_dsa* id_ecdsa* id_ed25519* *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx"
 ).split(" ")
 
-// The common parts of the scripts of checkpoints: the trailer, a search path without the workspace, and an environment
-// in which git runs nothing that a repository or a person configured. For POSIX shells with git, find, xargs and stat.
-// Pure. Spec: SL-150..SL-153, SL-158 in specs/shell.md.
+// The common parts of the scripts: the trailer, a safe search path, and an environment in which git runs nothing
+// configured.
 
 /** What the scripts of one shell work on. */
 export interface Place {
@@ -180,10 +179,8 @@ rm -rf -- ${quoted(store)}
 leave 0 ''
 `
 
-// The text that stores the state of a workspace in its shadow repository. A checkpoint is a commit of four entries:
-// `files`, the captured files; `modes`, a list of paths for each mode that is neither 644 nor 755; `folders`, the empty
-// folders; and `ignored`, those of them that a rule ignores. Lists are separated with NUL, so that no name breaks them.
-// Pure. Spec: SL-154..SL-160 in specs/shell.md.
+// The script that stores a workspace as a commit of four entries: `files`; `modes`, the paths for each unusual mode;
+// `folders`, the empty folders; and `ignored`, the empty folders that a rule ignores. NUL separates the names in lists.
 
 export interface Limits {
   /** Bytes of a file; larger ones are left alone. */
@@ -354,9 +351,7 @@ prune() {
 }`
 }
 
-// The texts that restore a checkpoint: the first stores the present state and prints what differs, the second changes
-// the workspace. In between, `Restoration.ts` decides about folders and modes. Pure. Spec: SL-159..SL-162 in
-// specs/shell.md.
+// The scripts that restore a checkpoint: the first prints what differs, the second changes the workspace.
 
 /** Sets \`target\` to the commit that the first digits name. */
 export const finding = (id: string): string => `

@@ -23,8 +23,8 @@ import { OutputStream } from "../output/OutputStore.ts"
 import { ShellLists } from "../policy/Policy.ts"
 import { ShellRecordFailed } from "../record/ShellRecord.ts"
 
-// Messages on the host's socket: a line of JSON each, of a bounded length. The library's serialization decodes each
-// chunk alone, and would lose a character that two chunks share. Spec: SL-174, SL-175 in specs/shell.md.
+// Messages on the host's socket: lines of JSON. The library decodes each chunk alone, and would lose a character that
+// two chunks share.
 
 /** Characters of a message to the host: a command of the longest length, in which each character is escaped, fits. */
 const toHost = 8 * 1024 * 1024

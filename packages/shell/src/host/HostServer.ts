@@ -35,8 +35,7 @@ import {
   ShellRpcs
 } from "./HostProtocol.ts"
 
-// Holds what a running command has printed until its reader takes it. The command waits while much is held. What a
-// command that is stopped prints beyond that is left out, and the text says how much. Spec: SL-178 in specs/shell.md.
+// Holds what a running command has printed until its reader takes it; the command waits while much is held.
 
 /** Characters that are held when the command begins to wait, and at most. */
 const many = 262_144

@@ -1,6 +1,7 @@
 /**
  * Serves live shells to an MCP client over standard input and output. Uses the low-level server of the protocol's SDK: it
- * hands a handler the progress token and the signal of a cancellation (decision 0063). Spec: SL-120..SL-128 in specs/shell.md.
+ * hands a handler the progress token and the signal of a cancellation (decision 0063). Spec: SL-120..SL-128, SL-585 in
+ * specs/shell.md.
  *
  *   request -> decode -> Shells -> { result | result with isError | protocol error }
  */
@@ -27,8 +28,8 @@ import type { ExecResult } from "../domain/ExecResult.ts"
 import type { OutputStream } from "../output/OutputStore.ts"
 import { type Answer, type ToolError, tools } from "./Tools.ts"
 
-// Reports what a running command prints last, at most once a second, and while it prints nothing, that it goes on: a
-// client may cancel a call of which it hears nothing for a minute. Spec: SL-124, SL-585 in specs/shell.md.
+// Reports what a running command prints, or that it still runs: a client may cancel a call that says nothing for a
+// minute.
 
 /** Characters of a report. */
 const longestReport = 2_000

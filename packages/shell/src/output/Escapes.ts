@@ -3,8 +3,8 @@
  */
 import { isUtf8 } from "node:buffer"
 
-// Decodes the bytes of one stream as UTF-8, across any chunk border. Bytes that are not UTF-8 become U+FFFD, except the
-// 8-bit forms of terminal sequences, which are removed later. Spec: SL-30.
+// Decodes one stream as UTF-8 across chunk borders; other bytes become U+FFFD, except the 8-bit forms of terminal
+// sequences.
 
 interface Utf8Text {
   /** The complete characters so far. Keeps at most three bytes back. */
@@ -80,9 +80,7 @@ export const makeUtf8Text = (): Utf8Text => {
   }
 }
 
-// Removes terminal sequences from a stream of text: CSI, OSC, DCS and their relatives, in the 7-bit and 8-bit forms,
-// and control characters except newline and tab. A carriage return before other text restarts its line, as a progress
-// bar does. The result does not depend on how the text is cut into chunks. Spec: SL-31..SL-33.
+// Removes terminal sequences and control characters from a stream, however the stream is cut into chunks.
 
 export interface Escapes {
   /** The complete lines so far. Keeps back the current line, up to `longestLine`. */

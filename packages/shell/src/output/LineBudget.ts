@@ -10,7 +10,6 @@ import { type Budget, defaultCharacters, type Keep, type StreamReport } from "..
 import { InvalidOption } from "../domain/ShellError.ts"
 
 // Compiles patterns of callers with RE2's syntax: the time of a match is linear in the text, whatever the pattern is.
-// Spec: SL-40, SL-52.
 
 /** Whether the pattern matches somewhere in the text. */
 export type LinearPattern = (text: string) => boolean
@@ -41,8 +40,7 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
   )
 }
 
-// Keeps the beginning and the end of a text that is too long, in bounded memory, and counts the rest. Pure; a mutable
-// accumulator. Used for streams and for single lines. Spec: SL-42.
+// Keeps the beginning and the end of a long text in bounded memory, and counts the rest.
 
 /** What was kept of a text. */
 export interface Kept {
@@ -98,9 +96,7 @@ export class HeadTail {
   }
 }
 
-// Limits the characters of the lines that a budget selected: half from the beginning, half from the end, in bounded
-// memory. Renders them with marks for lines and characters that are left out. Pure; a mutable accumulator. Spec:
-// SL-41..SL-44.
+// Limits the characters of the lines that a budget selected, and marks what is left out.
 
 /** A line of the stream, counted from 1. `text` is shorter than `length` only in a line that no cap can show whole. */
 export interface Line {

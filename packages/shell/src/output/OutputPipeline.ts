@@ -1,6 +1,7 @@
 /**
  * What one stream of a command becomes: bytes to text, without terminal sequences, without secrets; the whole of it
- * goes to a sink, a budget's share to the caller. Bounded memory, linear time. Spec: SL-30, SL-45.
+ * goes to a sink, a budget's share to the caller. Bounded memory, linear time. Spec: SL-30, SL-39, SL-43, SL-45 in
+ * specs/shell.md.
  */
 import * as Escapes from "./Escapes.ts"
 import * as LineBudget from "./LineBudget.ts"
@@ -8,9 +9,7 @@ import type { CompiledBudget, Shaped } from "./LineBudget.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import type { Secrets } from "./RedactionStream.ts"
 
-// Shapes a short output that no stage of the pipeline would change, but for the newlines at its end. Most
-// outputs are such texts, and the stages would take longer to make than the shell to run the command. Pure. Spec:
-// SL-39, SL-43.
+// Shapes a short output without the pipeline, whose stages would cost more than the command.
 
 /** Bytes of a short output. */
 export const longest = 1_024

@@ -1,6 +1,7 @@
 /**
  * Lists the commands that a line runs, as far as the line shows them: also those within wrappers such as `sudo`, within
- * substitutions and within fixed scripts. Names what it hides. Uses the parser of permissions. Pure. Spec: SL-50, SL-51.
+ * substitutions and within fixed scripts. Names what it hides. Uses the parser of permissions. Pure. Spec: SL-50,
+ * SL-51, SL-55, SL-191 in specs/shell.md.
  */
 import * as grammar from "unbash"
 import type { SyntaxNode } from "unbash"
@@ -16,7 +17,7 @@ import { isHarmless } from "@daybook/core/permission/CommandOptions"
 import { baseName, innerOf, isShell, isShellName, isWrapper, nameOf } from "@daybook/core/permission/CommandWrappers"
 
 // Whether a person who types a command has to go on: a quote, a here-document, a group or a list is open, or the line
-// ends with a backslash. Pure. Spec: SL-191 in specs/shell.md.
+// ends with a backslash.
 
 /** A longer text is complete: no person types it, and parsing takes quadratic time in the number of here-documents. */
 const longest = 16_384
@@ -245,8 +246,7 @@ export const visibleCommands = (text: string): VisibleLine => {
   return { commands: found.commands, hidden: found.hidden, possible: found.possible }
 }
 
-// Commands that a policy refuses although no list names them: forced recursive removal, `dd`, `mkfs`, ending the
-// system, and downloads that a shell executes. Judges names and words, not texts: `echo dd` is fine. Pure. Spec: SL-55.
+// Commands that a policy refuses although no list names them, by names and words: `echo dd` is fine.
 
 const ending = new Set("halt poweroff reboot shutdown".split(" "))
 const downloading = new Set("curl fetch wget".split(" "))

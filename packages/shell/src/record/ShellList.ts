@@ -1,11 +1,12 @@
 /**
  * Folds the events of a session's live shells to the list of its shells. Pure, and without a library: a page in a browser folds
- * them too. A shell whose opening was pruned from the log is listed with its next event. Spec: SL-105, SL-106.
+ * them too. A shell whose opening was pruned from the log is listed with its next event. Spec: SL-100, SL-105, SL-106
+ * in specs/shell.md.
  */
 import type { ShellCloseReason, ShellTransport, ShellType } from "@daybook/log/events/LiveShellEvents"
 import type { SessionEvent } from "@daybook/log/events/SessionEvents"
 
-// The stored events of live shells. Imports types only: a page in a browser folds them too. Spec: SL-100.
+// The stored events of live shells, by types only: a page in a browser folds them too.
 
 /** A stored event of a live shell. */
 export type ShellEvent = Extract<SessionEvent, { readonly type: ShellType }>

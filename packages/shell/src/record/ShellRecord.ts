@@ -1,6 +1,6 @@
 /**
  * Records what happens to live shells as events of a session. It redacts nothing: callers pass redacted texts.
- * Without a database, `none` takes the facts. Spec: SL-100, SL-103, SL-104, SL-107.
+ * Without a database, `none` takes the facts. Spec: SL-100..SL-104, SL-107, SL-580, SL-581 in specs/shell.md.
  */
 import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { Identifiers, type SessionID } from "@daybook/log/domain/Identifiers"
@@ -14,8 +14,7 @@ import type { CommandBlocked } from "../domain/ShellError.ts"
 import type { Target } from "../domain/Target.ts"
 import * as ShellList from "./ShellList.ts"
 
-// What happened to a live shell, as an event to append. The constructors truncate texts and redact nothing: callers
-// pass redacted texts, as results and errors of shells hold them. Pure. Spec: SL-101, SL-102.
+// What happened to a live shell, as an event to append; callers pass redacted texts.
 
 /** A fact about one shell, not yet stored. */
 export type ShellFact = Extract<Draft, { readonly type: ShellType }>
@@ -245,9 +244,8 @@ export const layerOwn = (options: {
     })
   )
 
-// Records what happens in one shell, whatever the database does. A fact that cannot be stored waits, and is stored
-// before anything else runs in the shell: what has run is reported, and what cannot be recorded does not run. Spec:
-// SL-580, SL-581.
+// Records what happens in one shell: a fact that cannot be stored waits, and nothing else runs in the shell before it
+// is stored.
 
 /** What a result says after a failure of the record. */
 export const unrecorded = (failure: ShellRecordFailed | undefined): Unrecorded =>

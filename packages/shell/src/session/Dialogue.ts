@@ -6,9 +6,8 @@ import { randomBytes } from "node:crypto"
 import { Effect } from "effect"
 import type { StreamName } from "../transport/Program.ts"
 
-// Cuts one stream of a shell at the marks of its commands: what came before a command, what the command printed, and
-// what comes after. A mark has a token that a command does not know, so that nothing a command prints is one. It may be
-// split over chunks. Bytes are passed on as they come. Pure. Spec: SL-14, SL-15 in specs/shell.md.
+// Cuts one stream of a shell at the marks of its commands. A mark has a token that no command knows, and may be split
+// over chunks.
 
 /** Takes a piece of a stream. The bytes must not be kept: they are a view of the chunk. */
 export type Sink = (bytes: Uint8Array) => void
@@ -146,9 +145,8 @@ export const makeCutter = (late: Sink, events: Events): StreamCutter => {
   }
 }
 
-// Removes complaints of bash from the errors of a command. An interactive bash restores the state of its terminal when
-// a signal has ended a child, and says that it has none. Where a command made `_` read-only, it says so before each
-// command. Spec: SL-15 in specs/shell.md.
+// Removes complaints of an interactive bash from the errors of a command: about its terminal, and about a read-only
+// `_`.
 
 /** Longer lines are no complaint. */
 const longest = 256

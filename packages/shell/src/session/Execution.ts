@@ -1,6 +1,6 @@
 /**
  * Makes the result of one command from the bytes of its streams and its end: redacted, bounded, with the whole on disk if
- * something is left out. Spec: SL-20..SL-27 in specs/shell.md.
+ * something is left out. Spec: SL-15, SL-20..SL-27, SL-65 in specs/shell.md.
  */
 import { Deferred, Effect, type Scope } from "effect"
 import type { ExecResult, StreamReport } from "../domain/ExecResult.ts"
@@ -15,7 +15,7 @@ import type { Ended } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
 
 // A command's standard input that is written while the command runs: a fifo where the shell is, which a program beside
-// the shell fills. Spec: SL-65 in specs/shell.md.
+// the shell fills.
 
 interface InputPipe {
   /** Path of the fifo. */
@@ -62,7 +62,7 @@ export const open = Effect.fn("InputPipe.open")(function* (
   return { path, write: program.write, end: program.endInput }
 })
 
-// Collects what background jobs print between commands, redacted and bounded. Spec: SL-15, SL-27 in specs/shell.md.
+// Collects what background jobs print between commands, redacted and bounded.
 
 export interface LateOutput {
   readonly sink: Sink

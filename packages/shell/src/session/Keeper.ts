@@ -29,12 +29,10 @@ export const firstOf = <A, E, R, B, E2, R2>(
     })
   )
 
-// The text of the keeper, a program that runs beside a shell, on its machine. It signals the shell's processes when it
-// is asked, and kills them all when its input ends, which also happens when the process that opened the shell is
-// killed. A process belongs to the shell if it shares its session, descends from it, or inherited its variable or its
-// limit. The limit also finds a process with a clean environment and a session of its own. A process is stopped before
-// it is killed, so that it cannot start others. For POSIX shells, with `/proc`; elsewhere only the group is killed.
-// Pure. Spec: SL-16..SL-19 in specs/shell.md.
+// The text of the keeper, a program beside a shell that signals the shell's processes, and kills them all when its
+// input ends. A process belongs to the shell if it shares the shell's session, descends from the shell, or inherited
+// the shell's variable or limit. A process is stopped before it is killed, so that it cannot start others. Without
+// `/proc`, only the group is killed.
 
 /** The shell, and the first process of its sandbox, which leads the shell's group and adopts its orphans. */
 export interface Place {

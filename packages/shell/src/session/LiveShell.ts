@@ -1,6 +1,6 @@
 /**
  * One live shell: starts it, runs one command after another in it, and stops a command with everything that it started. It
- * knows bytes and exit codes; `../Shells.ts` makes results of them. Spec: SL-13..SL-19 in specs/shell.md.
+ * knows bytes and exit codes; `../Shells.ts` makes results of them. Spec: SL-13..SL-19, SL-23 in specs/shell.md.
  */
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
@@ -15,8 +15,8 @@ import * as Keeper from "./Keeper.ts"
 import { firstOf } from "./Keeper.ts"
 import { bootstrap, type Dialect, end, line, noFolder, noteLine, setup } from "./ShellScripts.ts"
 
-// Ends a command that runs too long. One sleeping fiber serves all commands of a shell, because a fiber for each would
-// cost a short command a tenth of its time. Spec: SL-23 in specs/shell.md.
+// Ends a command that runs too long: one fiber for all commands of a shell, because a fiber for each costs a tenth of a
+// short command.
 
 interface Deadline {
   /** Calls back after this time, unless `clear` comes before. */

@@ -1,6 +1,6 @@
 /**
  * Reads the files of known hosts, and adds keys to Daybook's own. A file that exists and
- * cannot be read ends the attempt: it may revoke the key. Spec: SL-88..SL-91 in specs/shell.md.
+ * cannot be read ends the attempt: it may revoke the key. Spec: SL-87..SL-91 in specs/shell.md.
  */
 import { createHash, createHmac } from "node:crypto"
 import { constants } from "node:fs"
@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { InvalidOption, TransportFailed } from "../domain/ShellError.ts"
 import { systemKnownHosts, type TransportSettings } from "./TransportSettings.ts"
 
-// Decides whether a host's key is trusted, by lines in the form of OpenSSH's `known_hosts`. Pure. Spec: SL-87, SL-88.
+// Decides whether a host's key is trusted, by lines in the form of OpenSSH's `known_hosts`.
 
 /** A line that names a key: a key that its hosts have, or one that was revoked. */
 interface KnownKey {

@@ -1,6 +1,6 @@
 /**
  * Programs on this machine. Each is a process in a session and group of its own, started with the environment of other
- * children of the runtime. Spec: SL-80..SL-83 in specs/shell.md.
+ * children of the runtime. Spec: SL-80..SL-83, SL-200..SL-210 in specs/shell.md.
  */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -118,10 +118,8 @@ export const makeUnconfined = (settings: LocalSettings = {}): Transport => {
   return { name: "local", run, runShell: run }
 }
 
-// Programs on this machine, with the shell in the runtime's sandbox. What the runtime runs beside the shell, its keeper
-// and the writer of its input, is outside, where it can signal and end the sandbox: it takes no program from a folder
-// that the shell can write. Reasons: decision 0065. Spec: SL-200..SL-210
-// in specs/shell.md.
+// Programs on this machine, with the shell in the runtime's sandbox. The keeper and the writer of the shell's input are
+// outside, where they can end the sandbox; they take no program from a folder that the shell can write (decision 0065).
 
 export interface LocalOptions extends LocalSettings {
   /** Creates the sandbox of the shell, if its settings say so. */

@@ -1,6 +1,7 @@
 /**
  * A program with separate streams that a transport runs: a local process, a channel of an SSH connection, or a program in
- * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-80..SL-83 in specs/shell.md.
+ * a container. `session/` builds live shells from programs and knows no transport. Spec: SL-80..SL-83, SL-603 in
+ * specs/shell.md.
  */
 import type { Readable, Writable } from "node:stream"
 import { Deferred, Effect, Exit as Outcome, FiberId, type Scope } from "effect"
@@ -61,8 +62,7 @@ interface ShellSandbox {
   readonly run: (script: string, folder: string) => Effect.Effect<Program, TransportFailed, Scope.Scope>
 }
 
-// A `Program` on Node streams: those of a process, or of a channel of an SSH connection. Its maker reports how the
-// program ended. Spec: SL-80..SL-83, SL-603 in specs/shell.md.
+// A `Program` on Node streams: those of a process, or of a channel of an SSH connection.
 
 export interface Parts {
   readonly input: Writable

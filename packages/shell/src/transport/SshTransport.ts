@@ -1,6 +1,6 @@
 /**
  * Programs on a machine that is reached by SSH. All programs of a transport share one connection; each has a channel. The
- * user's login shell starts them. Spec: SL-80..SL-84, SL-93, SL-94 in specs/shell.md.
+ * user's login shell starts them. Spec: SL-80..SL-94 in specs/shell.md.
  */
 import { constants } from "node:fs"
 import { open as openFile, realpath } from "node:fs/promises"
@@ -14,8 +14,8 @@ import { type HostTrust, trust } from "./KnownHosts.ts"
 import { type Ending, lostExit, makeProgram, makeShared, type Program, type Shared, type Transport } from "./Program.ts"
 import { defaults, type TransportSettings } from "./TransportSettings.ts"
 
-// Reads a private key from the operator's folder. An agent chooses the name, so every fault of the path gives the same
-// error: it does not say which files exist. Spec: SL-85 in specs/shell.md.
+// Reads a private key from the operator's folder; every fault of the path gives the same error, which does not say
+// which files exist.
 
 /** No private key is that large. */
 const mostBytes = 64 * 1024
@@ -52,7 +52,7 @@ const readKey = (folder: string | undefined, name: string): Effect.Effect<Buffer
       })
     : Effect.tryPromise({ try: () => readWithin(folder, name), catch: () => unusable })
 
-// Brings a script to a remote `sh` unchanged. Pure. Spec: SL-84 in specs/shell.md.
+// Brings a script to a remote `sh` unchanged.
 
 /** What single quotes do not keep in every login shell: fish reads backslashes in them, csh `!` and line breaks. */
 const unsafe = /['\\!\r\n]/g
@@ -66,8 +66,7 @@ const octal = (character: string): string => `\\0${character.charCodeAt(0).toStr
 export const forLoginShell = (script: string): string =>
   `exec sh -c 'exec sh -c "$(printf %b "$1")"' sh '${script.replaceAll(unsafe, octal)}'`
 
-// A connection to an SSH server: the host's key is checked before the user's credentials are sent. ssh2 is loaded here,
-// with the first connection. Spec: SL-85..SL-93 in specs/shell.md.
+// A connection to an SSH server: the host's key is checked before the user's credentials are sent.
 
 type Ssh2 = typeof import("ssh2")
 

@@ -8,8 +8,7 @@ import { isCrlf } from "../FileText.ts"
 import { type Nearness, nearness, plainLine, reindenting } from "../NearText.ts"
 import type { Hunk } from "./Patch.ts"
 
-// Finds the lines of hunks in a file. Indexes only lines that occur in a hunk, and bounds the work, so that no patch
-// can block the process. Pure. Spec: TO-73.
+// Finds the lines of hunks in a file, with bounded work, so that no patch blocks the process.
 
 /**
  * How two lines are compared: exactly, without trailing blanks, by characters that look alike, also by any blanks, or

@@ -17,8 +17,7 @@ import { codeOf, fileFailure, type Target } from "@daybook/core/workspace/FileFa
 import type { Held } from "@daybook/core/workspace/HeldFolder"
 import type { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 
-// Defines the file operations of a commit; each is one step that succeeds or fails. Tests replace them to make a disk
-// fail at any step. Uses `node:fs`, for exclusive creation, links and flushing.
+// Defines the file operations of a commit; tests replace them to make a disk fail at any step.
 
 export interface FileOperations {
   /** The stats of a path, without following a final link. */
@@ -68,7 +67,7 @@ export const nodeFileOperations: FileOperations = {
   remove: (path) => fs.unlink(path)
 }
 
-// Defines the steps of a commit: how one is prepared beside its target, performed, and undone. Spec: TO-75, TO-76.
+// Defines the steps of a commit: how one is prepared beside its target, performed, and undone.
 
 /** A step at one path. The steps of one `change` (a move has two) are undone together. */
 export type Step = { readonly change: number; readonly target: Target } & (
@@ -252,7 +251,7 @@ const clear = Effect.fnUntraced(function* ({ io, spare }: Commit, kept: Readonly
   return left
 })
 
-// Undoes a commit that failed, and reports the state of each file if that fails too. Spec: TO-75, TO-76.
+// Undoes a commit that failed, and reports the state of each file if that fails too.
 
 /** Error codes for a folder that is no longer empty, which stays, or that is gone. */
 const stays: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST", "ENOENT"])

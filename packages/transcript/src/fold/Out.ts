@@ -1,6 +1,6 @@
 /**
  * The mutable output of folding one event: the state after it, and its rows and blobs. Each call of the fold has one,
- * and only that call changes it. Spec: FI-34 (FR-5), FI-23, FI-24, FI-28 in specs/files.md (FL-4, PK-5, DC-15).
+ * and only that call changes it. Spec: FI-23, FI-24, FI-28, FI-34 in specs/files.md (FR-5, FL-4, PK-5, DC-15).
  */
 import { createHash } from "node:crypto"
 import { Either } from "effect"
@@ -11,7 +11,6 @@ import { type Block, type ContentBlock, type ErrorCode, type EventRow, type Mess
 import type { State, StoredText } from "./State.ts"
 
 // Converts the content of prompts and tool results to row blocks: text unchanged, bytes as the hash of their content.
-// Pure.
 
 type TextBlock = Extract<ContentBlock, { readonly type: "text" }>
 
@@ -80,7 +79,7 @@ export const toolContent = (content: ReadonlyArray<ToolContent>, value: unknown)
     ? text({ text: JSON.stringify(value) ?? "null" })
     : join(content.map((part) => (part.type === "text" ? text({ text: part.text }) : file(part))))
 
-// Maps the types of stored errors, an open set, to the errno names that clients act on. Pure.
+// Maps the types of stored errors, an open set, to the errno names that clients act on.
 
 const codes: Readonly<Record<string, ErrorCode>> = {
   // The working process ended.

@@ -1,6 +1,6 @@
 /**
- * Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-35 in specs/files.md (FL-5),
- * FI-23..FI-25 in specs/files.md (FL-4).
+ * Folds changes of the session outside of its runs, and what it spends. Pure. Spec: FI-23..FI-25, FI-35 in
+ * specs/files.md (FL-4, FL-5).
  */
 import { withheldText } from "@daybook/log/domain/Message"
 import { modelText, type Tokens } from "@daybook/log/domain/Values"
@@ -9,7 +9,7 @@ import { agentDirectory, type ContentBlock, type EventRow, timeText } from "../r
 import { blocksOf, codeOf, ofRun, type Out, place, promptContent, set } from "./Out.ts"
 import { initial } from "./State.ts"
 
-// Folds what the model reads besides its own output: prompts, system texts and the host's commands. Pure.
+// Folds what the model reads besides its own output: prompts, system texts and the host's commands.
 
 /** Adds a user or system row with these blocks. */
 const say = (out: Out, role: "user" | "system", id: string, content: ReadonlyArray<ContentBlock>): void => {

@@ -1,6 +1,6 @@
 /**
  * The state of the fold. Apart from open runs it is small and can be stored as a checkpoint, from which the fold
- * continues as if from all events. Pure. Spec: FI-36, FI-105 in specs/files.md, FI-98 in specs/files.md.
+ * continues as if from all events. Pure. Spec: FI-36, FI-98, FI-105 in specs/files.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "@daybook/log/domain/Address"
@@ -8,8 +8,7 @@ import type { Session } from "@daybook/log/domain/Message"
 import { defaultAgent, ModelRef, SessionOrigin, Tokens } from "@daybook/log/domain/Values"
 import { agentDirectory, type Block, ContentBlock, RunID, StateWord } from "../row/Rows.ts"
 
-// Texts of answers as the fold holds them: a short one whole, a long one as a reference to its event. So the fold stays
-// small; the writer of an answer reads one event at a time. Pure.
+// Texts of answers as the fold holds them: short texts whole, long texts as references to their events.
 
 /** A reference to a long text, with the sizes that are needed before it is read. */
 export const StoredText = Schema.Struct({

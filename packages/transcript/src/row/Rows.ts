@@ -1,6 +1,6 @@
 /**
  * Schemas of the lines of `messages.jsonl` and `events.jsonl`, and of `meta.json`. Any JSON parser reads them; fields
- * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15), FI-20 in specs/files.md (FR-9).
+ * are only added. Spec: FI-20..FI-35 in specs/files.md (FL-4, FL-5, DC-4, DC-15, FR-9).
  */
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
@@ -214,7 +214,7 @@ export type EventRow = typeof EventRow.Type
 export const StateWord = Schema.Literal("active", "idle", "done", "error")
 export type StateWord = typeof StateWord.Type
 
-// Computes the id of a run. Pure.
+// Computes the id of a run.
 
 /**
  * The id of the run that began with the prompt of this message id; of a run without a prompt, the argument is the

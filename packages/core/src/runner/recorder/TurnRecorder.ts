@@ -5,8 +5,8 @@
  *   text / reasoning:  start -> delta* -> end          (durable: started, ended with the whole value)
  *   tool:              params start -> delta* -> end -> call -> result
  *
- * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2, EX-R15, EX-R11 in specs/execution.md,
- * EX-R14 in specs/execution.md.
+ * A provider that breaks this order fails its turn (TU-15). Spec: EX-R1, EX-R2, EX-R11, EX-R14, EX-R15 in
+ * specs/execution.md.
  */
 import * as Response from "@effect/ai/Response"
 import { Either } from "effect"

@@ -1,7 +1,7 @@
 /**
  * Provides the built-in tools that need their session: `question`, `todo`, `task`. They exist only where the store and
- * the facade exist; file and command tools need neither. Location-scoped. Spec: TO-91..TO-93, TO-81..TO-86,
- * TO-101..TO-106.
+ * the facade exist; file and command tools need neither. Location-scoped. Spec: TO-81..TO-86, TO-91..TO-93,
+ * TO-101..TO-106 in specs/tools.md.
  */
 import { createHash } from "node:crypto"
 import * as Tool from "@effect/ai/Tool"

@@ -1,6 +1,6 @@
 /**
- * Asks the server's API with the token of this tab, which comes once after `#` in the address and then lives in the tab's
- * storage. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md.
+ * Asks the server's API with the token of this tab: the address has the token once, after `#`, then the tab's storage
+ * keeps it. A refusal is an `ApiError` with the server's own code and sentence. Spec: IP-4 in specs/inspector.md.
  */
 
 const key = "daybook.token"

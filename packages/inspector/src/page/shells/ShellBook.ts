@@ -1,7 +1,7 @@
 /**
  * What the page of live shells knows: every shell with its events, in bounded memory, and which events a filter finds.
- * `ShellList` decides which shells there are and what is known about each; this keeps their events beside it. No DOM.
- * Spec: SL-224, SL-227, SL-228 in specs/shell.md.
+ * `ShellList` decides which shells there are and what is known about each shell; `ShellBook` keeps the events of the
+ * shells. No DOM. Spec: SL-224, SL-227, SL-228 in specs/shell.md.
  */
 import * as ShellList from "@daybook/shell/record/ShellList"
 import type { ShellEvent } from "@daybook/shell/record/ShellList"
