@@ -318,6 +318,18 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-513: leaving by a key removes the rows, and nothing draws them again", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* pane.press("C-c")
+      yield* pane.until((screen) => screen.includes("Ctrl-C again leaves"))
+      yield* pane.press("C-c")
+      const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
+      assert.notInclude(screen, "─────")
+      assert.notInclude(screen, "Ctrl-C again leaves")
+    })
+  )
+
   it.scopedLive("SC-534: a command after ! is shown to the model, one after !! is not", () =>
     Effect.gen(function* () {
       const { model, pane } = yield* opened()

@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
-import { Deferred, Effect, FiberSet, Option, Queue, Stream } from "effect"
+import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
@@ -523,7 +523,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   asks.watch(changed)
   const signal = yield* Signal.first
   yield* Effect.forkScoped(Effect.flatMap(signal, (name) => leave({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[name])))
-  yield* Effect.forkScoped(Effect.catchAllCause(Effect.forever(drawing), (cause) => Deferred.failCause(done, cause)))
+  const drawer = yield* Effect.forkScoped(
+    Effect.catchAllCause(Effect.forever(drawing), (cause) => Deferred.failCause(done, cause))
+  )
   const ticks = Effect.sync(() => {
     const isRunning = state.view.activity !== undefined
     // An activity may have changed the branch.
@@ -555,13 +557,12 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   else keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
   talk.measure()
   changed()
-  yield* Effect.ensuring(
-    Deferred.await(done),
-    Effect.sync(() => {
-      draw()
-      clear(state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
-    })
-  )
+  const close = Effect.sync(() => {
+    draw()
+    clear(state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
+  })
+  // The drawer ends first: it would draw the rows again after they are removed.
+  yield* Effect.ensuring(Deferred.await(done), Effect.zipRight(Fiber.interrupt(drawer), close))
 })
 
 const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [
