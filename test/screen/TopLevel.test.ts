@@ -35,6 +35,19 @@ describe("words without a command", () => {
     assert.deepStrictEqual(verb("-c", "-p", "Go"), Either.right(["continue", "--stdin", "--", "Go"]))
   })
 
+  it("SC-537: options behind the text of -p are options, until --", () => {
+    assert.deepStrictEqual(
+      verb("-p", "Go on", "--model", "a/b", "--json"),
+      Either.right(["prompt", "--model", "a/b", "--json", "--stdin", "--", "Go on"])
+    )
+    assert.deepStrictEqual(
+      verb("-p", "Go", "--", "-m", "x"),
+      Either.right(["prompt", "--stdin", "--", "Go", "-m", "x"])
+    )
+    assert.deepStrictEqual(verb("-p", "Go", "-p", "on"), Either.right(["prompt", "--stdin", "--", "Go", "on"]))
+    assert.include(refused("-p", "Go", "-m"), "-m: a value is missing")
+  })
+
   it("SC-536: what is not known is refused with a sentence", () => {
     assert.include(refused("-x"), "unknown option -x")
     assert.include(refused("-s"), "-s: a value is missing")
