@@ -152,8 +152,15 @@ const models = Effect.gen(function* () {
   return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
 })
 
+/** What to do to get a language model. */
+export const noModel =
+  "no language model is configured, so the offline model answers, a fixed program: set ANTHROPIC_API_KEY, OPENAI_API_KEY " +
+  "or the key of another provider, and start daybook again; daybook models lists the variables"
+
 const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
-  const chosen = yield* desk.choose({ title: "models", choices: yield* models })
+  const choices = yield* models
+  if (choices.every(({ value }) => value.startsWith("offline/"))) desk.note(noModel)
+  const chosen = yield* desk.choose({ title: "models", choices })
   return chosen?.value
 })
 

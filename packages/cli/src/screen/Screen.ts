@@ -554,7 +554,10 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   keepDraft()
   options.left.taken()
   if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
-  else keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
+  else {
+    keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
+    talk.announce()
+  }
   talk.measure()
   changed()
   const close = Effect.sync(() => {
