@@ -346,6 +346,16 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-534: Esc ends a command, and a note says so", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* send(pane, "!sleep 600")
+      yield* pane.until((screen) => screen.includes("running sleep 600"))
+      yield* pane.press("Escape")
+      yield* pane.until((screen) => screen.includes("stopped: sleep 600") && !screen.includes("running"))
+    })
+  )
+
   it.scopedLive("SC-502: Enter goes on with the last session here, a prompt begins another", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
@@ -357,7 +367,8 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       const pane = yield* Tmux.start(here, { env })
       yield* pane.until((screen) => screen.includes('Enter goes on with "The first one"') && screen.includes(status))
       yield* pane.press("Enter")
-      yield* pane.until((screen) => screen.includes("▌ The first one") && screen.includes("Answered."))
+      const screen = yield* pane.until((screen) => screen.includes("▌ The first one") && screen.includes("Answered."))
+      assert.notInclude(screen, "earlier messages")
     })
   )
 })
