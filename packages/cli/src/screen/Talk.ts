@@ -263,7 +263,13 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     const ended = Effect.sync(() => {
       if (state.command === running) state.command = undefined
     })
-    running.fiber = act(Effect.ensuring(run, ended))
+    const stopped = Effect.sync(() => note(`stopped: ${oneLine(command, 200)}`))
+    running.fiber = act(
+      Effect.ensuring(
+        Effect.onInterrupt(run, () => stopped),
+        ended
+      )
+    )
   }
 
   /** Enter without a text: goes on with the offered session, or runs what waits. */
