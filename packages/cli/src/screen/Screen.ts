@@ -143,9 +143,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     }
     const found = text.startsWith("/") ? Commands.find(text) : undefined
     if (found !== undefined) return void act(found.command.run(desk, found.rest))
-    const meant = /^\/\S+$/.test(text.trim()) ? Commands.misspelt(text) : ""
-    if (meant === "") return void talk.prompt(text, delivery)
-    note(`there is no command "${oneLine(text, 40)}"${meant}`, true)
+    const refusal = Commands.misspelt(text)
+    if (refusal === undefined) return void talk.prompt(text, delivery)
+    note(refusal, true)
     input.editor.setText(text)
   }
 
