@@ -4,7 +4,7 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { existsSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
@@ -327,6 +327,18 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
       assert.notInclude(screen, "─────")
       assert.notInclude(screen, "Ctrl-C again leaves")
+    })
+  )
+
+  it.scopedLive("SC-512: Ctrl-D at the question whether to trust the project leaves", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      writeFileSync(join(here.cwd, "AGENTS.md"), "Be brief.")
+      const pane = yield* Tmux.start(here, { env })
+      yield* pane.until((screen) => screen.includes("[n]ot now:"))
+      yield* pane.press("C-d")
+      const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
+      assert.notInclude(screen, "─────")
     })
   )
 
