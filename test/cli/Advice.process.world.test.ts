@@ -51,6 +51,10 @@ describe("words", () => {
         [["nosuch", "--help"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["help", "promt"], 'daybook: there is no command "promt"; did you mean prompt? daybook --help lists them\n'],
         [["sesions"], 'daybook: there is no command "sesions"; did you mean sessions? daybook --help lists them\n'],
+        [
+          ["fix the bug"],
+          'daybook: there is no command "fix the bug"; a prompt follows -p: daybook -p "fix the bug"\n'
+        ],
         [["--help", "nosuch"], 'daybook: there is no command "nosuch"; daybook --help lists them\n'],
         [["--json", "--help"], 'daybook: there is no command "--json"; daybook --help lists them\n'],
         [["help", "prompt", "extra"], 'daybook: help prompt: unexpected argument "extra"\n'],

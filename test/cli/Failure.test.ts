@@ -126,6 +126,12 @@ describe("Failure", () => {
     assert.strictEqual(failureOf({ _tag: "SomethingNew", message: "x" }).code, 70)
   })
 
+  it("CL-9: a current folder that is gone is said, wherever it is noticed", () => {
+    const gone = Object.assign(new Error("ENOENT: process.cwd failed"), { code: "ENOENT", syscall: "uv_cwd" })
+    const { code, sentence } = failureOfCause(Cause.die(gone))
+    assert.deepStrictEqual([code, sentence], [2, "the current folder no longer exists; change to another folder"])
+  })
+
   it("CL-39: nothing is said when nobody reads", () => {
     assert.deepStrictEqual(failureOf(new OutputClosed()), { code: 0, sentence: undefined })
     assert.deepStrictEqual(failureOf(new Interrupted({ message: "" })), { code: 130, sentence: undefined })

@@ -92,6 +92,8 @@ describe("Models", () => {
       const provider = yield* Effect.flip(resolveIn(all, "acme/m1"))
       assert.strictEqual(provider._tag, "ProviderNotFound")
       assert.match(provider.message, /known: .*anthropic.*offline/)
+      const none = yield* Effect.flip(resolveIn({}, "opnai/gpt-6"))
+      assert.match(none.message, /known: offline; with a key: anthropic, openai, /)
       const model = yield* Effect.flip(resolveIn(all, "anthropic/gpt-6"))
       assert.strictEqual(model._tag, "ModelNotFound")
       assert.include(model.message, "claude-opus-5-5")

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
+import { place } from "../cli/support/Process.ts"
 import { serveAt } from "../cli/support/RemoteServer.ts"
 import { lacks } from "../support/Parts.ts"
 import { opened, send, status } from "./support/Opened.ts"
@@ -43,6 +44,18 @@ describe.skipIf(lacks("tmux"))("commands of the screen", () => {
         rows.findIndex((row) => row.startsWith("left"))
       )
     })
+  )
+
+  it.scopedLive(
+    "SC-502: the screen says before the first prompt that there is no model, or that it cannot be used",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* place
+        const pane = yield* Tmux.start(here)
+        yield* pane.until((screen) => screen.includes("no language model is configured") && screen.includes("_API_KEY"))
+        const wrong = yield* Tmux.start(here, { name: "wrong", words: "-m nope/nope" })
+        yield* wrong.until((screen) => screen.includes('provider "nope" is not available'))
+      })
   )
 
   it.scopedLive("SC-530: a command misspelt is not sent, and stays to be mended", () =>

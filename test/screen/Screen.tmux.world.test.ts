@@ -4,7 +4,7 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { existsSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "../cli/support/Bundle.ts"
 import { held } from "../cli/support/Held.ts"
@@ -318,6 +318,30 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-513: leaving by a key removes the rows, and nothing draws them again", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* pane.press("C-c")
+      yield* pane.until((screen) => screen.includes("Ctrl-C again leaves"))
+      yield* pane.press("C-c")
+      const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
+      assert.notInclude(screen, "─────")
+      assert.notInclude(screen, "Ctrl-C again leaves")
+    })
+  )
+
+  it.scopedLive("SC-512: Ctrl-D at the question whether to trust the project leaves", () =>
+    Effect.gen(function* () {
+      const { env, here } = yield* held
+      writeFileSync(join(here.cwd, "AGENTS.md"), "Be brief.")
+      const pane = yield* Tmux.start(here, { env })
+      yield* pane.until((screen) => screen.includes("[n]ot now:"))
+      yield* pane.press("C-d")
+      const screen = yield* pane.until((screen) => screen.includes("ended 0") && screen.includes("echo"))
+      assert.notInclude(screen, "─────")
+    })
+  )
+
   it.scopedLive("SC-534: a command after ! is shown to the model, one after !! is not", () =>
     Effect.gen(function* () {
       const { model, pane } = yield* opened()
@@ -334,6 +358,16 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
     })
   )
 
+  it.scopedLive("SC-534: Esc ends a command, and a note says so", () =>
+    Effect.gen(function* () {
+      const { pane } = yield* opened()
+      yield* send(pane, "!sleep 600")
+      yield* pane.until((screen) => screen.includes("running sleep 600"))
+      yield* pane.press("Escape")
+      yield* pane.until((screen) => screen.includes("stopped: sleep 600") && !screen.includes("running"))
+    })
+  )
+
   it.scopedLive("SC-502: Enter goes on with the last session here, a prompt begins another", () =>
     Effect.gen(function* () {
       const { env, here, model } = yield* held
@@ -345,7 +379,8 @@ describe.skipIf(lacks("tmux"))("the screen", () => {
       const pane = yield* Tmux.start(here, { env })
       yield* pane.until((screen) => screen.includes('Enter goes on with "The first one"') && screen.includes(status))
       yield* pane.press("Enter")
-      yield* pane.until((screen) => screen.includes("▌ The first one") && screen.includes("Answered."))
+      const screen = yield* pane.until((screen) => screen.includes("▌ The first one") && screen.includes("Answered."))
+      assert.notInclude(screen, "earlier messages")
     })
   )
 })

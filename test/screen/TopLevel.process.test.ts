@@ -51,10 +51,13 @@ describe("the command without a verb", () => {
   it.scopedLive("SC-539: --plain answers line by line in one session", () =>
     Effect.gen(function* () {
       const here = yield* place
-      const { code, stderr, stdout } = yield* here.runAlone(["--plain"], { input: "First\n/rename Both\nSecond\n" })
+      const { code, stderr, stdout } = yield* here.runAlone(["--plain"], {
+        input: "First\n/rename Both\n/clear\nSecond\n"
+      })
       assert.strictEqual(code, 0)
       assert.include(stdout, 'It was asked: "First"')
       assert.include(stdout, 'It was asked: "Second"')
+      assert.include(stderr, 'there is no command "/clear"; did you mean new?')
       assert.notInclude(stdout + stderr, "\u001b")
       const sessions = jsonLines((yield* here.run(["sessions", "--json"])).stdout)
       assert.deepStrictEqual(

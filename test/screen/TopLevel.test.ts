@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
+import * as Commands from "../../packages/cli/src/screen/Commands.ts"
 import * as TopLevel from "../../packages/cli/src/screen/TopLevel.ts"
 import { backgroundNamed, backgroundOf, themeOf } from "../../packages/cli/src/screen/Theme.ts"
 
@@ -35,6 +36,19 @@ describe("words without a command", () => {
     assert.deepStrictEqual(verb("-c", "-p", "Go"), Either.right(["continue", "--stdin", "--", "Go"]))
   })
 
+  it("SC-537: options behind the text of -p are options, until --", () => {
+    assert.deepStrictEqual(
+      verb("-p", "Go on", "--model", "a/b", "--json"),
+      Either.right(["prompt", "--model", "a/b", "--json", "--stdin", "--", "Go on"])
+    )
+    assert.deepStrictEqual(
+      verb("-p", "Go", "--", "-m", "x"),
+      Either.right(["prompt", "--stdin", "--", "Go", "-m", "x"])
+    )
+    assert.deepStrictEqual(verb("-p", "Go", "-p", "on"), Either.right(["prompt", "--stdin", "--", "Go", "on"]))
+    assert.include(refused("-p", "Go", "-m"), "-m: a value is missing")
+  })
+
   it("SC-536: what is not known is refused with a sentence", () => {
     assert.include(refused("-x"), "unknown option -x")
     assert.include(refused("-s"), "-s: a value is missing")
@@ -47,6 +61,13 @@ describe("words without a command", () => {
     assert.isTrue(TopLevel.isTopLevel(["-c"]))
     for (const word of ["prompt", "--help", "-h", "--version", "--completions"])
       assert.isFalse(TopLevel.isTopLevel([word]))
+  })
+
+  it("SC-518: a command misspelt or of another agent is told apart from a prompt", () => {
+    assert.include(Commands.misspelt("/hepl "), 'there is no command "/hepl"; did you mean help?')
+    assert.include(Commands.misspelt("/clear"), "did you mean new?")
+    for (const prompt of ["/review", "/clear the table", "clear", "/constructor"])
+      assert.isUndefined(Commands.misspelt(prompt))
   })
 
   it("SC-541: the background comes from the terminal's report, else from COLORFGBG", () => {

@@ -104,6 +104,13 @@ describe("what the screen shows", () => {
     assert.deepStrictEqual(lastEvents([textEnded("t", "Yes.")]).length, 1)
   })
 
+  it("SC-525: of a short log all is shown, also over a server, which leaves out the creation", () => {
+    const begun = [toolCalled("a", "bash", {}), promoted("Go on"), textEnded("t", "Yes.")]
+    const numbered = begun.map((event, at) => ({ ...event, seq: at + 1 }))
+    assert.deepStrictEqual(lastEvents(numbered), numbered)
+    assert.strictEqual(lastEvents(numbered.map((event) => ({ ...event, seq: event.seq + 1 }))).length, 2)
+  })
+
   it("SC-511: the status line says the most important first, and is cut to the terminal", () => {
     const { view } = play([stepStarted()])
     const facts = {

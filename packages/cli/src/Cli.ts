@@ -52,10 +52,13 @@ const runWords = Effect.fnUntraced(function* (verbs: Verbs, words: ReadonlyArray
   const [name = "", ...rest] = isHelp ? words.slice(1) : words
   const load = Object.hasOwn(verbs, name) ? verbs[name] : undefined
   if (load === undefined) {
+    const typed = oneLine(name, 40)
     const near = didYouMean(name, Object.keys(verbs))
-    return yield* new UsageError({
-      message: `there is no command "${oneLine(name, 40)}"${near}${near === "" ? ";" : ""} daybook --help lists them`
-    })
+    // Words in quotes are a prompt: other agents take one without an option.
+    const advice = /\s/.test(name.trim())
+      ? `; a prompt follows -p: daybook -p "${typed}"`
+      : `${near === "" ? ";" : near} daybook --help lists them`
+    return yield* new UsageError({ message: `there is no command "${typed}"${advice}` })
   }
   const verb = yield* Effect.promise(load)
   if (isHelp && verb.actions === undefined) return yield* surplus(`${first} ${name}`, rest[0] ?? "")

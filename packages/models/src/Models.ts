@@ -163,8 +163,12 @@ const offline = (ref: Ref): Effect.Effect<ResolvedModel, ModelResolutionError> =
 
 const missing = (options: Options, providerID: string): ProviderNotFound => {
   const known = [...Object.keys(options.providers), OfflineModel.ref.providerID]
-  const hint = Object.hasOwn(options.hints ?? {}, providerID) ? options.hints?.[providerID] : undefined
-  return new ProviderNotFound({ providerID, hint: hint ?? `there is no such provider; known: ${known.join(", ")}` })
+  const hints = options.hints ?? {}
+  const withKeys = Object.keys(hints).filter((name) => !known.includes(name))
+  const others = withKeys.length === 0 ? "" : `; with a key: ${withKeys.join(", ")}`
+  const hint = Object.hasOwn(hints, providerID) ? hints[providerID] : undefined
+  const none = `there is no such provider; known: ${known.join(", ")}${others}`
+  return new ProviderNotFound({ providerID, hint: hint ?? none })
 }
 
 const protocols: Readonly<Record<Api, () => Promise<Protocol>>> = {

@@ -171,6 +171,9 @@ export const failureOf = (error: unknown): Failure => {
   if (error instanceof CommandEnded) return { code: error.code, sentence: undefined }
   if (error instanceof HostNotStarted) return { code: error.code, sentence: words(error) }
   const code = tag === undefined ? undefined : codes.get(tag)
+  if (Predicate.hasProperty(error, "syscall") && error.syscall === "uv_cwd") {
+    return { code: exitCode.usage, sentence: "the current folder no longer exists; change to another folder" }
+  }
   if (code === undefined) {
     return {
       code: exitCode.internal,

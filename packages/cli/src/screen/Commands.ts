@@ -152,8 +152,15 @@ const models = Effect.gen(function* () {
   return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
 })
 
+/** What to do to get a language model. */
+export const noModel =
+  "no language model is configured, so the offline model answers, a fixed program: set ANTHROPIC_API_KEY, OPENAI_API_KEY " +
+  "or the key of another provider, and start daybook again; daybook models lists the variables"
+
 const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
-  const chosen = yield* desk.choose({ title: "models", choices: yield* models })
+  const choices = yield* models
+  if (choices.every(({ value }) => value.startsWith("offline/"))) desk.note(noModel)
+  const chosen = yield* desk.choose({ title: "models", choices })
   return chosen?.value
 })
 
@@ -308,11 +315,20 @@ export const find = (line: string): { readonly command: SlashCommand; readonly r
   return command === undefined ? undefined : { command, rest }
 }
 
-/** A word that is probably a command misspelt. */
-export const misspelt = (line: string): string => {
-  const [, name = ""] = /^\/(\S*)/.exec(line) ?? []
-  return didYouMean(
-    name,
-    commands.map((each) => each.name)
-  )
+/** Names that other agents give to commands. */
+const elsewhere: Readonly<Record<string, string>> = {
+  clear: "new",
+  cost: "budget",
+  exit: "quit",
+  resume: "sessions",
+  rewind: "undo"
+}
+
+/** What is said of a line of one word that is probably a command misspelt, or another agent's; undefined for a prompt. */
+export const misspelt = (line: string): string | undefined => {
+  const [, name] = /^\/(\S+)$/.exec(line.trim()) ?? []
+  if (name === undefined) return undefined
+  const names = commands.map((each) => each.name)
+  const meant = Object.hasOwn(elsewhere, name) ? `; did you mean ${elsewhere[name]}?` : didYouMean(name, names)
+  return meant === "" ? undefined : `there is no command "/${oneLine(name, 40)}"${meant}`
 }

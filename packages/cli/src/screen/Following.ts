@@ -30,9 +30,13 @@ const [mostEvents, mostPrompts] = [600, 8]
 const isPrompt = ({ type }: SessionEvent): boolean =>
   type === "session.next.prompt.promoted" || type === "session.next.prompted"
 
-/** The events from one of the last prompts on. Pure. */
+/** Nothing is before these events but the session's creation, which a server's history leaves out. */
+const isWhole = ([first]: ReadonlyArray<SessionEvent>): boolean => first === undefined || first.seq <= 1
+
+/** The events from one of the last prompts on, or all of a short log. Pure. */
 export const lastEvents = (events: ReadonlyArray<SessionEvent>): ReadonlyArray<SessionEvent> => {
   const starts = events.flatMap((event, at) => (isPrompt(event) ? [at] : []))
+  if (isWhole(events) && starts.length <= mostPrompts) return events
   const from = starts.at(-mostPrompts) ?? starts[0] ?? 0
   // The activity that a prompt opens is recorded just before it.
   const opens = events[from - 1]?.type === "session.next.activity.started"
@@ -74,7 +78,7 @@ export const follow = Effect.fn("Screen.follow")(function* (sessionID: SessionID
   const events = lastEvents(all)
   follower.past({
     events,
-    isCut: (events[0]?.seq ?? 0) > 1,
+    isCut: !isWhole(events),
     waiting: yield* sessions.inbox(sessionID),
     soFar
   })

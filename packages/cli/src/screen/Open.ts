@@ -80,6 +80,8 @@ export const open = (wanted: Wanted) =>
     const words = yield* Words
     const model = wanted.model === undefined ? undefined : yield* parsedModel(wanted.model)
     yield* trusting(session?.location.directory ?? directory)
+    // Ctrl-D instead of an answer ended stdin: there are no more keys.
+    if (!wanted.plain && process.stdin.readableEnded) return
     const remote = yield* Remote
     const options = {
       directory: remote === undefined ? (session?.location.directory ?? directory) : directory,

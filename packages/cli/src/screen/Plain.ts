@@ -95,7 +95,9 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
 
   const take = (text: string): Effect.Effect<void, unknown, Commands.Services | Naming> => {
     const found = text.startsWith("/") ? Commands.find(text) : undefined
-    return found === undefined ? prompt(text) : found.command.run(desk, found.rest)
+    if (found !== undefined) return found.command.run(desk, found.rest)
+    const refusal = Commands.misspelt(text)
+    return refusal === undefined ? prompt(text) : say(refusal)
   }
 
   yield* say(s.session === undefined ? "daybook: /help lists commands" : `session ${nameOf(s.session)}`)

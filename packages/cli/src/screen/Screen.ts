@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import { matchesKey } from "@mariozechner/pi-tui/dist/keys.js"
-import { Deferred, Effect, FiberSet, Option, Queue, Stream } from "effect"
+import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
@@ -143,9 +143,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     }
     const found = text.startsWith("/") ? Commands.find(text) : undefined
     if (found !== undefined) return void act(found.command.run(desk, found.rest))
-    const meant = /^\/\S+$/.test(text.trim()) ? Commands.misspelt(text) : ""
-    if (meant === "") return void talk.prompt(text, delivery)
-    note(`there is no command "${oneLine(text, 40)}"${meant}`, true)
+    const refusal = Commands.misspelt(text)
+    if (refusal === undefined) return void talk.prompt(text, delivery)
+    note(refusal, true)
     input.editor.setText(text)
   }
 
@@ -523,7 +523,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   asks.watch(changed)
   const signal = yield* Signal.first
   yield* Effect.forkScoped(Effect.flatMap(signal, (name) => leave({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[name])))
-  yield* Effect.forkScoped(Effect.catchAllCause(Effect.forever(drawing), (cause) => Deferred.failCause(done, cause)))
+  const drawer = yield* Effect.forkScoped(
+    Effect.catchAllCause(Effect.forever(drawing), (cause) => Deferred.failCause(done, cause))
+  )
   const ticks = Effect.sync(() => {
     const isRunning = state.view.activity !== undefined
     // An activity may have changed the branch.
@@ -552,16 +554,18 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   keepDraft()
   options.left.taken()
   if (options.session !== undefined) yield* talk.show(options.session, options.preferred)
-  else keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
+  else {
+    keep((columns) => welcome(options.offered, columns).map(theme.style.dim))
+    talk.announce()
+  }
   talk.measure()
   changed()
-  yield* Effect.ensuring(
-    Deferred.await(done),
-    Effect.sync(() => {
-      draw()
-      clear(state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
-    })
-  )
+  const close = Effect.sync(() => {
+    draw()
+    clear(state.session === undefined ? "" : `${talk.title()}: daybook -c goes on with it\r\n`)
+  })
+  // The drawer ends first: it would draw the rows again after they are removed.
+  yield* Effect.ensuring(Deferred.await(done), Effect.zipRight(Fiber.interrupt(drawer), close))
 })
 
 const welcome = (offered: Session | undefined, columns: number): ReadonlyArray<string> => [

@@ -17,7 +17,7 @@ import { failureOfCause } from "../render/Failure.ts"
 import { oneLine } from "../render/Plain.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
 import type { Questions } from "./Ask.ts"
-import type * as Commands from "./Commands.ts"
+import * as Commands from "./Commands.ts"
 import { follow, type Past } from "./Following.ts"
 import * as HostCommand from "./HostCommand.ts"
 import * as View from "./View.ts"
@@ -111,6 +111,17 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
           if (state.view.model === undefined) state.view = { ...state.view, model: info.ref }
         })
       )
+    )
+  }
+
+  /** Says before the first prompt that the model cannot be used, or that there is none. A server's models are not known here. */
+  const announce = () => {
+    if (remote !== undefined) return
+    act(
+      Effect.map(resolver.resolve(state.preferred.model), ({ info }) => {
+        const isChosen = state.preferred.model !== undefined || (process.env["DAYBOOK_MODEL"] ?? "").trim() !== ""
+        if (info.ref.providerID === "offline" && !isChosen) note(Commands.noModel)
+      })
     )
   }
 
@@ -252,7 +263,13 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     const ended = Effect.sync(() => {
       if (state.command === running) state.command = undefined
     })
-    running.fiber = act(Effect.ensuring(run, ended))
+    const stopped = Effect.sync(() => note(`stopped: ${oneLine(command, 200)}`))
+    running.fiber = act(
+      Effect.ensuring(
+        Effect.onInterrupt(run, () => stopped),
+        ended
+      )
+    )
   }
 
   /** Enter without a text: goes on with the offered session, or runs what waits. */
@@ -316,6 +333,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
   return {
     state,
     act,
+    announce,
     answer,
     dismiss,
     directory: () => state.session?.location.directory ?? directory,

@@ -72,11 +72,13 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageE
       given[value] = text
     } else if (toggle !== undefined && inline === undefined) given[toggle] = true
     else if (passed.has(name) && inline === undefined) given.rest = [...given.rest, name]
-    else if (name === "-p" || name === "--print") given.prompt = inline === undefined ? [] : [inline]
-    else if (given.prompt !== undefined) {
-      given.prompt = [...given.prompt, ...words.slice(words[at] === "--" ? at + 1 : at)]
+    else if (name === "-p" || name === "--print")
+      given.prompt = [...(given.prompt ?? []), ...(inline === undefined ? [] : [inline])]
+    else if (given.prompt !== undefined && words[at] === "--") {
+      given.prompt = [...given.prompt, ...words.slice(at + 1)]
       break
-    } else {
+    } else if (given.prompt !== undefined) given.prompt = [...given.prompt, words[at] ?? ""]
+    else {
       const word = oneLine(words[at] ?? "", 40)
       return refuse(
         name === ""
