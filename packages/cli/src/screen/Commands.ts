@@ -301,7 +301,12 @@ export const commands: ReadonlyArray<SlashCommand> = [
   { name: "context", about: "what the model would be shown now", run: verbOf("context") },
   { name: "budget", words: "[--cost USD]", about: "what the session spent and may spend", run: verbOf("budget") },
   { name: "search", words: "WORDS", about: "search all sessions", run: verbOf("search", "none") },
-  { name: "export", words: "--format FORMAT [--out FILE]", about: "write the session to a file", run: verbOf("export") },
+  {
+    name: "export",
+    words: "--format FORMAT [--out FILE]",
+    about: "write the session to a file",
+    run: verbOf("export")
+  },
   { name: "rename", words: "TITLE", about: "give the session a title", run: renameCommand },
   { name: "permissions", words: "[audit]", about: "saved approvals", run: verbOf("permissions", "none") },
   { name: "mcp", about: "the MCP servers of this session", run: mcpCommand },
