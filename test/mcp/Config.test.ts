@@ -117,7 +117,11 @@ describe("the list of tools", () => {
         tools.map(({ name }) => name),
         ["one", "two"]
       )
-      assert.deepStrictEqual(leftOut, ["a tool that is nested too deeply"])
+      // A Node that writes deeply nested JSON measures the schema instead.
+      assert.match(
+        leftOut.join(),
+        /^(?:a tool that is nested too deeply|deep \(its schema has more than 32768 bytes\))$/
+      )
     }
   })
 
