@@ -238,6 +238,8 @@ export const commands: ReadonlyArray<string> = [
   "ldapsearch -x -D cn=admin -w «hunter2»",
   "vault login «hvs.CAESIJlU9JMYEhOPYv4igdhm9PnZDrabYTobQ4Ymnlq»",
   "twine upload -u u -p «hunter2» dist/*",
+  "rclone config create box sftp host h user u pass «hunter2»",
+  "rclone obscure «hunter2»",
   "npm login --password «hunter2»",
   "gpg --batch --passphrase «hunter2» -d f",
   "unzip -P «hunter2» a.zip",

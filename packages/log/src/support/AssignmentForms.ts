@@ -304,6 +304,7 @@ export const commandForms: ReadonlyArray<SecretForm> = [
   command("zip unz", "(?:un)?zip", "-P[ \\t]?"),
   command("mon", "mongo\\w{0,8}", "-p[ \\t]?"),
   command("twi", "twine", "-p[ \\t]"),
+  command("rcl", "rclone", "(?:obscure|pass|password)[ \\t=]"),
   command("rab", "rabbitmqctl", "(?:add_user|change_password)[ \\t]\\S{1,64}[ \\t]"),
   command("sql", "sqlcmd", "-P[ \\t]?"),
   command("sql", "sqlplus", "[\\w.]{1,64}/", "([^\\s\"'@]{1,128})(?=@)"),
