@@ -181,7 +181,7 @@ const expander = <Extra>(options: Options, extensions: Layer.Layer<Extra>) =>
 const agents = (options: Options) =>
   Layer.unwrapEffect(
     Effect.map(SystemContext.ContextSettings, ({ projectConfig, userFolder }) =>
-      Agents.layer({ agents: options.agents, userFolder, projectConfig })
+      Agents.layer({ agents: options.agents, adjustAgent: options.adjustAgent, userFolder, projectConfig })
     )
   ).pipe(Layer.provide(SystemContext.layerContextSettings(options)))
 

@@ -34,6 +34,8 @@ export interface Options<Extra = never> {
   readonly commands?: Layer.Layer<never, never, EventLog>
   /** Further agents besides `build`. */
   readonly agents?: ReadonlyArray<Agent>
+  /** Changes each agent as this process uses it: for example, rules of one run. */
+  readonly adjustAgent?: (agent: Agent) => Agent
   /** Answers permission questions. By default no one does: a call that needs a question is refused. */
   readonly permissionAsker?: Layer.Layer<PermissionAsker>
   /**

@@ -12,6 +12,7 @@ import type { ModelRef, OutputFormat, PromptInput } from "@daybook/log/domain/Va
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as PromptWords from "../arguments/PromptWords.ts"
+import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { type Given, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
@@ -20,6 +21,8 @@ import {
   announceModel,
   chosenModel,
   findAgent,
+  inMode,
+  modeCounts,
   parsedModel,
   readModel,
   resolveModel,
@@ -153,6 +156,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
   const { directory, model } = options
   const stopped = unfinished(session.id, session.imported)
   if (stopped !== undefined) return yield* stopped
+  yield* modeCounts(session.id)
   if (options.inFolder && session.location.directory !== directory) {
     return yield* new UsageError({
       message: `${session.id} works in ${oneLine(session.location.directory, 400)}; --cwd is for a new session`
@@ -262,6 +266,7 @@ const promptGiven = {
   stdin,
   noRun,
   trust: Flags.trust,
+  ...RunMode.flags,
   noReasoning: Flags.noReasoning,
   json: Flags.json
 }
@@ -306,7 +311,7 @@ const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: T
       json: given.json
     }
     return yield* withNewSessions(run(options))
-  }).pipe(told(given.trust))
+  }).pipe(told(given.trust), inMode(given))
 
 export const prompt = verb({
   name: "prompt",
@@ -320,13 +325,20 @@ export const prompt = verb({
       "agent or MCP resource of that name; /NAME at the start inserts a template. Both are read once, now.",
     "Ctrl-C interrupts the turn, keeps the inbox and waits until the session has settled; a second one exits immediately. " +
       "On a terminal you are asked before a tool does anything that is not allowed yet, and you get the model's questions. " +
-      "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer)."
+      "Elsewhere such calls are refused, and the model asks nothing unless DAYBOOK_QUESTIONS=1 (then use daybook answer).",
+    "--allow, --accept-edits and --read-only say what this run may do besides its agent's rules. RULES are permissions " +
+      "(edit, bash, task, external_directory, SERVER_TOOL), each with a pattern after a space: a command, a path. A run in " +
+      "which calls were refused names them at its end, with exit code 11."
   ],
   given: { session, cwd, id, ...promptGiven },
   examples: [
     ['daybook prompt "Which scripts does package.json define? Read it first."', "a new session in this folder"],
     ['daybook prompt --session fix "Now the tests."', "continues the session called fix, or creates it"],
     ["git diff | daybook prompt --session review", "the prompt is the output of git diff"],
+    [
+      "daybook prompt --accept-edits --allow 'bash npm test' 'Make the tests pass.'",
+      "edits files and runs the tests without asking"
+    ],
     ["daybook prompt --agent plan 'What does @src/main.ts do?'", "uses the agent that changes nothing, with a file"],
     [
       'daybook prompt --tools "*=off" --output-schema form.json "Sum up @notes.txt." | jq .title',

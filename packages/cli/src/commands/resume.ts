@@ -10,10 +10,11 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
+import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import { verb } from "../arguments/Verb.ts"
 import { Remote } from "../host/Remote.ts"
-import { runFollower, told, trusting, withRunning, withSessions } from "../host/Runtime.ts"
+import { inMode, modeCounts, runFollower, told, trusting, withRunning, withSessions } from "../host/Runtime.ts"
 import { compacted } from "../render/EventLine.ts"
 import { ActivityFailed, Interrupted } from "../support/Errors.ts"
 import { Output } from "../terminal/Output.ts"
@@ -108,6 +109,7 @@ const runResume = Effect.fn("Command.resume")(function* (given: string | undefin
   const sessions = yield* Sessions
   const session = yield* SessionReference.resolve(given, yield* Folder.current)
   yield* Folder.usable(session.location.directory, session.id)
+  yield* modeCounts(session.id)
   yield* trusting(session.location.directory)
   const RunFollower = yield* runFollower
   yield* RunFollower.follow({
@@ -126,8 +128,15 @@ export const resume = verb({
     "SESSION is an id or a title. Default: the session used last in this folder, or else the one used last anywhere. " +
       "It runs at least one turn. A tool call that was running when its process died is never run again; the model is told."
   ],
-  given: { session: Flags.optional("SESSION"), trust: Flags.trust, noReasoning: Flags.noReasoning, json: Flags.json },
+  given: {
+    session: Flags.optional("SESSION"),
+    trust: Flags.trust,
+    ...RunMode.flags,
+    noReasoning: Flags.noReasoning,
+    json: Flags.json
+  },
   examples: [["daybook resume", "continues the session used last in this folder"]],
   overServer: true,
-  run: ({ json, noReasoning, session, trust }) => withRunning(runResume(session, json, !noReasoning)).pipe(told(trust))
+  run: ({ json, noReasoning, session, trust, ...given }) =>
+    withRunning(runResume(session, json, !noReasoning)).pipe(told(trust), inMode(given))
 })

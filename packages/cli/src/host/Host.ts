@@ -14,6 +14,7 @@ import type { Naming } from "@daybook/core/session/Naming"
 import type { SessionExecution } from "@daybook/core/session/SessionExecution"
 import type { Sessions } from "@daybook/core/session/Sessions"
 import * as Daybook from "@daybook/embedded/Daybook"
+import type { SessionOwner } from "@daybook/log/coordination/SessionOwner"
 import type { ConsumerStore } from "@daybook/log/consumer/ConsumerStore"
 import type { Identifiers } from "@daybook/log/domain/Identifiers"
 import type { EventLog } from "@daybook/log/log/EventLog"
@@ -21,6 +22,7 @@ import type { Inbox } from "@daybook/log/store/Inbox"
 import type { SessionStore } from "@daybook/log/store/SessionStore"
 import { Catalog, Models, Servers } from "@daybook/models"
 import * as LiveCommands from "@daybook/shell/agent/LiveCommands"
+import * as RunMode from "../arguments/RunMode.ts"
 import * as Configuration from "../config/Configuration.ts"
 import * as ModelList from "./ModelList.ts"
 import { ownFiles } from "./ShellHostPlace.ts"
@@ -47,6 +49,7 @@ type Services =
   | Naming
   | PermissionStore
   | SessionExecution
+  | SessionOwner
   | Sessions
   | SessionStore
   | Inbox
@@ -77,11 +80,13 @@ const configured = (
   Effect.gen(function* () {
     const { mcp = {}, shell = {}, ...settings } = yield* Configuration.load
     const trust = yield* Trusting.store
+    const mode = yield* RunMode.CurrentRunMode
     return {
       naming: "model" as const,
       ...Struct.omit(settings, "literalKeys", "permissionTimeout", "providers", "retention", "shared", "trust"),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
+      adjustAgent: RunMode.adjusted(mode),
       mcp: servers ? mcp : {},
       sandbox: { ...settings.sandbox, hidden: yield* ownFiles(root, settings.sandbox), worlds },
       serverStart: serverStart(),

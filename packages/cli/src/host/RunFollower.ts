@@ -20,7 +20,7 @@ import { eventJson } from "../render/EventLine.ts"
 import { jsonLine, oneLine } from "../render/Plain.ts"
 import * as RunView from "../render/RunView.ts"
 import { type Style, styleOf } from "../render/Style.ts"
-import { ActivityFailed, Interrupted, OutputFailed } from "../support/Errors.ts"
+import { ActivityFailed, CallsRefused, Interrupted, OutputFailed } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Question from "../terminal/Question.ts"
@@ -333,6 +333,18 @@ const named = (sessionID: SessionID, signal: Effect.Effect<void>) =>
     Effect.ignore(Effect.timeout(Effect.raceFirst(naming.settled(sessionID), signal), patience))
   )
 
+/** Names the calls of a completed run that were refused without a person's answer (CL-773). */
+const refusal = (calls: ReadonlyArray<string>) => {
+  const different = [...new Set(calls)].slice(0, 5).map((call) => oneLine(call, 120))
+  const more = new Set(calls).size - different.length
+  const count = calls.length === 1 ? "a call was refused" : `${calls.length} calls were refused`
+  return new CallsRefused({
+    message:
+      `${count}: ${different.join("; ")}${more > 0 ? `; and ${more} more` : ""}. ` +
+      "To permit such calls, name them with --allow, or answer on a terminal"
+  })
+}
+
 const conclude = (
   sessionID: SessionID,
   promptID: MessageID | undefined,
@@ -359,6 +371,7 @@ const conclude = (
     const goOn = problem.type === "answer.cut" ? ` Go on: daybook resume ${sessionID}` : ""
     return Effect.fail(new ActivityFailed({ message: `${problem.message}${goOn}`, type: problem.type }))
   }
+  if (view.settled?.outcome === "completed" && view.refused.length > 0) return refusal(view.refused)
   if (promptID === undefined || view.settled?.outcome === "completed") return Effect.void
   return Effect.fail(
     new ActivityFailed({

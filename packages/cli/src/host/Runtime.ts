@@ -2,15 +2,18 @@
  * Provides the runtime to a verb. Heavy parts (the store, the runner, the models) are imported only when a verb needs them,
  * to keep the start fast. Spec: CL-60, CL-73 in specs/cli.md.
  */
-import { Effect, type Layer } from "effect"
+import { Effect, type Layer, Option } from "effect"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelNotSelected, ModelResolver } from "@daybook/core/model/ModelResolver"
 import type { PermissionAsker } from "@daybook/core/permission/PermissionAsker"
+import { SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwner"
+import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import * as Store from "@daybook/log/Store"
 import type { Configured } from "../config/Configuration.ts"
 import { one, type Words } from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
+import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { isWanted } from "../config/TelemetryOptions.ts"
@@ -136,6 +139,29 @@ export const told =
   (everything: boolean) =>
   <A, E, R>(command: Effect.Effect<A, E, R>) =>
     everything ? Effect.flatMap(trust, ({ Everything }) => Effect.provideService(command, Everything, true)) : command
+
+/** Runs a command in the mode that its options give (CL-770). Over a server the agents' own rules decide. */
+export const inMode =
+  (given: Parameters<typeof RunMode.read>[0]) =>
+  <A, E, R>(command: Effect.Effect<A, E, R>) =>
+    Effect.gen(function* () {
+      const mode = yield* RunMode.read(given)
+      if (!RunMode.isNone(mode) && (yield* Remote) !== undefined) {
+        return yield* new UsageError({
+          message:
+            "the server runs the session and asks by its own rules: no --allow, --accept-edits or --read-only there"
+        })
+      }
+      return yield* Effect.provideService(command, RunMode.CurrentRunMode, mode)
+    })
+
+/** Refuses a mode for a session that another process runs: its calls would be judged there (CL-771). */
+export const modeCounts = Effect.fn("Runtime.modeCounts")(function* (sessionID: SessionID) {
+  const owners = yield* Effect.serviceOption(SessionOwner)
+  if (RunMode.isNone(yield* RunMode.CurrentRunMode) || Option.isNone(owners)) return
+  const owner = yield* owners.value.foreign(sessionID)
+  if (Option.isSome(owner)) return yield* new SessionBusy({ sessionID, ownerID: owner.value.ownerID })
+})
 
 /** The user's configuration. */
 export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(

@@ -26,12 +26,14 @@ export const exitCode = {
   answerFiltered: 8,
   answerRefused: 9,
   answerEmpty: 10,
+  callsRefused: 11,
   internal: 70,
   output: exitOutputFailed,
   interrupted: 130
 } as const
 
 const codes = new Map<string, number>([
+  ["CallsRefused", exitCode.callsRefused],
   ["UsageError", exitCode.usage],
   ["ConfigError", exitCode.usage],
   ["NameTaken", exitCode.usage],

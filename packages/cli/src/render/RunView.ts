@@ -65,6 +65,10 @@ export interface RunView extends Required<Options> {
   /** Values that calls of the running step offer as the answer. */
   readonly offered: ReadonlyMap<string, JsonRecord>
   readonly value: JsonRecord | undefined
+  /** Calls that were refused without a person's answer. */
+  readonly refused: ReadonlyArray<string>
+  /** Calls of the running step that a person decided. */
+  readonly decided: ReadonlySet<string>
   /** What the run waits for. */
   readonly phase: Phase
   readonly running: ReadonlyMap<string, RunningCall>
@@ -87,6 +91,8 @@ export const make = (options: Options = {}): RunView => ({
   spoke: false,
   offered: new Map(),
   value: undefined,
+  refused: [],
+  decided: new Set(),
   phase: { type: options.promptID === undefined ? "waiting" : "queued" },
   running: new Map()
 })
@@ -155,7 +161,9 @@ const take = (view: RunView, event: SessionEvent | LiveEvent): Step => {
       return note(view, `… ${oneLine(withheldText(event.data), 400)}`)
     case "session.next.step.started":
       // Ended texts and calls are kept for the running step only; a long activity would accumulate them.
-      return [{ ...view, ended: new Set(), offered: new Map(), running: new Map() }, []]
+      return [{ ...view, ended: new Set(), offered: new Map(), running: new Map(), decided: new Set() }, []]
+    case "session.next.permission.decided":
+      return [{ ...view, decided: new Set(view.decided).add(callKey(event.data)) }, []]
     case "session.next.activity.settled":
       return onSettled({ ...view, running: new Map() }, event.data)
     default:
@@ -228,7 +236,11 @@ const changeLines = ({ style }: RunView, call: Call): string =>
     .join("")
 
 const onFailed = (view: RunView, { created, data }: EventOfType<"session.next.tool.failed">): Step => {
-  const [next, call] = ended(view, data)
+  const [after, call] = ended(view, data)
+  const isRefused = view.promoted && data.error.type === "permission.denied" && !view.decided.has(callKey(data))
+  const next = isRefused
+    ? { ...after, refused: [...after.refused, call === undefined ? "a call" : callText(call)] }
+    : after
   const what = call === undefined ? "" : `${callText(call)}: `
   const time = call === undefined ? "" : took(call, created)
   return note(next, `${view.style.bad("✗")} ${what}${oneLine(data.error.message, 400)}${time}`)

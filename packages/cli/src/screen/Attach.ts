@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as Flags from "../arguments/Flags.ts"
 import { verb } from "../arguments/Verb.ts"
 import { sessionWord } from "../host/Runtime.ts"
+import * as TopLevel from "./TopLevel.ts"
 
 export const attach = verb({
   name: "attach",
@@ -22,6 +23,6 @@ export const attach = verb({
   run: ({ session, trust }) =>
     Effect.flatMap(
       Effect.promise(() => import("./Open.ts")),
-      ({ open }) => open({ session, goOn: false, model: undefined, agent: undefined, trust, plain: false })
+      ({ open }) => open({ ...TopLevel.none, session, trust })
     )
 })

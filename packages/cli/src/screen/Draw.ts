@@ -188,6 +188,8 @@ export interface Facts {
   /** MCP servers that failed. */
   readonly lost: ReadonlyArray<string>
   readonly server: string | undefined
+  /** What this run may do besides the agent's rules, in a word or two. */
+  readonly mode: string | undefined
 }
 
 const amount = (tokens: number): string =>
@@ -214,13 +216,14 @@ const folderText = (directory: string, home: string | undefined): string => {
 
 /** The status line: what matters most comes first, because a narrow terminal shows less. */
 export const statusLine = (view: View, facts: Facts, columns: number, home: string | undefined): string => {
-  const { branch, directory, lost, server, session, window } = facts
+  const { branch, directory, lost, mode, server, session, window } = facts
   const model = view.model ?? session?.model
   const tokens = session === undefined ? 0 : session.tokens.input + session.tokens.output
   const cost = session?.cost ?? 0
   const parts = [
     model === undefined ? undefined : modelText(model),
     view.agent ?? session?.agent ?? "build",
+    mode,
     contextText(view, window),
     tokens === 0 ? undefined : `${amount(tokens)} tokens${cost === 0 ? "" : ` $${cost.toFixed(2)}`}`,
     view.waiting.size === 0 ? undefined : `${view.waiting.size} waiting`,

@@ -2,11 +2,12 @@
 import { Effect } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import * as Folder from "../arguments/Folder.ts"
+import * as RunMode from "../arguments/RunMode.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { recent } from "../arguments/SessionReference.ts"
 import { Remote } from "../host/Remote.ts"
-import { parsedModel, told, trusting, withAsker, withNewSessions, withReader } from "../host/Runtime.ts"
+import { inMode, parsedModel, told, trusting, withAsker, withNewSessions, withReader } from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
@@ -24,6 +25,10 @@ export interface Wanted {
   readonly model: string | undefined
   readonly agent: string | undefined
   readonly trust: boolean
+  /** Rules of this run (CL-770). */
+  readonly allow: ReadonlyArray<string>
+  readonly acceptEdits: boolean
+  readonly readOnly: boolean
   /** Lines only. */
   readonly plain: boolean
 }
@@ -72,6 +77,11 @@ const recalled = Effect.gen(function* () {
 
 /** Opens the screen, until the person leaves. */
 export const open = (wanted: Wanted) =>
+  Effect.flatMap(RunMode.flags.allow.read(wanted.allow), (allow) =>
+    inMode({ ...wanted, allow })(opened(wanted).pipe(told(wanted.trust)))
+  )
+
+const opened = (wanted: Wanted) =>
   Effect.gen(function* () {
     if (!wanted.plain && !canOpen()) return yield* noTerminal()
     const directory = yield* Folder.current
@@ -97,4 +107,4 @@ export const open = (wanted: Wanted) =>
     if (wanted.plain) return yield* withNewSessions(Plain.run(options))
     const asks = Asks.make()
     yield* withAsker(asks.layer)(Screen.run({ ...options, left, asks }))
-  }).pipe(told(wanted.trust))
+  })

@@ -22,6 +22,7 @@ import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 import * as Ask from "./Ask.ts"
 import type { Asks, Pending } from "./Asks.ts"
+import * as RunMode from "../arguments/RunMode.ts"
 import { branchOf } from "./Branch.ts"
 import * as Commands from "./Commands.ts"
 import * as Draft from "./Draft.ts"
@@ -83,6 +84,7 @@ export const run = (options: Options) => Effect.scoped(opened(options))
 const opened = Effect.fn("Screen.run")(function* (options: Options) {
   const { asks, directory } = options
   const remote = yield* Remote
+  const mode = RunMode.inWords(yield* RunMode.CurrentRunMode)
   const fork = yield* FiberSet.makeRuntime<Talk.Services>()
   const done = yield* Deferred.make<void, CommandEnded>()
   const dirty = yield* Queue.sliding<void>(1)
@@ -279,7 +281,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     drawnNow(dialog)
     const ready = isReady()
     const entry = entryOf(dialog, at, ready)
-    const facts = { ...state, directory: talk.directory(), branch: s.branch, lost: s.lost, server: remote?.url }
+    const facts = { ...state, directory: talk.directory(), branch: s.branch, lost: s.lost, server: remote?.url, mode }
     const below = [...hintOf(columns), theme.style.dim(Draw.statusLine(state.view, facts, columns, homedir()))]
     const question = dialog === undefined || s.choosing !== undefined ? [] : dialogLines(dialog, at, ready)
     const asked = fitsBelow(question, at) ? question : question.slice(-1)

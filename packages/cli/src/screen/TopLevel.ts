@@ -13,6 +13,9 @@ export interface Given {
   readonly model: string | undefined
   readonly agent: string | undefined
   readonly trust: boolean
+  readonly acceptEdits: boolean
+  readonly readOnly: boolean
+  readonly allow: ReadonlyArray<string>
   readonly plain: boolean
   /** The text of `-p`; undefined without it. */
   readonly prompt: ReadonlyArray<string> | undefined
@@ -29,15 +32,18 @@ const values: Readonly<Record<string, "session" | "model" | "agent">> = {
   "--agent": "agent"
 }
 
-const toggles: Readonly<Record<string, "goOn" | "trust" | "plain">> = {
+const toggles: Readonly<Record<string, "acceptEdits" | "goOn" | "plain" | "readOnly" | "trust">> = {
   "-c": "goOn",
   "--continue": "goOn",
   "--trust": "trust",
+  "--accept-edits": "acceptEdits",
+  "--read-only": "readOnly",
   "--plain": "plain"
 }
 
-/** Options of `daybook prompt` that `-p` passes on. */
+/** Options of `daybook prompt` that `-p` passes on: without a value, and with one. */
 const passed = new Set(["--json", "--no-reasoning"])
+const passedWithValue = new Set(["--attach", "--cwd", "--delivery", "--id", "--output-schema", "--system", "--tools"])
 
 const refuse = (message: string) => Either.left(new UsageError({ message }))
 
@@ -51,25 +57,33 @@ export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
   return first.startsWith("-") && !others.includes(first) && !help.some((word) => words.includes(word))
 }
 
+/** No option. */
+export const none: Given = {
+  session: undefined,
+  goOn: false,
+  model: undefined,
+  agent: undefined,
+  trust: false,
+  acceptEdits: false,
+  readOnly: false,
+  allow: [],
+  plain: false,
+  prompt: undefined,
+  rest: []
+}
+
 /** The options, and the text after `-p`. */
 export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
-  const given: { -readonly [Name in keyof Given]: Given[Name] } = {
-    session: undefined,
-    goOn: false,
-    model: undefined,
-    agent: undefined,
-    trust: false,
-    plain: false,
-    prompt: undefined,
-    rest: []
-  }
+  const given: { -readonly [Name in keyof Given]: Given[Name] } = { ...none }
   for (let at = 0; at < words.length; at++) {
     const [, name = "", inline] = /^(--?[a-z][a-z-]*)(?:=(.*))?$/s.exec(words[at] ?? "") ?? []
     const [value, toggle] = [values[name], toggles[name]]
-    if (value !== undefined) {
+    if (value !== undefined || name === "--allow" || passedWithValue.has(name)) {
       const text = inline ?? words[++at]
       if (text === undefined || text === "") return refuse(`${name}: a value is missing`)
-      given[value] = text
+      if (value !== undefined) given[value] = text
+      else if (name === "--allow") given.allow = [...given.allow, text]
+      else given.rest = [...given.rest, name, text]
     } else if (toggle !== undefined && inline === undefined) given[toggle] = true
     else if (passed.has(name) && inline === undefined) given.rest = [...given.rest, name]
     else if (name === "-p" || name === "--print")
@@ -93,12 +107,26 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageE
 }
 
 /** The same as words of a verb. Piped input is appended to the text. */
-export const verbOf = ({ agent, goOn, model, prompt = [], rest, session, trust }: Given): ReadonlyArray<string> => [
+export const verbOf = ({
+  acceptEdits,
+  agent,
+  allow,
+  goOn,
+  model,
+  prompt = [],
+  readOnly,
+  rest,
+  session,
+  trust
+}: Given): ReadonlyArray<string> => [
   goOn ? "continue" : "prompt",
   ...(session === undefined ? [] : ["--session", session]),
   ...(model === undefined ? [] : ["--model", model]),
   ...(agent === undefined ? [] : ["--agent", agent]),
   ...(trust ? ["--trust"] : []),
+  ...allow.flatMap((rules) => ["--allow", rules]),
+  ...(acceptEdits ? ["--accept-edits"] : []),
+  ...(readOnly ? ["--read-only"] : []),
   ...rest,
   "--stdin",
   "--",

@@ -69,6 +69,11 @@ export class ActivityFailed extends Schema.TaggedError<ActivityFailed>("@daybook
   { message: Schema.String, type: Schema.optionalWith(Schema.String, { exact: true }) }
 ) {}
 
+/** The prompt's activity completed, but calls of it were refused because nobody allowed them. */
+export class CallsRefused extends Schema.TaggedError<CallsRefused>("@daybook/cli/CallsRefused")("CallsRefused", {
+  message: Schema.String
+}) {}
+
 /** Ctrl-C, or another process, ended the activity. The inbox is kept. */
 export class Interrupted extends Schema.TaggedError<Interrupted>("@daybook/cli/Interrupted")("Interrupted", {
   message: Schema.String

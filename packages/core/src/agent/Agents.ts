@@ -23,6 +23,8 @@ export type AgentProblem = typeof AgentProblem.Type
 export interface AgentFilesOptions {
   /** Agents of the host and the configuration, unchanged. */
   readonly agents?: ReadonlyArray<Agent> | undefined
+  /** Changes each agent, wherever it comes from. */
+  readonly adjustAgent?: ((agent: Agent) => Agent) | undefined
   /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
   readonly userFolder?: string | undefined
   /** Whether projects may add agents; default: true. */
@@ -135,16 +137,19 @@ export class Agents extends Context.Tag("@daybook/core/Agents")<
 
 const make = (options: AgentFilesOptions, trust: Trust): Context.Tag.Service<typeof Agents> => {
   const look = makeAgentFiles({ ...options, trust })
+  const { adjustAgent = (agent) => agent } = options
   return {
     get: Effect.fn("Agents.get")(function* (name = defaultAgent, location) {
       const { broken, byName } = yield* look(location)
       const agent = byName.get(name)
-      if (agent !== undefined) return agent
+      if (agent !== undefined) return adjustAgent(agent)
       const problem = broken.get(name)
       const known = [...byName.keys()]
       return yield* new AgentNotFound({ agent: name, known, ...(problem === undefined ? {} : { problem }) })
     }),
-    list: Effect.fn("Agents.list")((location) => Effect.map(look(location), ({ byName }) => [...byName.values()])),
+    list: Effect.fn("Agents.list")((location) =>
+      Effect.map(look(location), ({ byName }) => [...byName.values()].map((agent) => adjustAgent(agent)))
+    ),
     problems: Effect.fn("Agents.problems")((location) => Effect.map(look(location), ({ problems }) => problems))
   }
 }
