@@ -20,8 +20,8 @@ export interface Words<A> {
   readonly placeholder: string
   /** How many it takes. */
   readonly most: number
-  /** The error for a missing word; by default it names the placeholder. */
-  readonly missing?: (path: string) => Effect.Effect<never, UsageError>
+  /** What a missing word is, or the error for it; by default an error that names the placeholder. */
+  readonly missing?: (path: string) => Effect.Effect<A, UsageError>
   /** Undefined: a word is missing. */
   readonly take: (words: ReadonlyArray<string>) => { readonly taken: A } | undefined
 }

@@ -5,8 +5,10 @@ import { type MessageID, SessionID } from "@daybook/log/domain/Identifiers"
 import type { Session } from "@daybook/log/domain/Message"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { oneLine } from "../render/Plain.ts"
+import { sessionTable } from "../render/SessionLine.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Breadcrumb from "../terminal/Breadcrumb.ts"
+import * as Question from "../terminal/Question.ts"
 
 /** The message of the reference; several are an error that lists them. */
 export const resolveMessage = Effect.fn("MessageReference.resolve")(function* (
@@ -50,13 +52,38 @@ export const parse = (text: string): Either.Either<Reference, UsageError> => {
   })
 }
 
-/** The error for several sessions of one title; the last used comes first. */
+/** Sessions that are offered for a choice, at most. */
+const offered = 9
+
+/**
+ * The one of several sessions that the person at the terminal chooses by its number; elsewhere, and without a choice, the
+ * refusal. Spec: CL-775.
+ */
+export const choose = Effect.fn("SessionReference.choose")(function* (
+  why: string,
+  ids: ReadonlyArray<SessionID>,
+  refusal: UsageError
+) {
+  if (!Question.canAsk()) return yield* refusal
+  const sessions = yield* SessionStore
+  const found = yield* Effect.forEach(ids.slice(0, offered), (id) => sessions.get(id))
+  const numbered = sessionTable(found).replaceAll(/^/gm, "  ").split("\n")
+  const rows = numbered.slice(0, found.length).map((row, at) => `${at + 1}${row}\n`)
+  const typed = yield* Question.ask(`${why}:\n${rows.join("")}which one? [1-${found.length}] `)
+  return found[Number(typed?.trim()) - 1] ?? (yield* refusal)
+})
+
+/** The session of this title that the person chooses. The last used comes first. */
 export const ambiguous = (title: string, ids: ReadonlyArray<SessionID>) =>
-  new UsageError({
-    message:
-      `more than one session is called "${oneLine(title)}": ${ids.join(", ")}; use an id, ` +
-      "or rename the others with daybook rename ID TITLE"
-  })
+  choose(
+    `more than one session is called "${oneLine(title)}"`,
+    ids,
+    new UsageError({
+      message:
+        `more than one session is called "${oneLine(title)}": ${ids.join(", ")}; use an id, ` +
+        "or rename the others with daybook rename ID TITLE"
+    })
+  )
 
 /**
  * The session with this title: the only one in the directory, else the only one anywhere. `undefined` if there is none;
@@ -106,9 +133,9 @@ const byID = Effect.fn("SessionReference.byID")(function* (id: SessionID) {
       const [only] = found
       if (only === undefined) return yield* error
       if (found.length > 1) {
-        return yield* new UsageError({
-          message: `more than one session begins with ${id}: ${found.join(", ")}; use more of the id`
-        })
+        const why = `more than one session begins with ${id}`
+        const refusal = new UsageError({ message: `${why}: ${found.join(", ")}; use more of the id` })
+        return yield* choose(why, found, refusal)
       }
       return yield* sessions.get(only)
     })

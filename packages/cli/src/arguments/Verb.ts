@@ -86,13 +86,9 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   for (const [name, field] of Object.entries(fields)) {
     if (isFlag(field)) continue
     const found = field.take(rest)
-    if (found === undefined) {
-      return yield* (
-        field.missing?.(path) ??
-        new UsageError({ message: `${path}: ${field.placeholder} is missing; daybook help ${path} tells more` })
-      )
-    }
-    values[name] = found.taken
+    const lacks = `${path}: ${field.placeholder} is missing; daybook help ${path} tells more`
+    values[name] =
+      found === undefined ? yield* field.missing?.(path) ?? new UsageError({ message: lacks }) : found.taken
     rest = rest.slice(field.most)
   }
   const [extra] = rest

@@ -11,6 +11,7 @@ import { failureOf } from "../render/Failure.ts"
 import { jsonLine, oneLine, pad } from "../render/Plain.ts"
 import { many } from "../support/Amounts.ts"
 import {
+  DatabaseProblem,
   DatabaseUnsound,
   FilesDiffer,
   ModelUnreachable,
@@ -81,6 +82,11 @@ const lookAtDatabase = Effect.fnUntraced(function* (
   const error = ended.left
   if (error._tag === "OutputClosed" || error._tag === "OutputFailed") return yield* error
   if (error._tag === "NotFound") {
+    if (!(yield* DatabasePath.canWrite)) {
+      const message = `${path} cannot be created: its folder cannot be written; set DAYBOOK_DB to another path`
+      yield* write({ about, verdict: "error", says: message })
+      return { ...seen, failed: Option.some(new DatabaseProblem({ message })) }
+    }
     yield* write({ about, verdict: "ok", says: `${path} does not exist yet; daybook prompt creates it` })
     return { ...seen, failed: Option.none() }
   }

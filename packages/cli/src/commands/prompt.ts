@@ -183,7 +183,7 @@ const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, tit
     return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
   }
   const { isNew, session } = yield* Effect.catchTag(sessions.named({ ...wanted, title }), "TitleAmbiguous", (error) =>
-    SessionReference.ambiguous(title, error.sessionIDs)
+    Effect.map(SessionReference.ambiguous(title, error.sessionIDs), (session) => ({ isNew: false, session }))
   )
   // Another process may have found the new session by its name: it stays, even without a prompt.
   return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies Prepared) : yield* goOn(options, session)

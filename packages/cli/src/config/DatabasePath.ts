@@ -1,5 +1,5 @@
 /** Finds the database. Creates nothing for a reader. Spec: CL-20..CL-22 in specs/cli.md. */
-import { stat } from "node:fs/promises"
+import { access, constants, stat } from "node:fs/promises"
 import { homedir } from "node:os"
 import { dirname } from "node:path"
 import { Effect } from "effect"
@@ -47,6 +47,17 @@ export const existing = Effect.flatMap(current, (path) =>
         })
       )
 )
+
+/** Whether this process may create or write the database: its folder, or the nearest one that exists, can be written. */
+export const canWrite: Effect.Effect<boolean> = Effect.flatMap(current, (path) => {
+  if (path === ":memory:") return Effect.succeed(true)
+  const check = (folder: string): Promise<boolean> =>
+    access(folder, constants.W_OK | constants.X_OK).then(
+      () => true,
+      (cause: unknown) => hasCode(cause, "ENOENT") && dirname(folder) !== folder && check(dirname(folder))
+    )
+  return Effect.promise(() => check(dirname(path)))
+})
 
 /** The path of a database that may not exist yet; creates its folder for the user alone (CL-21). */
 export const writable = Effect.tap(current, (path) =>

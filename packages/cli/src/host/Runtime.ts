@@ -10,6 +10,7 @@ import { SessionBusy, SessionOwner } from "@daybook/log/coordination/SessionOwne
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { ModelRef } from "@daybook/log/domain/Values"
 import * as Store from "@daybook/log/Store"
+import { SessionStore } from "@daybook/log/store/SessionStore"
 import type { Configured } from "../config/Configuration.ts"
 import { one, type Words } from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
@@ -227,15 +228,31 @@ export const agentNamed = (name: string, directory: string) =>
     server === undefined ? Effect.map(findAgent(name, directory), (agent) => agent.name) : Effect.succeed(name)
   )
 
-/** Asks for the session that the words do not name, with the one that is most likely meant (CL-760). */
-const whichSession = (path: string) =>
-  Effect.flatMap(Folder.current, (folder) => withReader(SessionReference.recent(folder))).pipe(
-    Effect.map(({ id, title }) => {
-      const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
-      return `the last one here is ${shown}: daybook ${path} SESSION`
-    }),
-    Effect.catchAll(() => Effect.succeed("daybook sessions lists them")),
-    Effect.flatMap((way) => new UsageError({ message: `${path} which session? ${way}` }))
+/** Sessions that are offered for a missing word. */
+const offeredHere = 9
+
+/**
+ * The session that the words do not name: the one that the person at the terminal chooses (CL-775); elsewhere the refusal
+ * names the one that is most likely meant (CL-760).
+ */
+const whichSession = (path: string): Effect.Effect<string, UsageError> =>
+  Effect.gen(function* () {
+    const folder = yield* Folder.current
+    const { id, title } = yield* SessionReference.recent(folder)
+    const shown = title === undefined ? id : `"${oneLine(title, 48)}" (${id})`
+    const refusal = new UsageError({
+      message: `${path} which session? the last one here is ${shown}: daybook ${path} SESSION`
+    })
+    const { items } = yield* (yield* SessionStore).list({ directory: folder, limit: offeredHere })
+    const ids = items.map((session) => session.id)
+    return (yield* SessionReference.choose(`${path} one of the last sessions here`, ids, refusal)).id
+  }).pipe(
+    withReader,
+    Effect.catchAll((error) =>
+      error instanceof UsageError
+        ? error
+        : new UsageError({ message: `${path} which session? daybook sessions lists them` })
+    )
   )
 
 /** The word of a verb that needs a session. */

@@ -215,6 +215,8 @@ export interface Live {
   readonly startedAt: number
   readonly phase: Phase
   readonly running: ReadonlyArray<RunningCall>
+  /** A call waits for a person's answer. */
+  readonly asks?: boolean
   /** How to stop it. Default: Ctrl-C. */
   readonly advice?: string
 }
@@ -227,8 +229,9 @@ export const tickMillis = 200
 /** The most calls and output lines shown; a terminal of few rows shows fewer. */
 const most = { calls: 4, lines: 3 }
 
-const doing = ({ phase, running: calls }: Live, now: number): string => {
+const doing = ({ asks = false, phase, running: calls }: Live, now: number): string => {
   if (phase.type === "stopping") return "stopping"
+  if (asks) return "waiting for your answer"
   if (calls.length === 1) return `running ${oneLine(calls[0]?.tool ?? "", 40)}`
   if (calls.length > 1) return `running ${calls.length} calls`
   switch (phase.type) {

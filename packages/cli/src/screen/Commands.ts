@@ -34,6 +34,8 @@ export interface Desk {
   readonly directory: string
   /** Prints lines above the editor. */
   readonly print: (text: string) => void
+  /** The keys, as help lists them. */
+  readonly keys: string
   readonly note: (text: string) => void
   readonly choose: (choosing: Choosing) => Effect.Effect<Choice | undefined>
   /** Puts a text into the editor. */
@@ -262,7 +264,8 @@ const mcpCommand = (desk: Desk) =>
     )
   })
 
-const keys = `  Enter            sends; while it works, the prompt joins the work
+/** The keys of the screen. */
+export const keys = `  Enter            sends; while it works, the prompt joins the work
   Alt-Enter        queues the prompt until the work has ended
   Ctrl-J, \\ Enter  a new line
   Alt-Up           takes the last waiting prompt back
@@ -279,7 +282,7 @@ const keys = `  Enter            sends; while it works, the prompt joins the wor
 const help = (desk: Desk) =>
   Effect.sync(() => {
     const rows = commands.map(({ about, name, words = "" }) => `  ${`/${name} ${words}`.padEnd(24)} ${about}\n`)
-    desk.print(`${rows.join("")}\n${keys}`)
+    desk.print(`${rows.join("")}${desk.keys === "" ? "" : `\n${desk.keys}`}`)
   })
 
 /** All commands, as help lists them. */

@@ -154,7 +154,7 @@ export const workLines = (
   now: number,
   size: Size,
   theme: Theme,
-  { shown, stopping }: { readonly shown: Shown; readonly stopping: boolean }
+  { asks, shown, stopping }: { readonly shown: Shown; readonly stopping: boolean; readonly asks: boolean }
 ): ReadonlyArray<string> => {
   const { columns } = size
   const texts = [...view.texts.values()].flatMap((text) => openLines(text, columns, theme, shown.thinking))
@@ -168,6 +168,7 @@ export const workLines = (
               startedAt: view.activity.startedAt,
               phase: stopping ? { type: "stopping" } : view.phase,
               running: [...view.running.values()],
+              asks,
               advice: "Esc stops"
             },
             now,

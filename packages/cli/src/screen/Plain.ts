@@ -51,6 +51,7 @@ const asking = Effect.fn("Plain.run")(function* (options: Options) {
     session: () => s.session,
     directory: options.directory,
     print,
+    keys: "",
     note: print,
     choose: ({ choices, title }) =>
       Effect.gen(function* () {

@@ -15,7 +15,7 @@ import { Deferred, Effect, Fiber, FiberSet, Option, Queue, Stream } from "effect
 import type { Session } from "@daybook/log/domain/Message"
 import { Mcp } from "@daybook/mcp/Mcp"
 import { Remote } from "../host/Remote.ts"
-import { oneLine, visible } from "../render/Plain.ts"
+import { oneLine, rowsAtWords, visible } from "../render/Plain.ts"
 import { fit } from "../render/LiveLines.ts"
 import { CommandEnded } from "../support/Errors.ts"
 import * as Signal from "../support/Signal.ts"
@@ -118,7 +118,14 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     s.kept.push(lines)
     changed()
   }
-  const print = (text: string) => keep(() => ["", ...text.replace(/\n$/, "").split("\n")])
+  const print = (text: string) =>
+    keep((columns) => [
+      "",
+      ...text
+        .replace(/\n$/, "")
+        .split("\n")
+        .flatMap((line) => rowsAtWords(line, Math.max(2, columns - 1)).map((row) => row.trimEnd()))
+    ])
 
   const talk = yield* Talk.make({
     directory,
@@ -186,6 +193,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     session: () => state.session,
     directory,
     print,
+    keys: Commands.keys,
     note,
     choose: (choosing) =>
       Effect.async((resume) => {
@@ -285,7 +293,11 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     const below = [...hintOf(columns), theme.style.dim(Draw.statusLine(state.view, facts, columns, homedir()))]
     const question = dialog === undefined || s.choosing !== undefined ? [] : dialogLines(dialog, at, ready)
     const asked = fitsBelow(question, at) ? question : question.slice(-1)
-    const work = Draw.workLines(state.view, now, at, theme, { shown: s.shown, stopping: state.stopping })
+    const work = Draw.workLines(state.view, now, at, theme, {
+      shown: s.shown,
+      stopping: state.stopping,
+      asks: dialog !== undefined
+    })
     const fixed = asked.length + entry.lines.length + below.length
     const above = Draw.lastLines(work, Math.max(0, rows - fixed - 2))
     const lines = Draw.lastLines([...above, "", ...asked, ...entry.lines, ...below], Math.max(1, rows - 1))
