@@ -150,6 +150,7 @@ const File = Schema.Struct({
   trust: optional(Schema.Struct({ folders: optional(texts) }).pipe(shaped("a map of folders"))),
   sandbox: optional(WrittenSandbox),
   naming: optional(NamingMode.pipe(expects("model, prompt or off"))),
+  notifications: toggle,
   max_loop_lag: optional(counting),
   permission_timeout: amountOrNever,
   budget: optional(Schema.Struct({ cost: optional(amount), tokens: optional(whole) }).pipe(shaped("a map"))),
@@ -251,6 +252,8 @@ export interface Settings {
   readonly budget?: { readonly cost?: number; readonly tokens?: number }
   /** How sessions without a title get one. */
   readonly naming?: NamingMode
+  /** Whether the screen tells a terminal that is not in front that a run has ended or asks. Default: on. */
+  readonly notifications?: "off" | "on"
   /** Milliseconds of event loop lag above which prompts wait. */
   readonly maxLoopLag?: number
   /** How long a permission waits for an answer of a client: milliseconds; zero for never refusing it. */
@@ -406,6 +409,7 @@ export const parseConfig = (
     max_loop_lag: maxLoopLag,
     mcp,
     naming,
+    notifications,
     permission_timeout: permissionTimeout,
     prices,
     providers,
@@ -442,6 +446,7 @@ export const parseConfig = (
       sandbox: sandbox && sandboxOf(sandbox, absolute),
       budget,
       naming,
+      notifications,
       maxLoopLag,
       permissionTimeout: permissionTimeout === undefined ? undefined : durationOrNever(permissionTimeout),
       prices: prices && mapValues(prices, priceOf),

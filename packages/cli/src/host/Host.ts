@@ -83,7 +83,16 @@ const configured = (
     const mode = yield* RunMode.CurrentRunMode
     return {
       naming: "model" as const,
-      ...Struct.omit(settings, "literalKeys", "permissionTimeout", "providers", "retention", "shared", "trust"),
+      ...Struct.omit(
+        settings,
+        "literalKeys",
+        "notifications",
+        "permissionTimeout",
+        "providers",
+        "retention",
+        "shared",
+        "trust"
+      ),
       commands: LiveCommands.layer(Struct.pick(shell, "idle", "limit", "policy")),
       trust,
       adjustAgent: RunMode.adjusted(mode),

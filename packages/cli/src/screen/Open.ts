@@ -1,5 +1,5 @@
 /** Opens the screen: finds the folder, the session and the runtime. Spec: SC-501, SC-502, SC-535 in specs/screen.md. */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { Session } from "@daybook/log/domain/Message"
 import * as Folder from "../arguments/Folder.ts"
 import * as RunMode from "../arguments/RunMode.ts"
@@ -7,7 +7,16 @@ import * as SessionReference from "../arguments/SessionReference.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { recent } from "../arguments/SessionReference.ts"
 import { Remote } from "../host/Remote.ts"
-import { inMode, parsedModel, told, trusting, withAsker, withNewSessions, withReader } from "../host/Runtime.ts"
+import {
+  configuration,
+  inMode,
+  parsedModel,
+  told,
+  trusting,
+  withAsker,
+  withNewSessions,
+  withReader
+} from "../host/Runtime.ts"
 import { oneLine } from "../render/Plain.ts"
 import { NotFound, UsageError } from "../support/Errors.ts"
 import * as Asks from "./Asks.ts"
@@ -93,7 +102,9 @@ const opened = (wanted: Wanted) =>
     // Ctrl-D instead of an answer ended stdin: there are no more keys.
     if (!wanted.plain && process.stdin.readableEnded) return
     const remote = yield* Remote
+    const settings = yield* Effect.option(configuration)
     const options = {
+      notifies: !Option.exists(settings, ({ notifications }) => notifications === "off"),
       directory: remote === undefined ? (session?.location.directory ?? directory) : directory,
       session,
       offered,

@@ -47,6 +47,8 @@ export interface Options {
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
+  /** Whether a terminal in the background is told of ends and questions. */
+  readonly notifies: boolean
   /** Runs a verb of the command line. */
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
@@ -108,6 +110,8 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     hint: "",
     interruptedAt: 0,
     wasRunning: false,
+    // The person looks at another window.
+    away: false,
     delivery: "steer" as View.Waiting["delivery"],
     leaving: false
   }
@@ -136,6 +140,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     keep: (block) => keep((columns) => Draw.blockLines(block, columns, theme, s.shown)),
     begins: ({ id, title }) =>
       keep((columns) => ["", theme.style.strong(fit(`${title ?? "session"}  ${id}`, columns))]),
+    settled: () => tell(`${talk.title()} is done`),
     refused: (text) => {
       if (input.editor.getText() === "") input.editor.setText(text)
     }
@@ -232,11 +237,17 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     return questions === undefined ? undefined : { type: "question", questions }
   }
 
+  /** Tells a person who looks at another window (SC-542). */
+  const tell = (text: string) => {
+    if (s.away && options.notifies) tty.write(Tty.notification(oneLine(text, 120)))
+  }
+
   /** Notices that another question is drawn: only later keys can be its answer. */
   const drawnNow = (dialog: Dialog | undefined) => {
     const subject = subjectOf(dialog)
     if (subject === s.asked) return
     s.asked = subject
+    if (subject !== undefined) tell(`${talk.title()} waits for your answer`)
     s.mode = { type: "keys" }
     s.guard = { ...s.guard, at: Date.now() }
     answers.editor.setText("")
@@ -355,6 +366,9 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
         return
       case "background":
         theme = themeOf(process.env, typed.background)
+        return
+      case "focus":
+        s.away = !typed.inFront
         return
       case "end":
         return void act(leave(129))

@@ -42,6 +42,8 @@ export interface Options {
   readonly keep: (block: View.Block) => void
   /** Another session is shown from here on. */
   readonly begins: (session: Session) => void
+  /** An activity of the shown session has ended. */
+  readonly settled: () => void
   /** A prompt was not taken: its text goes back. */
   readonly refused: (text: string) => void
 }
@@ -161,6 +163,7 @@ export const make = Effect.fn("Talk.make")(function* (options: Options) {
     const before = state.view
     const [view, blocks] = View.step(before, event)
     state.view = view
+    if (before.activity !== undefined && view.activity === undefined) options.settled()
     blocks.forEach(keep)
     if (view.activity === undefined) state.stopping = false
     if (before.model !== view.model) measure()

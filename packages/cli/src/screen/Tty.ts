@@ -19,6 +19,8 @@ export type Typed =
   | { readonly type: "paste"; readonly text: string }
   | { readonly type: "resize" }
   | { readonly type: "background"; readonly background: Background }
+  /** The terminal came to the front, or another window did. */
+  | { readonly type: "focus"; readonly inFront: boolean }
   /** The terminal is gone. */
   | { readonly type: "end" }
 
@@ -32,12 +34,13 @@ export interface Tty {
   readonly without: <A>(use: () => A) => A
 }
 
-/** Pastes are marked, and the cursor is drawn by the editor. */
-const opened = "\u001b[?2004h\u001b[?25l"
+/** Pastes are marked, changes of the window in front are told, and the cursor is drawn by the editor. */
+const opened = "\u001b[?2004h\u001b[?1004h\u001b[?25l"
+const [toFront, toBack] = ["\u001b[I", "\u001b[O"]
 /** Shift-Enter, Alt-Enter and Esc become distinct keys, in a terminal that answers the question. */
 const [askKeys, distinctKeys, plainKeys] = ["\u001b[?u", "\u001b[>1u", "\u001b[<u"]
 const askBackground = "\u001b]11;?\u0007"
-const closed = "\u001b[?2026l\u001b[?2004l\u001b[?25h"
+const closed = "\u001b[?2026l\u001b[?1004l\u001b[?2004l\u001b[?25h"
 
 /** Opens the terminal until the scope closes. */
 export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Scope.Scope> =>
@@ -54,6 +57,10 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
           if (!distinct) stdout.write(distinctKeys)
           distinct = true
           setKittyProtocolActive(true)
+          return true
+        }
+        if (data === toFront || data === toBack) {
+          take({ type: "focus", inFront: data === toFront })
           return true
         }
         const background = data.startsWith("\u001b]11;") ? backgroundOf(data) : undefined
@@ -138,6 +145,13 @@ export const open = (take: (typed: Typed) => void): Effect.Effect<Tty, never, Sc
     }),
     ({ release }) => Effect.sync(release)
   ).pipe(Effect.map(({ tty }) => tty))
+
+/**
+ * Bytes that tell a person in another window: the bell, and the notifications of terminals that have them (OSC 9, OSC 777).
+ * The text has no control characters.
+ */
+export const notification = (text: string): string =>
+  `\u0007\u001b]9;daybook: ${text}\u001b\\\u001b]777;notify;daybook;${text.replaceAll(";", ",")}\u001b\\`
 
 /** The background until the terminal has said it. */
 export const likelyBackground = (env: Readonly<Record<string, string | undefined>>): Background =>
