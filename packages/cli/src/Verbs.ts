@@ -5,6 +5,7 @@ export const verbs: Verbs = {
   prompt: async () => (await import("./commands/prompt.ts")).prompt,
   continue: async () => (await import("./commands/prompt.ts")).continueLast,
   attach: async () => (await import("./screen/Attach.ts")).attach,
+  setup: async () => (await import("./commands/setup.ts")).setup,
   events: async () => (await import("./commands/events.ts")).events,
   sessions: async () => (await import("./commands/sessions.ts")).sessions,
   search: async () => (await import("./commands/search.ts")).search,

@@ -2,10 +2,14 @@
 import { completions } from "./arguments/Completions.ts"
 import { rootHelp, verbHelps } from "./arguments/Help.ts"
 import { run } from "./Cli.ts"
+import * as Keys from "./config/Keys.ts"
 import { verbs } from "./Verbs.ts"
 
 /** Runs the words after `daybook` and ends the process. */
-export const main = (words: ReadonlyArray<string>): void => run(verbs, words)
+export const main = (words: ReadonlyArray<string>): void => {
+  Keys.load()
+  run(verbs, words)
+}
 
 /** Every text of help and completion, for the file that the build writes. */
 export const texts = async (version: string) => {

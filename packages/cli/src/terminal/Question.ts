@@ -37,6 +37,32 @@ export const ask = (prompt: string): Effect.Effect<string | undefined> => togeth
 export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
 
+const [enter, rubout, erase] = [/[\r\n]/, /[\u0008\u007f]/, "\u0015"]
+
+/** One line that is not shown while it is typed or pasted; `undefined` if no one is there or the input ends. */
+export const hidden = (prompt: string): Effect.Effect<string | undefined> =>
+  together(Effect.suspend(() => (canAsk() ? Terminal.alone(unshown(here(), prompt)) : Effect.succeed(undefined))))
+
+const unshown = ({ keyboard, write }: Place, prompt: string) =>
+  Effect.async<string | undefined>((resume) => {
+    let text = ""
+    const end = (answer: string | undefined) => {
+      stop()
+      write("\n")
+      resume(Effect.succeed(answer))
+    }
+    const stop = keyboard.listen("unseen", (typed) => {
+      if (typed === undefined) return end(undefined)
+      for (const character of typed) {
+        if (enter.test(character)) return end(text)
+        text = rubout.test(character) ? text.slice(0, -1) : character === erase ? "" : text + character
+      }
+    })
+    // The terminal echoes nothing any more.
+    write(prompt)
+    return Effect.sync(stop)
+  })
+
 const here = (): Place => ({
   keyboard: Terminal.standard,
   write: (text) => standard().stderr.write(text, () => undefined),

@@ -1,0 +1,218 @@
+/**
+ * `daybook setup`: asks for a model server and its key, a model, the trust of the folder and completion, each of which can be
+ * skipped. Spec: CL-780..CL-785 in specs/cli.md.
+ */
+import { appendFile, readFile } from "node:fs/promises"
+import { homedir } from "node:os"
+import { basename, join } from "node:path"
+import { Effect, Either, Redacted } from "effect"
+import { Listing, type Models, Servers } from "@daybook/models"
+import * as Flags from "../arguments/Flags.ts"
+import * as Folder from "../arguments/Folder.ts"
+import { readText } from "../arguments/PromptWords.ts"
+import { verb } from "../arguments/Verb.ts"
+import * as Keys from "../config/Keys.ts"
+import { readModel, trusting, withModels } from "../host/Runtime.ts"
+import { columns, oneLine } from "../render/Plain.ts"
+import { FileProblem, UsageError } from "../support/Errors.ts"
+import { didYouMean } from "../support/Nearest.ts"
+import { Output } from "../terminal/Output.ts"
+import * as Question from "../terminal/Question.ts"
+
+type Server = (typeof Servers.servers)[number]
+
+/** A server to use: a known one, or one's own at an address. */
+type Choice = { readonly type: "known"; readonly server: Server } | { readonly type: "own"; readonly baseUrl: string }
+
+const ownProvider = "openai-compatible"
+const ownKey = "DAYBOOK_API_KEY"
+
+const variableOf = (choice: Choice): string => (choice.type === "own" ? ownKey : (choice.server.keys[0] ?? ownKey))
+
+/** The variable of the server's key that is set, by the environment or by an earlier setup. */
+const variableSet = ({ keys }: Server): string | undefined => keys.find((key) => (process.env[key] ?? "").trim() !== "")
+
+const say = (text: string) => Effect.flatMap(Output, (output) => output.note(text))
+
+const isYes = (typed: string | undefined): boolean => /^y(?:es)?$/i.test(typed?.trim() ?? "")
+
+/** The provider of a number of the list, of its name, or at an address. */
+const choiceOf = (typed: string): Either.Either<Choice, string> => {
+  const server = Servers.servers[/^\d+$/.test(typed) ? Number(typed) - 1 : -1] ?? Servers.serverOf(typed.toLowerCase())
+  if (server !== undefined) return Either.right({ type: "known", server })
+  if (/^https?:\/\//.test(typed) && URL.canParse(typed)) return Either.right({ type: "own", baseUrl: typed })
+  const names = Servers.servers.map(({ provider }) => provider)
+  return Either.left(`there is no model server "${oneLine(typed, 40)}"${didYouMean(typed, names)}`)
+}
+
+/** What the server says to the key: how many models it lists, or why it lists none. */
+const checked = (choice: Choice, key: string): Effect.Effect<Either.Either<number, string>> => {
+  const apiKey = key === "" ? {} : { apiKey: Redacted.make(key) }
+  const [name, provider]: readonly [string, Models.Provider] =
+    choice.type === "own"
+      ? [ownProvider, { api: ownProvider, baseUrl: choice.baseUrl, ...apiKey }]
+      : [choice.server.provider, { api: choice.server.api, baseUrl: choice.server.baseUrl, ...apiKey }]
+  const target = Listing.targetOf(name, provider)
+  return target === undefined
+    ? Effect.succeed(Either.right(0))
+    : Effect.either(Effect.map(Listing.list(target), (found) => found.length))
+}
+
+/** Keeps the key of a server. */
+const keep = (choice: Choice, key: string) =>
+  Effect.zipRight(
+    Keys.save({
+      ...(choice.type === "own" ? { DAYBOOK_BASE_URL: choice.baseUrl } : {}),
+      ...(key === "" ? {} : { [variableOf(choice)]: key })
+    }),
+    say(`kept in ${Keys.path()}, which only you can read\n`)
+  )
+
+// ---- the steps at a terminal
+
+const askServer = Effect.fnUntraced(function* () {
+  const rows = Servers.servers.map((server, at) => {
+    const variable = variableSet(server)
+    return [String(at + 1), server.provider, server.name, variable === undefined ? "" : `has a key (${variable})`]
+  })
+  yield* say(`\nModel servers:\n${columns(rows)}`)
+  for (;;) {
+    const typed = yield* Question.ask("A number or name, or the address of your own server; Enter skips: ")
+    if (typed === undefined || typed.trim() === "") return undefined
+    const choice = choiceOf(typed.trim())
+    if (Either.isRight(choice)) return choice.right
+    yield* say(`${choice.left}\n`)
+  }
+})
+
+const askKey = Effect.fnUntraced(function* (choice: Choice) {
+  const variable = variableOf(choice)
+  for (;;) {
+    const typed = yield* Question.hidden(`The key, which is not shown (${variable}); Enter for none: `)
+    if (typed === undefined) return undefined
+    const key = typed.trim()
+    if (key === "" && choice.type === "known") return undefined
+    yield* say("asking the server for its models ...\n")
+    const answer = yield* checked(choice, key)
+    if (Either.isRight(answer)) {
+      yield* say(answer.right === 0 ? "the server was not asked\n" : `it lists ${answer.right} models\n`)
+      return key
+    }
+    yield* say(`${oneLine(answer.left, 400)}\n`)
+    if (isYes(yield* Question.ask("Keep it all the same? [y/N] "))) return key
+  }
+})
+
+const shownModels = 12
+
+/** Asks for the default model among those of the provider. */
+const askModel = Effect.fnUntraced(function* (provider: string, first: string | undefined) {
+  const { list } = yield* Effect.promise(() => import("../host/ModelList.ts"))
+  const { models } = yield* list(false)
+  const own = models.map(({ model }) => model).filter((model) => model.startsWith(`${provider}/`))
+  const usual = first === undefined ? own[0] : `${provider}/${first}`
+  const shown = [...new Set([...(usual === undefined ? [] : [usual]), ...own])].slice(0, shownModels)
+  if (shown.length === 0) return yield* say("the server lists no model; name one with --model or DAYBOOK_MODEL\n")
+  const more = own.length > shown.length ? `and ${own.length - shown.length} more: daybook models ${provider}\n` : ""
+  yield* say(`\nModels:\n${columns(shown.map((model, at) => [String(at + 1), model]))}${more}`)
+  for (;;) {
+    const typed = (yield* Question.ask("The model that answers by default, a number or name; Enter for 1: "))?.trim()
+    if (typed === undefined) return
+    const model = typed === "" ? shown[0] : (shown[/^\d+$/.test(typed) ? Number(typed) - 1 : -1] ?? typed)
+    const found = yield* Effect.either(withModels(readModel(model ?? "")))
+    if (Either.isRight(found)) {
+      yield* Keys.save({ DAYBOOK_MODEL: model ?? "" })
+      return yield* say(`the default model is ${oneLine(model ?? "")}\n`)
+    }
+    yield* say(`${oneLine(found.left.message, 400)}\n`)
+  }
+})
+
+/** How each shell reads completions: its file, and the line for it. */
+const shells: Readonly<Record<string, readonly [file: string, line: string]>> = {
+  bash: [".bashrc", 'eval "$(daybook --completions bash)"'],
+  zsh: [".zshrc", 'eval "$(daybook --completions zsh)"'],
+  fish: [".config/fish/config.fish", "daybook --completions fish | source"]
+}
+
+const askCompletion = Effect.fnUntraced(function* () {
+  const [file, line] = shells[basename(process.env["SHELL"] ?? "")] ?? []
+  if (file === undefined || line === undefined) return
+  const path = join(homedir(), file)
+  const text = yield* Effect.promise(() => readFile(path, "utf8").catch(() => ""))
+  if (text.includes(line)) return
+  if (!isYes(yield* Question.ask(`\nAdd completion of commands to ~/${file}? [y/N] `))) return
+  yield* Effect.tryPromise({
+    try: () => appendFile(path, `${text === "" || text.endsWith("\n") ? "" : "\n"}${line}\n`),
+    catch: (cause) => new FileProblem({ message: `${path} cannot be written: ${String(cause)}` })
+  })
+  yield* say("new shells have it\n")
+})
+
+const guided = Effect.gen(function* () {
+  yield* say("Each step can be skipped with Enter; Ctrl-C ends the setup and keeps what was answered.\n")
+  const choice = yield* askServer()
+  const key = choice === undefined ? undefined : yield* askKey(choice)
+  if (choice !== undefined && key !== undefined) yield* keep(choice, key)
+  const isUsable = key !== undefined || (choice?.type === "known" && variableSet(choice.server) !== undefined)
+  if (choice !== undefined && isUsable) {
+    const known = choice.type === "known" ? choice.server : undefined
+    yield* askModel(known?.provider ?? ownProvider, known?.model)
+  }
+  yield* trusting(yield* Folder.current)
+  yield* askCompletion()
+  yield* say("\nReady: daybook opens a screen here; daybook doctor checks everything.\n")
+})
+
+// ---- without a terminal
+
+const noKey = new UsageError({ message: "no key was given: pipe it into daybook setup --provider NAME" })
+
+const piped = Effect.mapError(readText(["-"], false), () => noKey)
+
+/** Keeps the key that stdin has, or that is typed. */
+const fromStdin = Effect.fnUntraced(function* (provider: string) {
+  const choice = yield* Either.mapLeft(choiceOf(provider), (message) => new UsageError({ message }))
+  const typed = process.stdin.isTTY ? yield* Question.hidden(`The key (${variableOf(choice)}): `) : yield* piped
+  const key = typed?.trim() ?? ""
+  if (key === "") return yield* noKey
+  const answer = yield* checked(choice, key)
+  if (Either.isLeft(answer)) yield* say(`${oneLine(answer.left, 400)}; the key is kept all the same\n`)
+  yield* keep(choice, key)
+})
+
+const run = Effect.fn("Command.setup")(function* (provider: string | undefined, model: string | undefined) {
+  if (provider === undefined && model === undefined) {
+    if (Question.canAsk()) return yield* guided
+    return yield* new UsageError({
+      message: `setup asks at a terminal; elsewhere use --provider and --model, or ${Servers.howToConfigure}`
+    })
+  }
+  if (provider !== undefined) yield* fromStdin(provider)
+  if (model === undefined) return
+  yield* withModels(readModel(model))
+  yield* Keys.save({ DAYBOOK_MODEL: model })
+  yield* say(`the default model is ${oneLine(model)}\n`)
+})
+
+export const setup = verb({
+  name: "setup",
+  summary: "choose a model server, a key and a model, and keep them for later",
+  words: "",
+  details: [
+    "It asks for a model server and its key, for the model that answers by default, for the trust of this folder, and for " +
+      "completion in your shell. Each step can be skipped. Keys are kept in a file of Daybook's data folder that only you " +
+      "can read; variables of the environment take precedence over it.",
+    "Without a terminal, --provider reads the key from stdin, and --model sets the default model. An address in place of " +
+      "a provider's name is a server of your own with the chat completions API."
+  ],
+  given: {
+    provider: Flags.text("provider", "NAME|URL", "keep the key on stdin for this model server"),
+    model: Flags.text("model", "P/M", "the model that answers by default, provider/model")
+  },
+  examples: [
+    ["daybook setup", "asks for everything"],
+    ["daybook setup --provider mistral < key.txt", "keeps a key without asking"]
+  ],
+  run: ({ model, provider }) => run(provider, model)
+})
