@@ -214,7 +214,8 @@ export const resolveModel = Effect.fn("Runtime.resolveModel")(function* (ref: Mo
   if (info.ref.providerID === "offline") {
     const output = yield* Output
     const { howToConfigure } = yield* host
-    yield* output.note(`no language model is configured, so the offline model answers: ${howToConfigure}\n`)
+    const sentence = "no language model is configured, so the offline model answers"
+    yield* output.note(`${sentence}: daybook setup keeps a key, or ${howToConfigure}\n`)
   }
 })
 

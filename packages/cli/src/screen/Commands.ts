@@ -156,8 +156,8 @@ const models = Effect.gen(function* () {
 
 /** What to do to get a language model. */
 export const noModel =
-  "no language model is configured, so the offline model answers, a fixed program: set ANTHROPIC_API_KEY, OPENAI_API_KEY " +
-  "or the key of another provider, and start daybook again; daybook models lists the variables"
+  "no language model is configured, so the offline model answers, a fixed program: daybook setup keeps a key, or set " +
+  "ANTHROPIC_API_KEY, OPENAI_API_KEY or the key of another provider, and start daybook again; daybook models lists the variables"
 
 const chooseModel = Effect.fnUntraced(function* (desk: Desk) {
   const choices = yield* models
