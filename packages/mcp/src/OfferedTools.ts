@@ -1,7 +1,7 @@
 /**
  * Offers a server's tools in every Location, and runs their calls on its current connection. A tool stays registered
  * while it is unchanged, also when the list of the connection replaces the list of an earlier start. Spec: MC-7, MC-10,
- * MC-14, MC-20..MC-25, MC-38, MC-39, MC-541, MC-542, MC-685 in specs/mcp.md.
+ * MC-14, MC-20..MC-25, MC-38, MC-39, MC-541, MC-542, MC-685 in specs/tools.md.
  */
 import { createHash } from "node:crypto"
 import { Deferred, Duration, Effect, ExecutionStrategy, Exit, FiberId, Queue, Scope, SubscriptionRef } from "effect"

@@ -1,7 +1,7 @@
 /**
  * Repairs a tool's input schema so that every provider accepts it: draft 2020-12, an object at the root, plain names, and
  * references that resolve. The server still validates the input by its own schema.
- * Pure and total. Spec: MC-11, MC-680..MC-687 in specs/mcp.md.
+ * Pure and total. Spec: MC-11, MC-680..MC-687 in specs/tools.md.
  */
 import { Predicate } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"

@@ -1,7 +1,7 @@
 /**
  * Reads a server's tool list, bounded. A tool that cannot be offered is left out and named, and does not affect the others.
  * `SafeSchema.ts` gives each schema the form that providers accept. Pure. Spec: MC-11..MC-13, MC-541, MC-687 in
- * specs/mcp.md.
+ * specs/tools.md.
  */
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"

@@ -1,7 +1,7 @@
 /**
  * Opens the transport to a server: a child process with its standard streams, or streamable HTTP. Loads the protocol's
  * packages at the first connection, so that hosts without servers do not pay for them. `Connection.ts` owns the
- * protocol. Spec: MC-3..MC-5 in specs/mcp.md, LM-1, LM-10 in specs/limits.md.
+ * protocol. Spec: MC-3..MC-5 in specs/tools.md, LM-1, LM-10 in specs/security.md.
  */
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
 import { Effect, Option, Record, type Scope } from "effect"

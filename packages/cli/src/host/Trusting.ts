@@ -1,6 +1,6 @@
 /**
  * Reads and asks for the person's trust decision about the project that a command works in, and shows it.
- * Spec: CL-160..CL-165 in specs/cli.md, specs/trust.md.
+ * Spec: CL-160..CL-165 in specs/cli.md, specs/security.md.
  */
 import { homedir } from "node:os"
 import { join } from "node:path"

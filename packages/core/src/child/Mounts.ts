@@ -1,7 +1,7 @@
 /**
  * Computes the bubblewrap arguments that define a sandbox's file system: only what is mounted here is visible. System
  * folders are read-only, given folders have the given access, and inside them what `ProtectedPaths` protects is
- * read-only or hidden. Starts no process. Spec: SB-2..SB-5, SB-18 in specs/sandbox.md.
+ * read-only or hidden. Starts no process. Spec: SB-2..SB-5, SB-18 in specs/security.md.
  */
 import { type Dirent, lstatSync, opendirSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import * as path from "node:path"

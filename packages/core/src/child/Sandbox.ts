@@ -1,7 +1,7 @@
 /**
  * Confines commands and MCP servers with bubblewrap, in separate process, network and mount namespaces. Owns the
  * settings and the command line; `Mounts.ts` decides what is visible, `SandboxWatch.ts` bounds a running sandbox. Spec:
- * SB-1..SB-18 in specs/sandbox.md.
+ * SB-1..SB-18 in specs/security.md.
  */
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { homedir, tmpdir } from "node:os"
@@ -71,7 +71,7 @@ export const admit = Effect.fn("SandboxGate.admit")(function* (pid: number, mean
 
 /**
  * Builds the seccomp filter of a sandbox: system calls that reach past its namespaces, or that sandboxed programs never
- * need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/sandbox.md.
+ * need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/security.md.
  */
 
 interface Calls {

@@ -1,7 +1,7 @@
 /**
  * Fits a session's requests into its model's window: prunes old tool results if that suffices, else summarizes the
  * older conversation and shows the summary in its place. Stored history stays complete. `Plan.ts` decides what is
- * summarized, `Summary.ts` phrases and requests it. Spec: CP-41..CP-47 in specs/compaction.md (CM-1..CM-13).
+ * summarized, `Summary.ts` phrases and requests it. Spec: CP-41..CP-47 in specs/context.md (CM-1..CM-13).
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Ref } from "effect"
 import { Identifiers, type MessageID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,6 @@
 /**
  * Plans a compaction: the messages to summarize, the messages to keep, and the prompt of the summary. Pure. Spec:
- * CP-14..CP-18, CP-50, CP-51 in specs/compaction.md (CM-4, CM-5, CM-12).
+ * CP-14..CP-18, CP-50, CP-51 in specs/context.md (CM-4, CM-5, CM-12).
  */
 import type { Effect } from "effect"
 import type { MessageID, SessionID } from "@daybook/log/domain/Identifiers"

@@ -1,6 +1,6 @@
 /**
  * Builds the summary prompt, requests the summary, validates it, and attaches the file lists of a checkpoint. Spec:
- * CP-19..CP-29, CP-42..CP-47 in specs/compaction.md, HP-26 in specs/branches.md (CM-5..CM-7, CP-16).
+ * CP-19..CP-29, CP-42..CP-47 in specs/context.md, HP-26 in specs/sessions.md (CM-5..CM-7, CP-16).
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Effect, Predicate } from "effect"

@@ -1,6 +1,6 @@
 /**
  * Slows admission down while the event loop is late, so that running sessions are served before new work begins. No
- * prompt is refused, and none overtakes another. Spec: LM-40..LM-43 in specs/limits.md.
+ * prompt is refused, and none overtakes another. Spec: LM-40..LM-43 in specs/security.md.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Clock, Context, Deferred, Effect, Exit, FiberId, Layer, Metric, Schedule, type Scope } from "effect"

@@ -1,7 +1,7 @@
 /**
  * Walks a folder for the files that match a glob. Symbolic links are neither followed nor returned. The walk yields
  * every few milliseconds, so that signals and other work are served. Spec: TO-41 in specs/tools.md, LM-21, LM-22 in
- * specs/limits.md.
+ * specs/security.md.
  */
 import { constants } from "node:fs"
 import * as fs from "node:fs/promises"

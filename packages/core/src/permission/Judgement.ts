@@ -1,6 +1,6 @@
 /**
  * Judges a call: the agent's rules first, then the approvals that count in this project. Spec: PM-1..PM-3, PM-21,
- * PM-40..PM-47 in specs/tools.md, PP-1..PP-6 in specs/sandbox.md.
+ * PM-40..PM-47 in specs/tools.md, PP-1..PP-6 in specs/security.md.
  */
 import { Context, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"

@@ -1,7 +1,7 @@
 /**
  * Converts each picture to a form that every provider accepts, once, on arrival: the stored form is the shown form.
  * Decides what stays, what is converted, and what is rejected and why. Process-global: one picture is decoded at a
- * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/pictures.md.
+ * time, which bounds memory to one picture. Spec: PC-1..PC-8, PC-640 in specs/context.md.
  */
 import { Context, Data, Effect, Either } from "effect"
 import { dataBytes } from "@daybook/log/domain/DataUri"
@@ -12,7 +12,7 @@ import { pdfFault, pictureFormat, type PictureFormat, pictureHeader } from "./Pi
 /**
  * The providers' limits for pictures, and the limits that satisfy all of them. A session may switch models at any turn
  * and shows its pictures again in every request, so a picture is fitted to the common limits once, not to the current
- * model. Pure data. Spec: PC-2 in specs/pictures.md.
+ * model. Pure data. Spec: PC-2 in specs/context.md.
  */
 
 /** The documented limits of one provider. */

@@ -1,7 +1,7 @@
 /**
  * Runs one provider turn: sends one request, publishes its stream, runs its local tools as they are called, and settles
  * everything before it returns. `Publication.ts` orders the events. Spec: EX-T1..EX-T12 in specs/execution.md,
- * UN-10..UN-12 in specs/undo.md (TO-P1, TU-8..TU-15, TO-1..TO-10).
+ * UN-10..UN-12 in specs/sessions.md (TO-P1, TU-8..TU-15, TO-1..TO-10).
  */
 import * as AiError from "@effect/ai/AiError"
 import * as Response from "@effect/ai/Response"

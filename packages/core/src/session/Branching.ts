@@ -1,6 +1,6 @@
 /**
  * Moves a session's leaf through its tree, and labels messages. A move is one event, written under the session's
- * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/branches.md
+ * ownership while nothing runs; it names the history that it continues. Spec: HP-20..HP-28 in specs/sessions.md
  * (CP-16).
  */
 import { Effect, Schema, Struct } from "effect"

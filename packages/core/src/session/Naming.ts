@@ -1,7 +1,6 @@
 /**
  * Names sessions in the background, after their first turn: by a model, else by the beginning of the first prompt. A
- * name that a person gave is never replaced, and no turn waits. Spec: specs/names.md NM-1
- * to NM-9; decision 0061, NM-1 in specs/names.md.
+ * name that a person gave is never replaced, and no turn waits. Spec: NM-1 to NM-9 in specs/sessions.md.
  */
 import type * as Prompt from "@effect/ai/Prompt"
 import { Context, Deferred, Effect, FiberId, Layer, Option, Struct } from "effect"

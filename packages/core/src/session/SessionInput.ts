@@ -1,6 +1,6 @@
 /**
  * Admits prompts: a prompt becomes a durable input exactly once. An exact retry gets the same receipt; any other use of
- * its id is a conflict. The loser of a race reads what the winner wrote. Spec: IB-20..IB-31 in specs/inbox.md
+ * its id is a conflict. The loser of a race reads what the winner wrote. Spec: IB-20..IB-31 in specs/sessions.md
  * (IN-1..IN-12).
  */
 import { Context, Effect, Either, Layer } from "effect"

@@ -1,7 +1,7 @@
 /**
  * Defines the arguments and results of the facade's verbs as schemas, so that servers and clients can be derived from
  * them. An id is any text here: the verb checks it and names the field at fault. Contract of the verbs: `Sessions.ts`.
- * Spec: NM-8 in specs/names.md, UN-26..UN-30, UN-50..UN-53 in specs/undo.md.
+ * Spec: NM-8 in specs/sessions.md, UN-26..UN-30, UN-50..UN-53 in specs/sessions.md.
  */
 import { Schema } from "effect"
 import { Address } from "@daybook/log/domain/Address"

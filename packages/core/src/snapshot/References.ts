@@ -1,7 +1,7 @@
 /**
  * Keeps snapshots by a file for each session and snapshot, in the form of a git reference. The time of the file is the
  * time when the snapshot was last taken. The store's lock is held during each change. Spec: UN-7, UN-9, UN-40 in
- * specs/undo.md.
+ * specs/sessions.md.
  */
 import { statSync } from "node:fs"
 import * as fs from "node:fs/promises"

@@ -1,7 +1,7 @@
 /**
  * Takes back what turns did to the files of a Location. A path goes back only if it still is as the last of these turns
  * left it; any other path is a conflict and stays. Running an interrupted restore again finishes it. Spec: UN-20..UN-26
- * in specs/undo.md.
+ * in specs/sessions.md.
  */
 import { createHash } from "node:crypto"
 import { constants } from "node:fs"

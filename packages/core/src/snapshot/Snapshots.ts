@@ -1,6 +1,6 @@
 /**
  * Snapshots of the files that sessions work on, and their restoration. `SnapshotStore.ts` keeps them, `Restore.ts` takes
- * changes back; a variant keeps nothing. Process-global. Spec: specs/undo.md.
+ * changes back; a variant keeps nothing. Process-global. Spec: specs/sessions.md.
  */
 import { realpathSync } from "node:fs"
 import * as path from "node:path"

@@ -1,6 +1,6 @@
 /**
  * Lists what a project brings that a session would follow: instruction files, `.daybook`, and the origin of a clone.
- * The walk is bounded, follows no link, and reads each file once. Spec: TR-4..TR-6 in specs/trust.md.
+ * The walk is bounded, follows no link, and reads each file once. Spec: TR-4..TR-6 in specs/security.md.
  */
 import { createHash } from "node:crypto"
 import { constants, type Dirent, lstatSync } from "node:fs"

@@ -1,7 +1,7 @@
 /**
  * Decides whether what a project brings counts: its instructions, agents, skills, templates, and saved approvals. The
  * host supplies the decision; `TrustStore.ts` keeps a person's decisions. Spec: TR-1, TR-2, TR-20, TR-30 in
- * specs/trust.md, CX-32 in specs/context.md.
+ * specs/security.md, CX-32 in specs/context.md.
  */
 import { lstatSync } from "node:fs"
 import * as path from "node:path"

@@ -1,6 +1,6 @@
 /**
  * Makes the events of one record of a foreign log, without its place in the tree. Pure. Spec: IM-2..IM-9 in
- * specs/import.md.
+ * specs/formats.md.
  */
 import { createHash } from "node:crypto"
 import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Identifiers"

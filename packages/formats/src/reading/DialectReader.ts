@@ -1,6 +1,6 @@
 /**
  * Reads a log of a dialect that is only read: finds the head among the first records, then folds the records. The dialects
- * are in `../claude` and `../codex`. Spec: FM-130, FM-133 in specs/formats.md, IM-420 in specs/import.md.
+ * are in `../claude` and `../codex`. Spec: FM-130, FM-133 in specs/formats.md, IM-420 in specs/formats.md.
  */
 import type { FileSystem } from "@effect/platform/FileSystem"
 import { Chunk, Stream } from "effect"

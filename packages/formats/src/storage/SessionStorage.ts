@@ -1,8 +1,7 @@
 /**
  * The contract of the files that foreign session logs are kept in: folders, texts, growing files with one writer.
  * Implemented on disk (`FileSessionStorage.ts`) and in memory (`MemorySessionStorage.ts`); `test/formats/storage` runs
- * one suite on both. It knows nothing of entries. Decision 0050 maps the operations of seed 002 to these. Spec: FM-70..FM-76
- * in specs/formats.md.
+ * one suite on both. It knows nothing of entries. Spec: FM-70..FM-76 in specs/formats.md.
  */
 import { Context, Effect, type Either, Option, Predicate, Schema, type Scope, type Stream } from "effect"
 

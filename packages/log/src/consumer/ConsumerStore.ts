@@ -1,6 +1,6 @@
 /**
  * Keeps what consumers need between runs: cursors, poison events, and which instance runs. This file is the contract;
- * `SqlConsumerStore.ts` implements it, `Consumer.ts` uses it. Spec: specs/consumers.md.
+ * `SqlConsumerStore.ts` implements it, `Consumer.ts` uses it. Spec: specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Context, type Effect, Schema, type Scope } from "effect"

@@ -1,6 +1,6 @@
 /**
  * The history path: the sequence numbers from the root of a session's tree to its leaf, as ascending closed ranges. The
- * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/branches.md.
+ * last range of a session's path is open: later events continue it. Pure. Spec: HP-1..HP-6 in specs/sessions.md.
  */
 import { Schema } from "effect"
 import { MessageID, SessionID } from "./Identifiers.ts"

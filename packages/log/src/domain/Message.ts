@@ -1,6 +1,6 @@
 /**
  * Defines sessions and messages as readers see them: the decoded projection. Spec: RQ-644 in specs/context.md, CP-440,
- * CP-441 in specs/compaction.md, specs/projections.md.
+ * CP-441 in specs/context.md, specs/storage.md.
  */
 import { Schema, Struct } from "effect"
 import { Address } from "./Address.ts"

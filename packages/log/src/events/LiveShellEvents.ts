@@ -1,7 +1,7 @@
 /**
  * Defines the events of live shells: shells that outlive a call, local, over SSH or in a container. They are a record for
  * people and change no message: what the model saw of a command is in the events of its call. The texts are redacted and
- * truncated before they get here. Spec: specs/events.md, SL-100..SL-104 in specs/shell.md.
+ * truncated before they get here. Spec: specs/log.md, SL-100..SL-104 in specs/shell.md.
  */
 import { Schema } from "effect"
 import { callID, durable, optional } from "./Definition.ts"

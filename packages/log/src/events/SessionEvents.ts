@@ -1,7 +1,7 @@
 /**
  * Defines every event of a session: durable events, which form its log, and live events, which only connected readers
  * see. Requests, compactions, branches and live shells have files of their own. An event carries only what is new (EV-9).
- * The envelope holds session and time once (specs/decisions/0002). Spec: specs/events.md.
+ * The envelope holds session and time once. Spec: specs/log.md.
  */
 import { Schema } from "effect"
 import { Address } from "../domain/Address.ts"

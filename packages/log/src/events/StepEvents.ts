@@ -1,4 +1,4 @@
-/** Defines the events of a request to the provider: its parts, its calls, its end, and their live pieces. Spec: specs/events.md. */
+/** Defines the events of a request to the provider: its parts, its calls, its end, and their live pieces. Spec: specs/log.md. */
 import { Schema } from "effect"
 import { JsonValue } from "../domain/Json.ts"
 import { JsonRecord, ModelRef, Price, ProviderMetadata, StoredError, Tokens, ToolContent } from "../domain/Values.ts"

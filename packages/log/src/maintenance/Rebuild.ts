@@ -1,8 +1,8 @@
 /**
  * Rebuilds the projected tables from the event rows alone, page by page, with the fold and the writer that appends use.
  * A pruned session starts from the state at its floor, and its rows up to the floor stay: no later event changes them.
- * Rows that the fold does not own stay too: rows of extra projectors. Spec: PJ-8, PJ-12 in specs/projections.md, RT-15
- * in specs/retention.md (RP-7).
+ * Rows that the fold does not own stay too: rows of extra projectors. Spec: PJ-8, PJ-12 in specs/storage.md, RT-15
+ * in specs/log.md (RP-7).
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"

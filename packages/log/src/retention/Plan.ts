@@ -1,6 +1,6 @@
 /**
  * Finds how far each session's log can be cut, what that removes and what holds it back. It reads no payloads and
- * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5 in specs/retention.md.
+ * writes nothing. `Prune.ts` carries a cut out. Spec: RT-1..RT-5 in specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { Effect } from "effect"

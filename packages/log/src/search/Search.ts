@@ -1,6 +1,6 @@
 /**
  * Searches the texts of all sessions: prompts, answers, reasoning, tool calls and results. Contract; the implementation
- * is `SqlSearch.ts`. Spec: specs/search.md.
+ * is `SqlSearch.ts`. Spec: specs/storage.md.
  *
  * @module @daybook/log/search/Search
  */

@@ -1,6 +1,6 @@
 /**
  * Implements search on the log's database and its index: queries, snippets, and the history of prompts. Contract:
- * `Search.ts`. Spec: SE-2, SE-6, SE-43, SE-50..SE-53 in specs/search.md.
+ * `Search.ts`. Spec: SE-2, SE-6, SE-43, SE-50..SE-53 in specs/storage.md.
  */
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"

@@ -1,7 +1,7 @@
 /**
  * Selects sessions, by id, address or title, in pages, and those that were cut off; and a session's todo list, floor,
  * family and prompts. Spec: TO-91..TO-93, TO-105, TO-106 in specs/tools.md, ST-35 in specs/storage.md, RT-13, RT-14 in
- * specs/retention.md.
+ * specs/log.md.
  */
 import type * as SqlClient from "@effect/sql/SqlClient"
 import type * as SqlError from "@effect/sql/SqlError"

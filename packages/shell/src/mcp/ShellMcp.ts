@@ -1,6 +1,6 @@
 /**
  * Serves live shells to an MCP client over standard input and output. Uses the low-level server of the protocol's SDK: it
- * hands a handler the progress token and the signal of a cancellation (decision 0063). Spec: SL-120..SL-128, SL-585 in
+ * hands a handler the progress token and the signal of a cancellation. Spec: SL-120..SL-128, SL-585 in
  * specs/shell.md.
  *
  *   request -> decode -> Shells -> { result | result with isError | protocol error }

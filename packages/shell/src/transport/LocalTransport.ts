@@ -119,7 +119,7 @@ export const makeUnconfined = (settings: LocalSettings = {}): Transport => {
 }
 
 // Programs on this machine, with the shell in the runtime's sandbox. The keeper and the writer of the shell's input are
-// outside, where they can end the sandbox; they take no program from a folder that the shell can write (decision 0065).
+// outside, where they can end the sandbox; they take no program from a folder that the shell can write.
 
 export interface LocalOptions extends LocalSettings {
   /** Creates the sandbox of the shell, if its settings say so. */

@@ -1,6 +1,6 @@
 /**
  * A request that the model was shown, as blocks of text, and the difference between two requests. Pure. Spec: IP-13 in
- * specs/inspector.md.
+ * specs/http.md.
  */
 import type { ShownRequest } from "@daybook/core/request/Recorded"
 import { diffArrays, diffLines } from "diff"

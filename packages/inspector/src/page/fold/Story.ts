@@ -1,6 +1,6 @@
 /**
  * Folds the events of a session into its timeline, its spending, its context epochs and its requests, in one pass. Pure.
- * Spec: IP-11 in specs/inspector.md.
+ * Spec: IP-11 in specs/http.md.
  */
 import type { EventIn, EventOfType, SessionEvent } from "@daybook/log/events/SessionEvents"
 

@@ -1,6 +1,6 @@
 /**
  * Follows a stream of events line by line, each event once and in order: a stream that breaks continues at its cursor.
- * Ends when the server says that nothing can follow. Spec: IP-5 in specs/inspector.md, SL-229 in specs/shell.md.
+ * Ends when the server says that nothing can follow. Spec: IP-5 in specs/http.md, SL-229 in specs/shell.md.
  *
  *   connecting -> reading -> live -> (cut off) waiting -> connecting at the last cursor
  */

@@ -1,6 +1,6 @@
 /**
  * The session that is shown: its record, its inbox, its open questions, its transcript, and its events as they come. The whole
- * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/inspector.md.
+ * history is folded only when a view needs it. Spec: IP-8, IP-11 in specs/http.md.
  */
 import { signal } from "@preact/signals"
 import type { EventsPage } from "@daybook/api/group/EventsApi"

@@ -1,4 +1,4 @@
-/** Small parts that several views use. Spec: IP-10 in specs/inspector.md. */
+/** Small parts that several views use. Spec: IP-10 in specs/http.md. */
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { dateText, visible } from "../fold/Words.ts"

@@ -1,4 +1,4 @@
-/** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/inspector.md. */
+/** Tokens, cost and the budget left, as plots over time and as a table. Spec: IP-14 in specs/http.md. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import uPlot from "uplot"
 import type { SessionUsage } from "@daybook/core/session/SessionOptions"

@@ -1,4 +1,4 @@
-/** The timeline as a picture that can be zoomed, and the longest spans as a table. Spec: IP-12 in specs/inspector.md. */
+/** The timeline as a picture that can be zoomed, and the longest spans as a table. Spec: IP-12 in specs/http.md. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import {
   axisHeight,
