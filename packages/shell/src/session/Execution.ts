@@ -188,16 +188,10 @@ export const passed = ({ dialect, secrets, take }: PassedOptions): Execution => 
   }
 }
 
-/** A character for each byte. */
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-
 export const make = ({ budget, dialect, handle, onText, secrets, store }: ExecutionOptions): Execution => {
   const stream = (name: OutputStream) => {
     let file: OutputFile | undefined
     const live = onText === undefined ? undefined : makeLive((text) => onText(name, text))
-    /** The output so far as latin1 text, while it is short and has no live reader. */
-    let short = ""
     let pipeline: OutputPipeline.OutputPipeline | undefined
     const begin = () => {
       file = store?.open(handle, name)
@@ -210,18 +204,12 @@ export const make = ({ budget, dialect, handle, onText, secrets, store }: Execut
           else onText?.(name, text)
         }
       })
-      if (short !== "") pipeline.add(Buffer.from(short, "latin1"))
       return pipeline
     }
     return {
-      sink: (bytes: Uint8Array) => {
-        const waits = pipeline === undefined && onText === undefined
-        if (waits && short.length + bytes.length <= OutputPipeline.longest) short += latin1(bytes)
-        else (pipeline ?? begin()).add(bytes)
-      },
+      sink: (bytes: Uint8Array) => (pipeline ?? begin()).add(bytes),
       end: (isFarewell: boolean) => {
-        const whole = pipeline === undefined ? OutputPipeline.shape(short, budget, secrets) : undefined
-        const shaped = whole ?? (pipeline ?? begin()).end()
+        const shaped = pipeline?.end() ?? OutputPipeline.silent
         live?.end(isFarewell)
         const kept = file?.end(shaped.truncated) ?? false
         return { ...shaped, kept: kept && shaped.truncated, report: shaped.truncated ? shaped.report : undefined }
