@@ -56,7 +56,6 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
     readonly reached: (position: number) => Effect.Effect<void>
     /** The position that all files have reached. */
     readonly position: Effect.Effect<number, ExportError>
-    /** Keeps the files current until interrupted: at most one batch each 50 ms, with retries after a failure. */
     readonly follow: Effect.Effect<never>
     /** Subscribes to findings until the scope closes; the newest 1,024 are kept. Each is also logged. */
     readonly findings: Effect.Effect<Queue.Dequeue<Finding>, never, Scope.Scope>

@@ -38,7 +38,6 @@ type Broken = WorkerError | ParseResult.ParseError
 export type Send<A, E> = (worker: Asked) => Effect.Effect<A, E | Broken>
 
 export interface Thread {
-  /** Sends a request and waits for its answer; an interruption ends the work. */
   readonly ask: <A, E>(send: Send<A, E>) => Effect.Effect<A, E | ExportThreadEnded>
   /** What the thread says, until it ends. */
   readonly said: Stream.Stream<Said, ExportThreadEnded>

@@ -7,7 +7,6 @@
 import type { SessionID } from "@daybook/log/domain/Identifiers"
 import type { Assets } from "./Assets.ts"
 
-/** Only what this origin serves is loaded, nothing is inline, and no string becomes HTML or a script. */
 export const policy = [
   "default-src 'none'",
   "script-src 'self'",

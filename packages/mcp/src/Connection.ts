@@ -54,7 +54,6 @@ const lostFault = ({ redact }: Peer, details: string) =>
 
 const forgotten = () => new ServerFault({ details: "it no longer knows the session", reason: "forgotten" })
 
-/** The fault of a request that failed. */
 const faultOf = (peer: Peer, cause: unknown): ServerFault =>
   codeOf(cause) === connectionClosed
     ? lostFault(peer, "it closed the connection before it answered")
@@ -100,7 +99,6 @@ export interface McpResource {
 export interface Connected {
   readonly client: Client
   readonly peer: Peer
-  /** The protocol's result schema; the SDK is loaded when first needed. */
   readonly results: typeof ResultSchema
 }
 
@@ -110,7 +108,6 @@ const noTimeout = 2 ** 31 - 1
 /** The most resources that are listed. */
 const resourceLimit = 1_000
 
-/** Sends a request; interruption sends the protocol's cancellation. */
 const request = (
   { client, peer, results }: Connected,
   method: string,
@@ -261,7 +258,6 @@ const lost = ({ client, peer }: Connected, { closed, doubts }: Signals): Effect.
   return Effect.raceFirst(ended, examined)
 }
 
-/** Connects to a server; fails with the reason if it cannot be reached. The connection closes with its transport. */
 export const connect = Effect.fn("Mcp.connect")(function* (
   server: McpServer,
   way: Way,

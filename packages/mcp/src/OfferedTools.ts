@@ -62,7 +62,6 @@ export const offeredNames = (
 export interface McpStatus {
   readonly name: string
   readonly state: "connecting" | "connected" | "failed"
-  /** Why it failed or is late, or which of its tools are not offered or were repaired. */
   readonly details?: string
   /** Number of tools that it offers now. */
   readonly tools: number
@@ -78,12 +77,10 @@ export interface Supervised {
   readonly status: SubscriptionRef.SubscriptionRef<ReadonlyMap<string, McpStatus>>
   /** Connected servers. */
   readonly connections: Map<string, Connection>
-  /** The last offered tools with their servers; kept while a server is disconnected. */
   readonly known: Map<string, string>
   /** Where and how its process starts. */
   readonly start: Start
   readonly cache: ToolCache
-  /** Its `settled` completes when the server has connected or failed; there is a new one when it connects anew. */
   readonly waiting: { settled: Deferred.Deferred<void> }
 }
 

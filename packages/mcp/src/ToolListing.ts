@@ -136,7 +136,6 @@ const replace = async (file: string, text: string): Promise<void> => {
   }
 }
 
-/** The cache in this folder; without a folder nothing is kept. */
 export const make = (folder: string | undefined): ToolCache => {
   if (folder === undefined) return { load: () => Effect.succeed(undefined), save: () => Effect.void }
   // Names of servers are plain (MC-1).

@@ -9,7 +9,6 @@ import type { ExecError } from "./OpenShell.ts"
 import type { ExecOptions } from "./ShellOptions.ts"
 import { HeadTail } from "./output/LineBudget.ts"
 
-/** A command that was started. */
 export const Collected = Schema.Struct({
   /** Output since the last call; of more than 100,000 characters a stream, both ends. */
   stdout: Schema.String,
@@ -63,7 +62,6 @@ interface Started {
   readonly take: () => Pick<Collected, "stdout" | "stderr">
 }
 
-/** Started commands whose results are kept. */
 const mostKept = 256
 /** Texts that wait until the command reads them. */
 const mostWaiting = 64

@@ -46,7 +46,6 @@ export interface OpenShell {
   ) => Effect.Effect<ExecResult, ExecError>
   /** Its checkpoints, in turn with its commands. */
   readonly checkpoints: Turned
-  /** Closes the shell and waits until nothing of it runs. False if it is closed or closing. */
   readonly close: (reason: CloseReason) => Effect.Effect<boolean>
   /** The working folder as it may be shown. */
   readonly cwd: () => string
@@ -118,7 +117,6 @@ const allowedBy = (
   }
 }
 
-/** Runs the command with its input on a fifo, or without input. */
 const runWithInput = (
   { live, transport }: Parts,
   command: LiveShell.Command,

@@ -86,7 +86,6 @@ export const longestCommand = 1_048_576
 
 export interface CreateOptions extends CheckpointOptions {
   readonly target: Target
-  /** For commands that name no budget. */
   readonly budget?: Budget
   /** Names of commands that the shell may and may not run; they only tighten the operator's policy. */
   readonly lists?: ShellLists

@@ -61,7 +61,6 @@ const entering = (folder: string): string => `cd '${folder.replaceAll("'", `'\\'
 
 // Keeps the beginning and the end of a long output in bounded memory.
 
-/** Together below the limits of an output, with room for the notices. */
 export const windowLimits = { headLines: 500, headBytes: 12 * 1024, tailLines: 1_400, tailBytes: 34 * 1024 } as const
 
 interface OutputWindow {

@@ -12,7 +12,6 @@ import type { ToolCall } from "@daybook/core/tool/ToolDefinition"
 /** A command that may run. */
 export interface CommandRequest {
   readonly text: string
-  /** The folder to run in, as the system names it. */
   readonly cwd: string
   /** A live shell runs it there and stays in its own folder. */
   readonly elsewhere: boolean
@@ -30,7 +29,6 @@ export interface CommandRequest {
 export interface Ended {
   readonly code: number | null
   readonly signal: string | null
-  /** Why the runner ended it. */
   readonly stopped?: "timeout" | "processes" | "memory"
   /** The shell's folder, if it is another one than before. */
   readonly cwd?: string
@@ -61,7 +59,6 @@ export interface CommandPlace {
 
 /** One live shell per session. */
 export interface LiveShells {
-  /** Waits for the session's earlier calls. The place is the call's until the scope closes. */
   readonly enter: (call: ToolCall) => Effect.Effect<CommandPlace, ToolFailure, Scope.Scope>
 }
 

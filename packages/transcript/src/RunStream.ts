@@ -277,11 +277,9 @@ export const step = (state: State, event: SessionEvent | LiveEvent): Step => {
 interface Texts {
   /** The event as one of the run's text. */
   readonly text?: TextEvent
-  /** The event as one of its reasoning. */
   readonly thought?: TextEvent
 }
 
-/** Reads an event as one of text, of reasoning, or of both. */
 const textsOf = (event: SessionEvent | LiveEvent): Texts => {
   switch (event.type) {
     case "session.next.step.started":

@@ -89,7 +89,6 @@ const fish = (verbs: ReadonlyArray<Verb>): string =>
     })
     .join("")
 
-/** The completion scripts, by shell. */
 export const completions = (verbs: ReadonlyArray<Verb>): Readonly<Record<string, string>> => ({
   bash: bash(verbs),
   zsh: zsh(verbs),

@@ -35,14 +35,12 @@ export interface Verb extends Described {
 /** Options, in the order of help, and words, in the order of the command line. */
 type Fields = Readonly<Record<string, Flag<unknown> | Words<unknown>>>
 
-/** What was given for each field. */
 export type Given<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer A> | Words<infer A> ? A : never
 }
 
 const isFlag = (field: Flag<unknown> | Words<unknown>): field is Flag<unknown> => "read" in field
 
-/** Makes a verb from its fields and its work. */
 export const verb = <const F extends Fields>({
   given: fields,
   run,
@@ -99,7 +97,6 @@ const read = Effect.fnUntraced(function* (path: string, { options, words }: Line
   return extra === undefined ? values : yield* surplus(path, extra)
 })
 
-/** The error for a word too many. */
 export const surplus = (before: string, word: string) =>
   new UsageError({ message: `${before}: unexpected argument "${oneLine(word, 40)}"` })
 

@@ -132,7 +132,6 @@ const firstWords = (message: Message): string => {
   return oneLine(words.join(" "), 60)
 }
 
-/** The tokens of each part. */
 export const sizeTable = (shown: Shown): string => {
   const { estimate, frame, messages } = shown.request
   const row = (size: number | undefined, what: string, words = "") => [count(size ?? 0).padStart(9), what, words]

@@ -22,7 +22,6 @@ import * as Garbage from "../support/Garbage.ts"
 import * as Signal from "../support/Signal.ts"
 import { Output } from "../terminal/Output.ts"
 
-/** A log file. */
 interface Source {
   readonly path: string
   readonly bytes: number

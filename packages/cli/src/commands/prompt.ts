@@ -102,7 +102,6 @@ const inOrder = (tools: Options["tools"]): Record<string, boolean> => {
   return Object.fromEntries(last)
 }
 
-/** The prompt's input, with the files it needs. */
 const inputOf = Effect.fn("Command.prompt.input")(function* (
   { attach, output, system, text, tools }: Options,
   directory: string
@@ -281,7 +280,6 @@ const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<
   return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
 })
 
-/** Admits the prompt that was given, and runs it. */
 const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
@@ -343,7 +341,6 @@ export const prompt = verb({
     })
 })
 
-/** The session to continue from the current folder. */
 const found = Effect.flatMap(Folder.current, (directory) => withReader(SessionReference.recent(directory)))
 
 const show = Effect.fn("Command.continue.show")(function* (json: boolean) {

@@ -96,14 +96,12 @@ const worldsOf = (request: Request, root: string) => request.agents.map((agent) 
 /** The request with its root, resolved models and open asks. */
 interface Place {
   readonly request: Request
-  /** The database. */
   readonly filename: string
   readonly root: string
   readonly models: ReadonlyArray<ServedModel>
   readonly asks: Asks.Asks
 }
 
-/** The sockets and the HTTP address that are served. */
 interface Opened {
   readonly sockets: ReadonlyArray<ServedSocket>
   readonly http: HttpAddress | undefined
@@ -134,7 +132,6 @@ const announce = (place: Place, { http, sockets }: Opened, terminal: boolean): s
   return `${lines.join("")}${web}ready\n`
 }
 
-/** Logs where it listens. */
 const logListeners = ({ http, sockets }: Opened) =>
   Effect.forEach([...sockets.map(socketLine), ...(http === undefined ? [] : [httpLine(http)]), "ready"], (line) =>
     Effect.logInfo(line)

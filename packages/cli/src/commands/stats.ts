@@ -37,7 +37,6 @@ const snapshotsText = ({ bytes, folders, snapshots }: SnapshotStats): string =>
     ? ""
     : `snapshots of files ${sizeText(bytes)}: ${many(snapshots, "snapshot")} of ${many(folders, "folder")}\n`
 
-/** The figures as text. */
 const statsText = (found: StatsReport): string => {
   const about = found.sampled ? " (estimated from a sample; --exact reads everything)" : ""
   return [

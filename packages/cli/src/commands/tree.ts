@@ -106,7 +106,6 @@ export const branch = verb({
   }
 })
 
-/** One node as JSON, as the facade returns it. */
 const nodeJson = (node: TreeNode, terminal = false): string => jsonLine(node, terminal)
 
 /** Levels that are indented; deeper ones stay at the last level. */

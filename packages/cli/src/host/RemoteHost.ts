@@ -58,7 +58,6 @@ const log = Layer.effect(
   })
 )
 
-/** All nodes of a session's tree. */
 const nodes = ({ tree }: Sessions["Type"], sessionID: SessionID) =>
   Stream.paginateChunkEffect(undefined as number | undefined, (cursor) =>
     Effect.map(tree({ sessionID, limit: 500, cursor }), (page) => [
@@ -124,7 +123,6 @@ const absent = Layer.mergeAll(
 /** The client of this server. A command does not wait for a server that is not there. */
 const clientOf = ({ token, url }: Server) => Client.layer({ baseUrl: url, token, giveUpAfter: "10 seconds" })
 
-/** The services of verbs, over this server. */
 export const layer = (server: Server) =>
   Layer.mergeAll(log, store, inbox, naming, absent, Identifiers.layer).pipe(
     Layer.provideMerge(RemoteSessions.layer),
@@ -156,21 +154,17 @@ export const search = (server: Server) =>
     )
   ).pipe(Layer.provide(clientOf(server)))
 
-/** What bounds a session. */
 export const limits = (server: Server, sessionID: SessionID) =>
   Effect.flatMap(DaybookClient, (client) => client.limits(sessionID)).pipe(Effect.provide(clientOf(server)))
 
-/** The calls that wait for a permission. */
 export const permissions = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.permissions).pipe(Effect.provide(clientOf(server)))
 
-/** Decides about one open permission. */
 export const decide = (server: Server, { ask, sessionID }: OpenPermission, decision: Decision) =>
   Effect.flatMap(DaybookClient, (client) => client.decide(sessionID, ask, decision)).pipe(
     Effect.provide(clientOf(server))
   )
 
-/** The open live shells. */
 export const shells = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
 

@@ -50,7 +50,6 @@ export const makeNotes = () => {
     })
 }
 
-/** Started work on a session. */
 export interface Started<E> {
   /** The cursor from which its events are shown. */
   readonly after: number

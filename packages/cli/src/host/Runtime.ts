@@ -137,7 +137,6 @@ export const told =
   <A, E, R>(command: Effect.Effect<A, E, R>) =>
     everything ? Effect.flatMap(trust, ({ Everything }) => Effect.provideService(command, Everything, true)) : command
 
-/** The user's configuration. */
 export const configuration: Effect.Effect<Configured, UsageError> = Effect.flatMap(
   Effect.promise(() => import("../config/Configuration.ts")),
   ({ load }) => load
@@ -212,5 +211,4 @@ const whichSession = (path: string) =>
     Effect.flatMap((way) => new UsageError({ message: `${path} which session? ${way}` }))
   )
 
-/** The word of a verb that needs a session. */
 export const sessionWord: Words<string> = { ...one("SESSION"), missing: whichSession }

@@ -100,7 +100,6 @@ interface Given {
 
 const refuse = (message: string) => new UsageError({ message })
 
-/** The fields that have a value. */
 const present = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 

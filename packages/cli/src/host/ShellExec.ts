@@ -71,7 +71,6 @@ export const checkpointTable = (checkpoints: ReadonlyArray<Checkpoint>): string 
 
 const files = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
 
-/** The account of a restore. */
 export const restoredText = (restored: Restored): string => {
   const { added, changed, deleted, files_changed: count } = restored
   const named = added.length + changed.length + deleted.length
@@ -93,7 +92,6 @@ interface ShellCommand {
   readonly timeoutSeconds: number
   /** Sends stdin to the command. */
   readonly input: boolean
-  /** Prints the output while the command runs. */
   readonly live: boolean
   /** Takes the output while the command runs. */
   readonly print: (printed: Printed) => Effect.Effect<void, OutputClosed | OutputFailed>

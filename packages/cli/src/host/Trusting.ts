@@ -137,7 +137,6 @@ export const storeOf = ({ trust }: Pick<Configuration.Configured, "trust">) =>
     })
   )
 
-/** The store of decisions, with the person's configuration. */
 export const store = Effect.flatMap(Configuration.load, storeOf)
 
 /** Projects that this process has asked about or noted. */

@@ -210,7 +210,6 @@ export interface RunningCall extends Call {
   readonly output: string
 }
 
-/** The state of the run. */
 export interface Live {
   readonly startedAt: number
   readonly phase: Phase

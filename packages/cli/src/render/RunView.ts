@@ -33,15 +33,12 @@ interface OpenText {
   readonly pending: string
 }
 
-/** Options of the view. */
 export interface Options {
   /** The followed prompt; without one, everything is shown. */
   readonly promptID?: MessageID | undefined
-  /** stdout is a terminal. */
   readonly terminal?: boolean
   /** Running calls are shown live, so only their end is a line; reasoning is shown as it arrives. */
   readonly live?: boolean
-  /** Show reasoning. */
   readonly reasoning?: boolean
   readonly style?: Style
 }
@@ -65,7 +62,6 @@ export interface RunView extends Required<Options> {
   /** Values that calls of the running step offer as the answer. */
   readonly offered: ReadonlyMap<string, JsonRecord>
   readonly value: JsonRecord | undefined
-  /** What the run waits for. */
   readonly phase: Phase
   readonly running: ReadonlyMap<string, RunningCall>
 }

@@ -130,7 +130,6 @@ export const answered = ({ answers, pending }: Questions, typed: string): Questi
   return all.length < pending.questions.length ? { pending, answers: all } : all
 }
 
-/** The question that is open, in lines. */
 export const questionLines = (
   { answers, pending }: Questions,
   { columns }: Size,
@@ -148,7 +147,6 @@ export const questionLines = (
   ]
 }
 
-/** One thing to choose. */
 export interface Choice {
   readonly value: string
   readonly label: string
@@ -175,7 +173,6 @@ export const matching = ({ choices, filter }: List): ReadonlyArray<Choice> => {
   })
 }
 
-/** The choice under the bar. */
 export const chosen = (list: List): Choice | undefined => matching(list)[list.at]
 
 /** A key moves the bar or changes the filter. Enter and Esc are the caller's. */

@@ -36,9 +36,7 @@ export interface Desk {
   readonly print: (text: string) => void
   readonly note: (text: string) => void
   readonly choose: (choosing: Choosing) => Effect.Effect<Choice | undefined>
-  /** Puts a text into the editor. */
   readonly edit: (text: string) => void
-  /** Shows another session, or a new one. */
   readonly show: (session: Session | undefined) => Effect.Effect<void>
   /** The model or agent of the next session, while there is none. */
   readonly prefer: (next: { readonly model?: ModelRef; readonly agent?: string }) => void
@@ -85,10 +83,8 @@ const listed = Effect.fnUntraced(function* (directory: string) {
   return [...own, ...all.items.filter(({ id, parentID }) => parentID === undefined && !known.has(id))]
 })
 
-/** Messages of a preview. */
 const previewed = 8
 
-/** What was said, on a line. */
 const previewOf = (message: Message): ReadonlyArray<string> => {
   if (message.type === "user") return [`▌ ${oneLine(message.text, 200)}`]
   if (message.type !== "assistant") return []
@@ -152,7 +148,6 @@ const models = Effect.gen(function* () {
   return models.map(({ model, name }): Choice => ({ value: model, label: model, about: name }))
 })
 
-/** What to do to get a language model. */
 export const noModel =
   "no language model is configured, so the offline model answers, a fixed program: set ANTHROPIC_API_KEY, OPENAI_API_KEY " +
   "or the key of another provider, and start daybook again; daybook models lists the variables"
@@ -282,7 +277,6 @@ const help = (desk: Desk) =>
     desk.print(`${rows.join("")}\n${keys}`)
   })
 
-/** All commands, as help lists them. */
 export const commands: ReadonlyArray<SlashCommand> = [
   { name: "help", about: "commands and keys", run: help },
   { name: "new", about: "begin a new session here", run: (desk) => desk.show(undefined) },

@@ -63,7 +63,6 @@ export const recover = (directory: string, env: NodeJS.ProcessEnv = process.env)
   }
 }
 
-/** The draft of this process in a folder. */
 export const make = (directory: string, env: NodeJS.ProcessEnv = process.env): Draft => {
   const folder = folderOf(env)
   const path = join(folder, `${prefixOf(directory)}.${process.pid}`)

@@ -90,7 +90,6 @@ export const unfolded = (ended: EndedCall, columns: number, theme: Theme): Reado
   ...resultLines(ended, { columns, theme, whole: true })
 ]
 
-/** A complete block, in lines. */
 export const blockLines = (block: Block, columns: number, theme: Theme, shown: Shown): ReadonlyArray<string> => {
   const { bad, dim } = theme.style
   switch (block.type) {

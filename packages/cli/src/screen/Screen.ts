@@ -50,7 +50,6 @@ export interface Options {
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
 
-/** A list that is open. */
 interface Choosing {
   list: Ask.List
   preview: ReadonlyArray<string>
@@ -303,7 +302,6 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     if (bytes !== "") tty.write(bytes)
   }
 
-  /** Removes the frame, so that others can write. */
   const clear = (last = "") => {
     tty.write(Frame.erased(s.frame, tty.columns()) + last)
     s.frame = Frame.empty

@@ -12,7 +12,6 @@ import { type RunningCall, type Phase, phaseAfter } from "../render/LiveLines.ts
 import { oneLine } from "../render/Plain.ts"
 import * as Markdown from "./Markdown.ts"
 
-/** A call that ended. */
 export interface EndedCall {
   readonly call: Call
   /** Why it failed; undefined if it did not. */

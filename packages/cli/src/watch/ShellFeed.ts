@@ -70,7 +70,6 @@ export const ofAll = Effect.map(EventLog, (log): ShellFeed => ({
     }))
 }))
 
-/** The type of the event after which a reader has all that the log has. */
 const caughtUp = "caught-up"
 
 /** Milliseconds after which a reader connects again. */
@@ -88,7 +87,6 @@ interface Place {
   readonly page?: ShellPage
 }
 
-/** How a stream is written. */
 export interface Format {
   readonly contentType: string
   readonly opening: string

@@ -21,7 +21,6 @@ export type AgentProblem = typeof AgentProblem.Type
 
 /** Where agents come from. */
 export interface AgentFilesOptions {
-  /** Agents of the host and the configuration, unchanged. */
   readonly agents?: ReadonlyArray<Agent> | undefined
   /** The user's folder with `agents/*.md`: `$XDG_CONFIG_HOME/daybook`. Default: none. */
   readonly userFolder?: string | undefined

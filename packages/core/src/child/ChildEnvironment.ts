@@ -24,7 +24,6 @@ export class Granted extends Context.Reference<Granted>()("@daybook/core/Environ
   defaultValue: (): EnvironmentGrants => ({})
 }) {}
 
-/** Provides the host's grants. */
 export const layer = (grants: EnvironmentGrants = {}): Layer.Layer<never> => Layer.succeed(Granted, grants)
 
 /** Selects a child's environment from this process's. Pure. */

@@ -28,7 +28,6 @@ import { pause, runShell } from "./ShellProcess.ts"
 
 // Lets the program of a new sandbox begin once its mounts are checked.
 
-/** How long `bwrap` may take to make a sandbox. */
 const patienceMillis = 30_000
 
 /** A process's state as a letter; undefined once it is gone. */
@@ -187,7 +186,6 @@ export class SandboxRefused extends Schema.TaggedError<SandboxRefused>("@daybook
   }
 }
 
-/** How to start a program in a sandbox. */
 export interface Launch {
   /** The command line before the program and its arguments. */
   readonly prefix: ReadonlyArray<string>
@@ -301,7 +299,6 @@ interface Program {
   readonly filter: string | undefined
 }
 
-/** Creates sandboxes with the host's settings. */
 export interface Sandboxes {
   readonly settings: SandboxSettings
   /** Fails unless the sandbox shows the working folder. None if no sandbox is configured. */
@@ -441,5 +438,4 @@ export class Sandbox extends Context.Reference<Sandbox>()("@daybook/core/Sandbox
   defaultValue: (): Sandboxes => ({ settings: {}, confine: () => Effect.succeed(Option.none()) })
 }) {}
 
-/** Provides sandboxes with the host's settings. */
 export const layer = (settings: SandboxSettings = {}): Layer.Layer<never> => Layer.scoped(Sandbox, make(settings))

@@ -64,7 +64,6 @@ export interface Command {
   readonly command: string
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
-  /** A program, with arguments, that runs the shell. */
   readonly prefix?: ReadonlyArray<string>
 }
 

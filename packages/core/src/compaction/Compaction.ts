@@ -30,7 +30,6 @@ type LogError = AppendError | Exclude<ReadError, CursorAhead | CursorExpired>
 
 type Reason = "auto" | "manual"
 
-/** An attempt to carry out a plan. */
 interface Attempt {
   readonly log: EventLog["Type"]
   readonly request: CompactionRequest

@@ -4,7 +4,6 @@
  */
 /** User settings of compaction. */
 export interface CompactionSettings {
-  /** False disables automatic compaction, both before a request and after an overflow. */
   readonly enabled: boolean
   /** Tokens of the window reserved for the answer. */
   readonly reserveTokens: number

@@ -129,7 +129,6 @@ export const select = (messages: ReadonlyArray<Sized>, keepTokens: number): Sele
 /** Why a session cannot be compacted. */
 type NotCompactable = "nothing-older" | "nothing-new" | "unsettled"
 
-/** The reasons as text for people. */
 const notCompactableText: Readonly<Record<NotCompactable, string>> = {
   "nothing-older": "there is nothing older than the recent conversation to summarize",
   "nothing-new": "no answer has been given since the last checkpoint",
@@ -222,7 +221,6 @@ export const limitsFor = (
     settings
   )
 
-/** Tokens of the messages in lowered form, with their files. */
 const tokensIn = (messages: ReadonlyArray<Message>, { model, prunedSeq }: CompactionRequest): number =>
   lower(messages, shownFor(model.info, prunedSeq)).reduce(
     (total, message) => total + messageTokens(message, model.countTokens),

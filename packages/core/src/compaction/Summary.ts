@@ -234,7 +234,6 @@ const normalized = (title: string): string =>
     .replace(/\s+/g, " ")
     .trim()
 
-/** Titles of the sections missing in a summary. */
 export const missingHeadings = (summary: string): ReadonlyArray<string> => {
   const present = new Set(
     summary
@@ -272,7 +271,6 @@ const fileBlock = (tag: string, { leftOut, paths }: FileSet): string =>
     : `<${tag}>\n${paths.map((path) => `${path}\n`).join("")}` +
       `${leftOut === 0 ? "" : `(up to ${leftOut} earlier ones are left out)\n`}</${tag}>`
 
-/** Appends the file lists to the summary. */
 export const withFiles = (summary: string, files: TouchedFiles): string =>
   [summary, fileBlock(fileTags.read, files.read), fileBlock(fileTags.modified, files.modified)]
     .filter((text) => text !== "")

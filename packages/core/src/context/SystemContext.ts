@@ -26,7 +26,6 @@ export interface Settings {
    * home directory.
    */
   readonly instructions: ReadonlyArray<string>
-  /** Additional folders of skills. */
   readonly skills: ReadonlyArray<string>
   /** Whether the project's instructions and skills are read. */
   readonly projectConfig: boolean
@@ -75,7 +74,6 @@ export const layerContextSettings = (options: Options = {}): Layer.Layer<Context
 /** A source's key: `area/name`. Keys are sorted, so registration order has no effect. */
 export const SourceKey = Schema.String.pipe(Schema.pattern(/^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._/-]*$/))
 
-/** The turn that sources are read for. */
 export interface ContextTurn {
   readonly sessionID: SessionID
   /** Undefined while the session's model cannot be resolved. */
@@ -95,7 +93,6 @@ export type Observation<A> =
 
 /** The source has this value. */
 export const available = <A>(value: A): Observation<A> => ({ _tag: "Available", value })
-/** The source cannot be read now. */
 export const unavailable: Observation<never> = { _tag: "Unavailable" }
 /** The source has no text. */
 export const absent: Observation<never> = { _tag: "Absent" }
@@ -126,7 +123,6 @@ export type Look =
 
 type Undecodable = "undecodable"
 
-/** One look at every source. */
 export type Observed = ReadonlyMap<string, Look>
 
 /** A source of privileged text. */
@@ -143,11 +139,8 @@ export interface SourceOptions<A, I> {
   /** The stored form of a value; it also defines equality. */
   readonly schema: Schema.Schema<A, I>
   readonly load: (turn: ContextTurn) => Effect.Effect<Observation<A>, unknown>
-  /** The complete text of a value. */
   readonly baseline: (value: A) => string
-  /** The text for a changed value. */
   readonly update: (previous: A, current: A) => string
-  /** The text for a removed value; without it, removal needs a fresh baseline. */
   readonly removed?: (previous: A) => string | undefined
   /** What to keep of the previous value if the read was partial. */
   readonly keep?: (previous: A, current: A) => A

@@ -16,7 +16,6 @@ export interface Lag {
 
 /** Where the lag comes from. */
 export interface Source {
-  /** Starts to measure; returns the lag since the last call, or undefined if nothing was measured since. */
   readonly open: Effect.Effect<() => Lag | undefined, never, Scope.Scope>
   /** The pause between two measurements. */
   readonly pause: Effect.Effect<void>

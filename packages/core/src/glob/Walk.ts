@@ -111,9 +111,7 @@ export interface WalkOptions {
   readonly glob: Glob
   /** Aborts the walk. */
   readonly signal: AbortSignal
-  /** Maximum number of files to return. */
   readonly most: number
-  /** Names of folders to skip. */
   readonly skipped: ReadonlySet<string>
   /** Maximum depth of folders to walk. */
   readonly deepest?: number

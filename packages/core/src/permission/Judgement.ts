@@ -119,7 +119,6 @@ export interface Standing {
   readonly open: ReadonlyArray<string>
   /** The approvals that allow the other resources. */
   readonly used: ReadonlyArray<Given>
-  /** An approval for another definition would allow an open resource. */
   readonly changed: boolean
   /** The approvals that are valid for the call. */
   readonly approvals: ReadonlyArray<Given>

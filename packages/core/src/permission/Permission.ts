@@ -98,7 +98,6 @@ const record = Effect.fnUntraced(function* (
   )
 })
 
-/** Allows the call without a question. Only decisions by approvals are recorded. */
 const allow = (records: Records, request: Authorization, standing: Standing) =>
   standing.used.length === 0 ? Effect.void : record(records, request, standing, { decision: "approved" })
 

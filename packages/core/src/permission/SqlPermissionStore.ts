@@ -25,7 +25,6 @@ const columns = `number, folder, permission, resource, nullif(definition, '') AS
 
 const decodeRows = Schema.decodeUnknown(Schema.Array(SavedApproval))
 
-/** Decodes rows; a null column becomes an absent field. */
 const read = (rows: ReadonlyArray<object>) =>
   decodeRows(rows.map((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))))
 

@@ -106,7 +106,6 @@ export const pictureFormat = (bytes: Uint8Array): PictureFormat | undefined => {
   return kinds.some((brand) => /^(hei[cxms]|hev[cxms]|mif1|msf1)$/.test(brand)) ? "image/heic" : undefined
 }
 
-/** Size and animation from a header. */
 export interface PictureHeader {
   readonly width: number
   readonly height: number

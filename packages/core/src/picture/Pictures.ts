@@ -15,7 +15,6 @@ import { pdfFault, pictureFormat, type PictureFormat, pictureHeader } from "./Pi
  * model. Pure data. Spec: PC-2 in specs/context.md.
  */
 
-/** The documented limits of one provider. */
 interface PictureLimits {
   /** Bytes of one picture in base64, the size that counts in requests. */
   readonly base64Bytes: number
@@ -288,7 +287,6 @@ export const makePictures = (load: typeof loadDecoder): PictureFitter => {
   }
 }
 
-/** The picture fitter of this process. */
 export class Pictures extends Context.Reference<Pictures>()("@daybook/core/Pictures", {
   defaultValue: () => makePictures(loadDecoder)
 }) {}

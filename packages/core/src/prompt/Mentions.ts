@@ -164,7 +164,6 @@ const resourceOf = (name: string): Pick<Mention, "resource"> => {
   return server === undefined || uri === undefined || /^\d+(-\d+|:\d+)?$/.test(uri) ? {} : { resource: { server, uri } }
 }
 
-/** The mention whose sign is at `at`. */
 const mentionAt = (text: string, at: number): Mention | undefined => {
   quotedName.lastIndex = at + 1
   const [whole, quoted] = quotedName.exec(text) ?? []

@@ -40,7 +40,6 @@ export interface AssembledRequest {
   readonly frame: RequestFrame
   /** The conversation, after the system texts. */
   readonly messages: ReadonlyArray<Prompt.MessageEncoded>
-  /** Estimated tokens by part. */
   readonly estimate: Estimate
   /**
    * Total tokens: the greater of the estimate, and the provider's last count plus the estimate of what came after it
@@ -110,7 +109,6 @@ export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown 
   pictures: info.pictures
 })
 
-/** The provider's count at the session's last step with this model, since the last checkpoint. */
 const lastUsage = (lowered: ReadonlyArray<Lowered>, model: ModelRef): LastUsage | undefined => {
   const at = lowered.findLastIndex(({ message }) => message.type === "assistant" && message.error === undefined)
   const step = lowered[at]?.message
@@ -146,7 +144,6 @@ const decodeMessage = Schema.decodeSync(Prompt.Message)
 
 const decodedMessages = new WeakMap<Prompt.MessageEncoded, Prompt.Message>()
 
-/** Decodes a message; the same message returns the same object. */
 const decoded = (message: Prompt.MessageEncoded): Prompt.Message => {
   const before = decodedMessages.get(message)
   if (before !== undefined) return before

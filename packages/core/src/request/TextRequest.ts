@@ -44,7 +44,6 @@ const spend = (spent: Spent, { cost, estimated, tokens }: Used): void => {
   spent.estimated ||= estimated === true
 }
 
-/** Nothing used yet. */
 export const nothingSpent = (): Spent => ({ cost: 0, tokens: undefined, estimated: false })
 
 /** Sends the request once. `spent` grows by what it used; `onText` gets the text as it arrives. */

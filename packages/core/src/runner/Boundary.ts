@@ -135,7 +135,6 @@ type CompactOnRequest = Effect.Effect.Success<ReturnType<typeof makeManualCompac
 export const reminder = (identifiers: Identifiers["Type"], text: string): Effect.Effect<Draft> =>
   Effect.map(identifiers.message, (messageID) => draft("session.next.synthetic", { messageID, text }))
 
-/** The texts of the reminders that a turn with these inputs adds. */
 const remindersFor = (activity: Activity.Activity, inputs: ReadonlyArray<Input>): ReadonlyArray<string> => [
   ...(activity.turns > 0 && inputs.length > 0 ? [steered(inputs.length)] : []),
   ...(Activity.isLastTurn(activity) ? [lastTurn] : [])

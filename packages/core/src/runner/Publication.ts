@@ -20,7 +20,6 @@ import * as Recorder from "./recorder/TurnRecorder.ts"
 
 // Detects repeated calls with the same result: the result of the third call in a row carries a reminder for the model.
 
-/** Repeats in a row, from which on the result carries a reminder. */
 const remindFrom = 3
 
 const mark = "\n<reminder>\nThis call gave the same result"
@@ -121,7 +120,6 @@ export const makeRepeats = (messages: ReadonlyArray<Message>): Repeats => {
 interface TurnState {
   /** The recorded part of the answer. */
   readonly answer: Recorder.State
-  /** Calls that wait for the end of the answer (EX-R14). */
   readonly held: ReadonlyArray<Recorder.LocalCall>
   /** A request is in flight, and the provider may charge its tokens. */
   readonly charged: boolean
@@ -194,7 +192,6 @@ const settlement = (answer: Recorder.State, callID: string, result: Settled): St
   }
 }
 
-/** Errors for what is unfinished at the end of a turn: local calls, hosted calls, and the step if it failed. */
 export interface Reasons {
   readonly local: StoredError
   readonly hosted: StoredError
@@ -270,7 +267,6 @@ const commit = (publication: Publication, step: Step, ending?: Ending): Effect.E
 /** The message of the turn. */
 export const messageID = ({ state }: Publication) => Effect.map(Ref.get(state), ({ answer }) => answer.messageID)
 
-/** Stores events beside the answer. */
 export const note = (publication: Publication, drafts: ReadonlyArray<Draft>): Effect.Effect<unknown, AppendError> =>
   publication.inOrder(append(publication, drafts))
 
@@ -337,7 +333,6 @@ export const result = (publication: Publication, { callID, input, name }: Record
     )
   )
 
-/** Closes what is unfinished. */
 export const wrapUp = (publication: Publication, reasons: Reasons): Effect.Effect<void, AppendError> =>
   publication.inOrder(
     Effect.uninterruptible(

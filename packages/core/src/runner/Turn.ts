@@ -126,7 +126,6 @@ const progressOf = ({ abort, publication }: ToolFibers, callID: string) =>
     )
   )
 
-/** Runs a call to its outcome; a defect becomes a failure that the model reads. */
 const toolOutcome = (fibers: ToolFibers, { callID, input, name }: LocalCall, restore: Restore) =>
   Effect.flatMap(progressOf(fibers, callID), (progress) =>
     restore(fibers.tools.settle({ name, input, call: { ...fibers.call, callID, progress } }))
@@ -321,7 +320,6 @@ export interface TurnResult {
   readonly problem: AnswerProblem | undefined
 }
 
-/** A turn and the parts that run it. */
 interface Turn extends Pick<TurnInput<never>, "model" | "prompt" | "tools" | "toolChoice"> {
   readonly publication: Publication.Publication
   readonly fibers: ToolFibers

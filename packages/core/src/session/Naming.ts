@@ -51,7 +51,6 @@ export const titleRequest = ({ answer, prompt }: Beginning): ReadonlyArray<Promp
   }
 ]
 
-/** What models write around a title. */
 const around = /^(?:title:\s*)?[\s"'`*_#\u201c\u2018\u00ab]+|[\s"'`*_.\u201d\u2019\u00bb]+$/giu
 
 /** The title in a model's answer; undefined if it is none: empty, or of more than six words. */

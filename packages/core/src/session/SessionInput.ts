@@ -39,7 +39,6 @@ export interface InputOptions {
 /** The arguments of an admission. */
 type Asked = Omit<Admission, "prompt" | "messageID"> & {
   readonly prompt: PromptInput
-  /** Absent: a generated one. */
   readonly messageID: MessageID | undefined
 }
 

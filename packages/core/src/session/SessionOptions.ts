@@ -99,7 +99,6 @@ export class RedoRefused extends Schema.TaggedError<RedoRefused>("@daybook/core/
 export const NamingMode = Schema.Literal("model", "prompt", "off")
 export type NamingMode = typeof NamingMode.Type
 
-/** A session's address for clients. */
 export const Placement = Schema.Struct({
   address: Address,
   /** The folder that its agent sees as `/`: an absolute real path. */
@@ -175,7 +174,6 @@ export type InterruptOptions = typeof InterruptOptions.Type
 export const RequestOptions = Schema.Struct({ sessionID: SessionID, at: Schema.optional(AnyNumber) })
 export type RequestOptions = typeof RequestOptions.Type
 
-/** Selects the message of a branch. */
 export const BranchOptions = Schema.Struct({
   sessionID: SessionID,
   messageID: Schema.String,
@@ -200,7 +198,6 @@ export type Branched = typeof Branched.Type
 /** Options of a fork. */
 export const ForkOptions = Schema.Struct({
   sessionID: SessionID,
-  /** The last message of the fork's history; for a prompt, the one before it. Default: the leaf. */
   messageID: Schema.optional(Schema.String),
   id: Schema.optional(Schema.String),
   /** Default: the title of the source. */

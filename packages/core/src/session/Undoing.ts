@@ -18,7 +18,6 @@ import { NothingToRedo, NothingToUndo, RedoRefused, type Undone, type UndoOption
 
 // What undo and redo say of the files that they restored, for callers and for the log.
 
-/** Paths in an event, and in an account. */
 const listed = { event: 100, account: 10_000 }
 
 /** What became of the files; `problem` says why they were left. */
@@ -83,9 +82,7 @@ const isConflict = Schema.is(Schema.Struct({ _tag: Schema.Literal("SeqConflict")
 const isGone = (error: unknown): error is SnapshotUnavailable =>
   error instanceof SnapshotUnavailable && (error.reason === "no-git" || error.reason === "missing")
 
-/** One kind of taking back. */
 interface Kind<Found, Missing, Refused, Unread> {
-  /** What is taken back. */
   readonly find: Effect.Effect<Found, Missing>
   readonly restore: (found: Found, request: Omit<RestoreRequest, "turns">) => Effect.Effect<Files, Refused>
   readonly wayOf: (found: Found) => Way

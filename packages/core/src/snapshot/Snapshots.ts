@@ -15,7 +15,6 @@ import * as SnapshotStore from "./SnapshotStore.ts"
 import { type StoreOptions, stores } from "./StoreFolder.ts"
 import * as Upkeep from "./Upkeep.ts"
 
-/** The snapshots around one turn. */
 export type Turn = Pair
 
 export interface RestoreRequest {
@@ -63,7 +62,6 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
 export interface SnapshotOptions {
   /** The folder of the stores. */
   readonly folder: string
-  /** Folders outside of git work trees whose files are snapshotted. */
   readonly folders?: ReadonlyArray<string>
   /** The runtime's own files. */
   readonly hidden?: ReadonlyArray<string>

@@ -98,7 +98,6 @@ const fileError = (file: string, cause: unknown): TextFileError => {
 export const tryFile = <A>(file: string, run: () => Promise<A>): Effect.Effect<A, TextFileError> =>
   Effect.tryPromise({ try: run, catch: (cause) => fileError(file, cause) })
 
-/** Whether a canonical path is `root` or lies in it. */
 export const isWithin = (root: string, real: string): boolean =>
   real === root || real.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 

@@ -27,7 +27,6 @@ export const Settled = Data.taggedEnum<Settled>()
 
 /** The tools that one provider request offers. */
 export interface MaterializedTools {
-  /** The tools for the provider request, sorted by name. They accept any input: `settle` checks it. */
   readonly definitions: ReadonlyArray<Tool.Any>
   /** Whether a call of this name changes no files: the tool only reads, or there is no such tool. */
   readonly isReadOnly: (name: string) => boolean
@@ -172,7 +171,6 @@ const make = Effect.fnUntraced(function* (builtins: ReadonlyArray<ToolDefinition
   })
 })
 
-/** The built-in tools of one Location. */
 export type Builtins = Effect.Effect<
   ReadonlyArray<ToolDefinition>,
   never,

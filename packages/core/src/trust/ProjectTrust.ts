@@ -109,7 +109,6 @@ export interface Standing {
 
 /** Decides whether projects are trusted. */
 export interface Trust {
-  /** The trust of the project with this canonical root. Never fails: a project that cannot be read is not trusted. */
   readonly of: (root: string) => Effect.Effect<Standing>
 }
 

@@ -52,7 +52,6 @@ export class References extends Context.Reference<References>()("@daybook/core/R
 /** References as configured. */
 export type WrittenReferences = Readonly<Record<string, string | Reference>>
 
-/** The prefix of kept tool outputs. */
 const reserved = "tool-output"
 
 /** Provides the host's references. A name that cannot be mentioned is ignored, with a warning. */
@@ -327,7 +326,6 @@ const resolveFolder = Effect.fn("LocationFiles.resolveFolder")(function* (files:
   return { real, resource, spelled: resource, inside }
 })
 
-/** Makes a glob that begins with an absolute path relative to the folder that it leads into. */
 const relativeGlob = Effect.fn("LocationFiles.relativeGlob")(function* (
   files: Sources,
   folder: Target,

@@ -252,7 +252,6 @@ const waiting = (thread: Thread) =>
     Effect.catchTag(book.inbox(sessionOf(thread.id)), "SessionNotFound", () => Effect.succeed([]))
   )
 
-/** The prompt of a message that waits. */
 const waitingOf = (thread: Thread, message: string) =>
   Effect.map(waiting(thread), (inputs) => inputs.find(({ id }) => messageOf(id) === message))
 
@@ -262,7 +261,6 @@ const withdraw = (thread: Thread, id: MessageID) =>
     Effect.catchTag(book.withdraw(sessionOf(thread.id), id), "NotWaiting", () => Effect.void)
   )
 
-/** Withdraws the prompt of a deleted message. */
 export const deleted = Effect.fn("Changes.deleted")(function* (thread: Thread, message: string) {
   const input = yield* waitingOf(thread, message)
   if (input !== undefined) yield* withdraw(thread, input.id)

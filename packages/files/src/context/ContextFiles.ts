@@ -133,7 +133,6 @@ const messageSections = ({ lines, message, shown, tokens }: ShownMessage): Reado
   )
 }
 
-/** The text of `pack.md`. */
 const packText = (session: string, { budget, estimate, messages, sent }: Pack): string => {
   const { agent, frame, model, step } = sent
   const head = [
@@ -244,7 +243,6 @@ const refRows = (swaps: ReadonlyArray<ReadSwap>, pack: Pack) => {
 
 /** The input of the rendering. */
 export interface ContextInput {
-  /** The session's name in its address. */
   readonly session: string
   readonly state: PackState
   readonly sent: Sent

@@ -35,7 +35,6 @@ export interface Blobs {
 export interface Referred {
   readonly content: string | Uint8Array
   readonly tokens: number
-  /** A file relative to `context/`; for a file with lines, a colon and the line number follow. */
   readonly ref: string
 }
 

@@ -82,7 +82,6 @@ const begin = (at: Below, path: string, mode: number): Effect.Effect<Replacement
     } satisfies Replacement
   })
 
-/** The operations that change files. */
 const writeOperations = (at: Below) => ({
   /** Replaces the file's content atomically: a reader sees the old or the new content. */
   replace: (path: string, content: string | Uint8Array, mode: number): Effect.Effect<Stamp, SafeError> =>
@@ -164,7 +163,6 @@ const writeOperations = (at: Below) => ({
 
 /** The operations on folders. */
 const folderOperations = (at: Below) => ({
-  /** Whether the folder exists. A link or a file on the path is refused. */
   reach: (folder: string): Effect.Effect<boolean, SafeError> =>
     attempt(at, "reach", folder, () => way(folder).every((path) => isFolder(at, path) !== undefined)),
 
@@ -274,7 +272,6 @@ const eachPiece = (
 
 /** The operations that read. */
 const readOperations = (at: Below) => ({
-  /** The file's stamp; undefined if it is absent. */
   stamp: (file: string): Effect.Effect<Stamp | undefined, SafeError> =>
     attempt(at, "look at", file, () => {
       const stats = isFile(at, file)

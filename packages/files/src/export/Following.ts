@@ -17,7 +17,6 @@ interface Batch {
 
 export interface FollowingOptions {
   readonly log: EventLog["Type"]
-  /** The position that the files have reached. */
   readonly position: Effect.Effect<number, ExportError>
   /** Runs once before following. */
   readonly first: Effect.Effect<{ readonly position: number }, ExportError>

@@ -67,7 +67,6 @@ export const take = (portion: Portion, event: SessionEvent): void => {
   }
 }
 
-/** Bytes produced on demand. */
 export interface Source<E = never> {
   readonly size: number
   readonly bytes: Stream.Stream<Uint8Array, E>
@@ -92,7 +91,6 @@ export const keptReaderOf =
       })
     )
 
-/** Reads texts from the session's log. */
 export const readerOf =
   (log: EventLog["Type"], id: string): Reader =>
   (stored) =>

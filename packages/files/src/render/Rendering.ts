@@ -15,7 +15,6 @@ export interface Rendering {
   readonly pack: PackState.PackState
 }
 
-/** Lines for the two logs, each with its newline, and the blobs that they name. */
 export interface Added {
   readonly messages: ReadonlyArray<Piece>
   readonly events: ReadonlyArray<Piece>
@@ -31,7 +30,6 @@ export const isLog = (name: string): boolean => logs.some((log) => log === name)
 export const piecesOf = (added: Pick<Added, "messages" | "events">, name: LogName): ReadonlyArray<Piece> =>
   name === "messages.jsonl" ? added.messages : added.events
 
-/** The state before the first event. */
 export const initial: Rendering = { fold: Fold.initial, pack: PackState.initial }
 
 /** Renders events one by one in a private copy of the rendering. */

@@ -19,7 +19,6 @@ import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import { entryOf, type IndexEntry, valueFiles, valueNames } from "../render/Values.ts"
 import type { Known, WriteError } from "./CachedSession.ts"
 
-/** The services that an adoption needs. */
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]

@@ -28,7 +28,6 @@ export type WriteError =
 export interface Known {
   record: SessionRecord
   rendering: Rendering.Rendering
-  /** The rendering at the last end of a run that was written, if a run has begun since. */
   readonly settled?: Rendering.Rendering | undefined
   readonly folder: TrackedFolder.Folder
   /** Whether its whole log has been read since it was loaded. */

@@ -15,7 +15,6 @@ import { blobFile } from "../render/SessionContext.ts"
 import { type Known, replay, type WriteError } from "./CachedSession.ts"
 import type { Writer } from "./Writer.ts"
 
-/** The services that a repair needs. */
 export type RepairOptions = Pick<Writer, "log" | "tracker">
 
 /** Fails with `CursorExpired` if the session was pruned: its files cannot be rendered again. */
@@ -107,7 +106,6 @@ export const keepBlobs = Effect.fnUntraced(function* (
   }
 })
 
-/** Restores a log's permissions. */
 export const permitLog = Effect.fnUntraced(function* (
   { tracker }: Pick<RepairOptions, "tracker">,
   { folder }: Known,

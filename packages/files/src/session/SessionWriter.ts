@@ -239,9 +239,7 @@ export interface SessionWriter {
   readonly adopted: (index: string) => ReadonlyArray<IndexEntry>
   /** The folders of indexes to be written. */
   readonly dueIndexes: () => ReadonlyArray<string>
-  /** Marks the index as written. */
   readonly written: (index: string) => void
-  /** Drops the cached state and the pending portion; written files stay. */
   readonly forget: (id: string) => void
 }
 

@@ -40,7 +40,6 @@ export const makeSessionCache = ({
 
   const nothing = () => Effect.void
 
-  /** The latest checkpoint that the session can have: now, or at the last end of a run. */
   const checkpointOf = ({ record, rendering, settled }: Known) => {
     const now = Rendering.toText(rendering)
     if (now !== undefined) return { seq: record.seq, text: now }

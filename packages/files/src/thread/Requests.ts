@@ -14,9 +14,7 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 
 /** The result of an export. */
 export const Exported = Schema.Struct({
-  /** The position that all files have reached. */
   position: Schema.Int,
-  /** The number of sessions brought up to date. */
   sessions: Schema.Int,
   /** The number of sessions whose files a rebuild left as they are; a finding says why. */
   left: optional(Schema.Int)

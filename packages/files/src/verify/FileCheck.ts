@@ -194,7 +194,6 @@ export const checkFile = <E, R>(
     })
   })
 
-/** Compares a file with a content in memory. */
 export const checkContent = (root: CheckedRoot, path: string, sessionID: string | undefined, content: Content) =>
   checkFile(root, path, sessionID, ({ size }) => {
     const sum = sumOf(content)

@@ -33,7 +33,6 @@ import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
 const wayTo = (folder: string): ReadonlyArray<string> =>
   folder.split("/").map((_, n, names) => names.slice(0, n + 1).join("/"))
 
-/** Checks the index of one house, and other entries beside its sessions. */
 const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index: string, seen: ReadonlyArray<Seen>) {
   const entries = seen.flatMap(({ entry }) => (entry === undefined ? [] : [entry]))
   // The index entry of a session that cannot be compared is unknown.
@@ -54,7 +53,6 @@ const checkHouse = Effect.fnUntraced(function* (root: CheckedRoot, index: string
   return [found, ...ofFiles, others].flat()
 })
 
-/** The subfolders of a folder, as paths. */
 const below = (files: SafeFiles.SafeFiles, path: string) =>
   Effect.map(files.list(path), (entries) =>
     entries.flatMap(({ folder, name }) => (folder ? [path === "" ? name : `${path}/${name}`] : []))
@@ -119,7 +117,6 @@ interface Verification {
   readonly uid: number
 }
 
-/** The address that the session's files have; undefined for a temp session. */
 const addressAt = Effect.fnUntraced(function* ({ store, uid }: Verification, id: string) {
   const { address } = yield* store.get(SessionID.make(id))
   // A session without an address is kept under the agent that it was created for.
@@ -180,7 +177,6 @@ const lookAtHouse = Effect.fnUntraced(function* (
   return findings.length === 0 ? [] : [findingAt(index, undefined, "behind", "the exporter has to write it")]
 })
 
-/** Checks all sessions, then their houses, then the rest of the root. */
 const verifyAll = (verification: Verification) => {
   const houses = new Map<string, Array<Seen>>()
   const one = (id: string) =>

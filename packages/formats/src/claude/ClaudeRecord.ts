@@ -150,7 +150,6 @@ export interface ToolResult {
   readonly failed: boolean
 }
 
-/** The blocks of a message by what they become. */
 export interface Blocks {
   readonly parts: ReadonlyArray<AnswerPart>
   readonly results: ReadonlyArray<ToolResult>
@@ -267,7 +266,6 @@ export const makeUsage = (): ClaudeUsage => {
 
 // Assembles one answer from the lines of an API message, which has one block on each line.
 
-/** An answer that may grow. */
 export interface Draft {
   readonly base: {
     readonly key: string

@@ -61,7 +61,6 @@ const decodePayload = Schema.decodeUnknownSync(Payload)
 const Envelope = Schema.Struct({ timestamp: text, type: word, payload: unchecked, record_type: word, id: word })
 const decodeEnvelope = Schema.decodeUnknownSync(Envelope)
 
-/** A record of either form. */
 export interface CodexRecord {
   /** `session_meta`, `response_item`, `event_msg`, `turn_context`, `compacted` and others; `state` marks nothing. */
   readonly type: string
@@ -138,7 +137,6 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The input of a call: its arguments as an object, or the text that they are. */
 const inputOf = (given: unknown): JsonRecord => {
   const value = typeof given === "string" ? parsed(given) : given
   // Arguments are JSON within JSON: the reader of lines has not seen how deep they are.

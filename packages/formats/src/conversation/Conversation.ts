@@ -101,7 +101,6 @@ const base = {
   record: JsonRecord
 }
 
-/** A person's message. */
 export const User = Schema.TaggedStruct("User", { ...base, content: Content })
 
 /** A model's answer. Its results are items of their own. */
@@ -119,7 +118,6 @@ export const Answer = Schema.TaggedStruct("Answer", {
   spent: optional(Spent)
 })
 
-/** The result of a tool call. */
 export const Result = Schema.TaggedStruct("Result", {
   ...base,
   callID: Schema.NonEmptyString,
@@ -130,7 +128,6 @@ export const Result = Schema.TaggedStruct("Result", {
   spent: optional(Spent)
 })
 
-/** A command that a person ran. */
 export const Command = Schema.TaggedStruct("Command", {
   ...base,
   command: Schema.String,
@@ -177,7 +174,6 @@ export const Edit = Schema.TaggedStruct("Edit", {
 /** What a model spent beside the conversation. */
 export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spent })
 
-/** The session uses another model from here on. */
 export const ModelChange = Schema.TaggedStruct("ModelChange", {
   ...base,
   provider: Schema.NonEmptyString,
@@ -189,7 +185,6 @@ export const ModelChange = Schema.TaggedStruct("ModelChange", {
 /** Another title. */
 export const Title = Schema.TaggedStruct("Title", { ...base, title: Schema.String })
 
-/** Names a record; null removes its name. */
 export const Label = Schema.TaggedStruct("Label", {
   ...base,
   target: Schema.NonEmptyString,
@@ -199,7 +194,6 @@ export const Label = Schema.TaggedStruct("Label", {
 /** A record that shows the model nothing: a setting, an extension's state, or an unknown type. */
 export const Opaque = Schema.TaggedStruct("Opaque", base)
 
-/** One record of a log. */
 export const Item = Schema.Union(
   User,
   Answer,

@@ -43,7 +43,6 @@ const redactedSession = redacted(Session, ({ id }) => `session ${id}`)
 
 /** How a document is written. */
 export interface DocumentOptions {
-  /** Replaces secrets; its counts grow while the document is written. Absent: texts are written as they are. */
   readonly redactor?: Redactor | undefined
 }
 

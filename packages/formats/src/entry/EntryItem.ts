@@ -47,7 +47,6 @@ const partsOf = (content: BlockContent | null | undefined): ReadonlyArray<Conver
     }
   })
 
-/** A count that an item can hold: negative and missing counts are 0. */
 const count = (value: number | null | undefined): number => Math.max(0, value ?? 0)
 
 const spentOf = (usage: AgentUsage): Conversation.Spent => ({

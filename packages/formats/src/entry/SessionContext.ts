@@ -108,7 +108,6 @@ export const make = (initial: Iterable<Entry> = []): EntryTree => {
   }
 }
 
-/** A provider's model, as a log names it. */
 export interface Model {
   readonly provider: string
   readonly modelId: string

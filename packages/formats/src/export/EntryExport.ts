@@ -41,10 +41,8 @@ export class Ledger {
   private readonly ends: Array<number> = []
   /** The record of each message. */
   private readonly messages = new Map<string, string>()
-  /** The last result of each answer with results. */
   private readonly results = new Map<string, string>()
   private readonly tools = new Map<string, string>()
-  /** The result of each call. */
   private readonly settled = new Map<string, string>()
 
   private readonly dialect: EntryDialect

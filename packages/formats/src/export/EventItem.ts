@@ -99,7 +99,6 @@ const result = (
 
 const texts = (text: string): Content => [{ type: "text", text }]
 
-/** The item that begins with this event; undefined if none does. */
 const itemFrom = (event: Draft, events: ReadonlyArray<Draft>, base: Base, place: RecordPlace): Item | undefined => {
   switch (event.type) {
     case "session.next.prompt.admitted":

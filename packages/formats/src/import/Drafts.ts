@@ -29,14 +29,12 @@ export const messageIDOf = (sessionID: SessionID, key: string): MessageID =>
 
 const suffix = (messageID: MessageID): string => messageID.slice("msg_".length)
 
-/** A text or reasoning of a message. */
 const partIDOf = (messageID: MessageID, index: number): PartID =>
   PartID.make(`prt_${suffix(messageID)}.${index}`, unchecked)
 
 /** The activity that a message opens. */
 export const activityIDOf = (messageID: MessageID): ActivityID => ActivityID.make(`act_${suffix(messageID)}`, unchecked)
 
-/** The call of a command that a person ran. */
 const shellCallOf = (messageID: MessageID): string => `call_${suffix(messageID)}`
 
 type Of<Tag extends Item["_tag"]> = Extract<Item, { readonly _tag: Tag }>
@@ -193,7 +191,6 @@ export const result = ({ assistantMessageID, callID }: Call, { content, failed }
         provider: { executed: false }
       })
 
-/** What a summary cost, as its event says it. */
 export const charged = (spent: Spent | undefined) =>
   spent === undefined ? {} : { cost: spent.cost, tokens: tokensOf(spent) }
 
@@ -212,7 +209,6 @@ export const edit = (
 const ending = ({ cancelled, exitCode }: Of<"Command">): string =>
   cancelled ? "\n[cancelled]" : exitCode === undefined || exitCode === 0 ? "" : `\n[exit code ${exitCode}]`
 
-/** A command that a person ran. */
 export const command = (messageID: MessageID, item: Of<"Command">): ReadonlyArray<Draft> => {
   const callID = shellCallOf(messageID)
   return [

@@ -91,7 +91,6 @@ const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith
 export const ImportReport = Schema.Struct({
   sessionID: SessionID,
   dialect: Dialect,
-  /** The session's id in the tool that wrote the log. */
   id: Schema.String,
   title: optional(Schema.String),
   /** `continued`: an earlier import had stopped before the end. `grown`: the log has more records than it had then. */
@@ -169,7 +168,6 @@ const makeThreads = (head: Head): Threads => {
   }
 }
 
-/** The import of one log, from its head on. */
 class Importing {
   records = 0
   offset = 0
@@ -222,7 +220,6 @@ class Importing {
     this.conversion.add(draft("session.next.imported", data))
   }
 
-  /** Takes the next record. */
   take(item: Item): void {
     this.records += 1
     this.offset = item.place.offset
@@ -289,7 +286,6 @@ class Importing {
   }
 }
 
-/** The problems of an import, bounded. */
 const makeProblems = () => {
   const counts: Record<string, number> = {}
   const first: Array<Problem> = []

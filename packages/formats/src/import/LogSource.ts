@@ -105,7 +105,6 @@ export type Source = Stream.Stream<Piece, EntryReader.ReadingError | UnknownDial
 
 const entries = (path: string): Source => EntryReader.fromPath(path)
 
-/** The entry logs of one family have one reader, which finds the dialect. */
 const readers: Readonly<Record<Dialect, (path: string, ends: Ends) => Source>> = {
   pi: entries,
   xcsh: entries,

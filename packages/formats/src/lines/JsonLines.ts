@@ -134,7 +134,6 @@ const dissect = (bytes: Buffer, line: Range, isRecord: (value: JsonRecord) => bo
   return [...before, ...after.toReversed()]
 }
 
-/** A JSON object of a log. */
 export const LogRecord = Schema.TaggedStruct("LogRecord", {
   place: Place,
   /**

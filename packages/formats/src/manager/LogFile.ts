@@ -28,7 +28,6 @@ import {
 
 /** A log in memory. */
 interface LoadedLog {
-  /** Records before the header: omp's title slot. */
   readonly before: ReadonlyArray<JsonRecord>
   /** In the current version. */
   readonly header: Header

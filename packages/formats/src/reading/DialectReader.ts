@@ -76,13 +76,11 @@ export interface Fold {
   readonly end: () => ReadonlyArray<Piece>
 }
 
-/** A log whose head is known. */
 export interface Opened {
   readonly head: Head
   readonly makeFold: (ends?: Ends) => Fold
 }
 
-/** What a dialect knows of its logs. */
 export interface DialectReader {
   /** Whether an object beside damage is a record, and not a part of one. */
   readonly isRecord: (value: JsonRecord) => boolean

@@ -48,7 +48,6 @@ const sentences: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only"
 }
 
-/** The system's code of an error. */
 export const codeOf = (cause: unknown): string =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : "EIO"
 
@@ -92,7 +91,6 @@ export const makeLatch = (onFirst: (error: StorageFailed) => Effect.Effect<void>
 export const loggedLatch = (path: string): Latch =>
   makeLatch((error) => Effect.logError(`${path} is not written any more: ${error.message}`))
 
-/** What a folder says about a file. */
 export const FileStat = Schema.Struct({
   sizeBytes: Schema.NonNegativeInt,
   /** Milliseconds since the epoch, with fractions. */

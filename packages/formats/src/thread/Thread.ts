@@ -69,7 +69,6 @@ export const make = (id: ThreadID, most: number = maxWaiting): ThreadTurns => {
   }
 }
 
-/** How a context that is too large is compacted before a turn. */
 export interface Preparation<E, R> {
   /** Tokens of the model's window. */
   readonly contextWindow: number
@@ -95,7 +94,6 @@ export interface Thread {
   readonly history: Stream.Stream<ThreadRecord, FileMissing | StorageFailed>
   /** The messages for the model. */
   readonly context: Effect.Effect<ReadonlyArray<ThreadMessage>>
-  /** Appends a compaction; none if there is nothing to summarize. A failure appends nothing. */
   readonly compact: <E, R>(
     summarize: Summarize<E, R>,
     settings?: ThreadCompaction.CompactionSettings

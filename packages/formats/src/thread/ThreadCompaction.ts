@@ -59,7 +59,6 @@ export const contextOf = (records: ReadonlyArray<ThreadRecord>): ReadonlyArray<T
 const charsOf = (block: ContentBlock): number =>
   block.type === "text" ? block.text.length : block.name.length + JSON.stringify(block.arguments).length
 
-/** A quarter of the message's characters, rounded up. */
 export const tokensOf = ({ content }: Pick<ThreadMessage, "content">): number =>
   Math.ceil(content.reduce((chars, block) => chars + charsOf(block), 0) / 4)
 
@@ -103,7 +102,6 @@ const format = `Use this EXACT format:
 
 Keep each section concise. Preserve exact file paths, function names, and error messages.`
 
-/** For the first compaction. */
 const initial = `The messages above are a conversation to summarize. Create a structured context
 checkpoint summary that another LLM will use to continue the work.
 

@@ -26,7 +26,6 @@ type Answer = Extract<Item, { readonly _tag: "Answer" }>
 
 const start: Place = { line: 1, offset: 0 }
 
-/** The provider of answers: the format does not store it. */
 const unknown = "unknown"
 
 /** The provider and the model of all answers; a name such as `anthropic/claude` has both. */

@@ -68,7 +68,6 @@ export interface Options<E = never, R = never> {
   readonly onPoison?: "stop" | "skip"
 }
 
-/** Every error with which a consumer ends. */
 export type RunError =
   | ConsumerMismatch
   | ConsumerReplaced

@@ -27,10 +27,8 @@ export class ConsumerMismatch extends Schema.TaggedError<ConsumerMismatch>("@day
   }
 }
 
-/** The source of a consumer as text. */
 export const describeSource = (sessionID: SessionID | undefined): string => sessionID ?? "the feed"
 
-/** A consumer's place in its source. */
 export interface Place {
   /** The last applied event: its position in the feed, or its sequence number in the session. */
   readonly cursor: number
@@ -97,7 +95,6 @@ export interface Hold {
 /** Which consumer to claim. */
 export interface ClaimOptions {
   readonly name: string
-  /** Undefined: the feed. */
   readonly sessionID: SessionID | undefined
   /** Where a new consumer starts. */
   readonly start: "beginning" | "end"
@@ -137,9 +134,7 @@ export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
     ) => Effect.Effect<A, E | ConsumerReplaced | LogUnavailable, Exclude<R, SqlClient.SqlClient>>
     /** Every consumer, by name. */
     readonly list: Effect.Effect<ReadonlyArray<ConsumerStatus>, LogUnavailable>
-    /** The consumer with this name. */
     readonly get: (name: string) => Effect.Effect<ConsumerStatus | undefined, LogUnavailable>
-    /** The skipped events after a cursor, in order, at most 512. */
     readonly skipped: (name: string, after?: number) => Effect.Effect<ReadonlyArray<SkippedEvent>, LogUnavailable>
     /** Forgets the consumer, its cursor and its records. Returns whether it existed. */
     readonly remove: (name: string) => Effect.Effect<boolean, LogUnavailable>

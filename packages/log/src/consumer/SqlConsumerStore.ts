@@ -272,5 +272,4 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** Consumers in the database of the context. */
 export const layer = (options: Options = {}) => Layer.effect(ConsumerStore, make(options))

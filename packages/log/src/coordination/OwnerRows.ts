@@ -59,7 +59,6 @@ export interface Sighting {
 /** One look at an owner. */
 interface Look {
   readonly sign: string
-  /** The monotonic time, in nanoseconds. */
   readonly at: bigint
   /** Whether the owner's main thread runs at this moment: then its silence proves nothing. */
   readonly working: boolean
@@ -86,7 +85,6 @@ export const selectOwners = (sql: SqlClient.SqlClient, sessionIDs: ReadonlyArray
   sql<OwnerRow>`SELECT session_id, owner_id, owner_epoch, lease_until, lease_beat, lease_ms FROM event_sequence
     WHERE session_id IN ${sql.in(sessionIDs)}`
 
-/** A lease of this length from now on. Only processes of 0.1.0 compare its end with their clocks. */
 export interface Term {
   readonly now: number
   readonly leaseMs: number
@@ -164,7 +162,6 @@ export type Judge = (row: OwnerRow, at: bigint) => Standing
 export interface Self {
   readonly process: OwnProcess
   readonly ownerID: string
-  /** The sessions that it owns, with their epochs. */
   readonly held: ReadonlyMap<SessionID, number>
 }
 

@@ -96,7 +96,6 @@ export const Ranges = Schema.Array(Range).pipe(
 /** A path or a part of one. */
 export type HistoryPath = ReadonlyArray<Range>
 
-/** The path of a session whose leaf never moved: all events. */
 export const linear: HistoryPath = [[0, open]]
 
 /** Whether the path holds all events. */

@@ -41,7 +41,6 @@ export const editFields = {
   calls: optional(Schema.Array(EditedCall))
 }
 
-/** An edit of a message for the model. */
 export const ContextEdit = Schema.Struct(editFields)
 export type ContextEdit = typeof ContextEdit.Type
 
@@ -205,7 +204,6 @@ export type ToolPart = typeof ToolPart.Type
 export const Part = Schema.Union(TextPart, ReasoningPart, ToolPart)
 export type Part = typeof Part.Type
 
-/** A promoted prompt. */
 export const UserMessage = Schema.Struct({
   type: Schema.Literal("user"),
   ...base,
@@ -231,7 +229,6 @@ export const AssistantMessage = Schema.Struct({
   completedAt: optional(Schema.Int)
 })
 export type AssistantMessage = typeof AssistantMessage.Type
-/** A message of the visible transcript. */
 export const Message = Schema.Union(
   UserMessage,
   AssistantMessage,

@@ -61,7 +61,6 @@ const longStrings = (snapshot: Snapshot): ReadonlyArray<readonly [text: string, 
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-/** Whether both hold the same sources with the same values. */
 export const sameSnapshot = (a: Snapshot, b: Snapshot): boolean =>
   Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([key, told]) => same(told, b[key]))
 

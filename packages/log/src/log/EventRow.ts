@@ -189,7 +189,6 @@ export interface NewEvent {
   /** The number of the session. */
   readonly session: number
   readonly seq: number
-  /** The stored name. */
   readonly type: string
   readonly created: number
   readonly checksum: number

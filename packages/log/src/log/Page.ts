@@ -91,7 +91,6 @@ interface RowContext {
 
 /** Decoded rows. */
 interface Decoded {
-  /** The events without unknown types, up to the first row that is long or unreadable. */
   readonly events: ReadonlyArray<SessionEvent>
   /** How many rows were read, those of unknown types included. */
   readonly read: number

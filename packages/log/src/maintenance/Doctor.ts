@@ -155,7 +155,6 @@ const checkBelow = Effect.fnUntraced(function* (
   return { problems: [...unreadable, ...problems, ...ofBase, ...references], base }
 })
 
-/** One problem of the database. */
 export interface Finding {
   /** `error`: something is lost or wrong. `warning`: nothing is lost, but the build or a setting does not fit. */
   readonly severity: "error" | "warning"

@@ -29,7 +29,6 @@ export interface Rebuilt {
 
 const nothing: Rebuilt = { sessions: 0, events: 0 }
 
-/** The column with the sequence number of the event that created a row. */
 export const created = {
   session_instruction: "seq",
   session_leaf: "seq",
@@ -39,7 +38,6 @@ export const created = {
   session_input: "admitted_seq"
 } as const satisfies { readonly [Name in Exclude<TableName, "session">]: string }
 
-/** Writes the session's row over the present one. */
 export const writeSession = (sql: SqlClient.SqlClient, row: AnyRow) => {
   const { columns } = tables.session
   return sql.unsafe(

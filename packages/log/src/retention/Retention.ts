@@ -43,7 +43,6 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-/** What was put back. */
 interface Restored {
   readonly header: Header
   readonly events: number
@@ -170,7 +169,6 @@ const readersOf =
 export interface Outcome {
   readonly sessions: number
   readonly events: number
-  /** Bytes of the file before and after, without the write-ahead log. */
   readonly before: number
   readonly after: number
   readonly archives: ReadonlyArray<string>
@@ -236,7 +234,6 @@ export interface RunOptions extends PruneOptions {
   readonly starts?: (cut: Cut) => Effect.Effect<void>
   /** Called when a session is pruned. */
   readonly pruned?: (cut: Cut) => Effect.Effect<void>
-  /** Called with the number of free pages given back. */
   readonly freed?: (pages: number) => Effect.Effect<void>
 }
 
@@ -309,7 +306,6 @@ export interface Policy {
   readonly maxSize?: number | undefined
   /** The folder of archives. */
   readonly archive?: string | undefined
-  /** How gently; by default a tenth of the time. */
   readonly pace?: Pace
   /** The pause between two runs; by default an hour. */
   readonly every?: Duration.DurationInput

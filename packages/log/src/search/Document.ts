@@ -20,7 +20,6 @@ export interface Document {
   readonly messageID?: string
   /** The call that it belongs to. */
   readonly callID?: string
-  /** The tool, if the event names it. */
   readonly tool?: string
 }
 

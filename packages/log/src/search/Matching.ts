@@ -15,7 +15,6 @@ import { matchText, phraseText, type Query } from "./Query.ts"
 
 // Orders matching documents by relevance and recency, and groups them by session.
 
-/** A matching document. */
 export interface Candidate {
   readonly position: number
   readonly session: number

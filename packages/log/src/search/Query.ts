@@ -54,7 +54,6 @@ export interface Query {
   readonly before: number | undefined
 }
 
-/** Longest query, in characters, and most words and filters. */
 export const [lengthLimit, itemLimit] = [1_000, 32]
 
 const filters = ["tool", "model", "role", "session", "title", "cwd", "after", "before"] as const

@@ -167,7 +167,6 @@ export const prompts = Effect.fnUntraced(function* (
 
 // Shows the matches of a text in their surroundings, with the tokenizer that built the index.
 
-/** Words of a snippet, and its most characters. */
 const [wordLimit, charLimit] = [24, 320]
 
 /** Invisible characters that no word has. */
@@ -188,7 +187,6 @@ export const openTable = Effect.gen(function* () {
   return sql
 }).pipe(Effect.provide(Reactivity.layer))
 
-/** Takes the marks out of a text. Texts between marks are on one line. */
 const unmarked = (text: string): Snippet => {
   const marks: Array<readonly [number, number]> = []
   let [snippet, from] = ["", 0]
@@ -278,7 +276,6 @@ interface Connections extends Indexing.Places {
   readonly shown: SqlClient.SqlClient
 }
 
-/** The sessions of a page with their hits. */
 const present = Effect.fnUntraced(function* ({ log, shown }: Connections, groups: ReadonlyArray<Group>, query: Query) {
   const sessions = new Map((yield* selectShown(log, groups)).map((row) => [row.session, row]))
   // A session without a row was removed after it was indexed.

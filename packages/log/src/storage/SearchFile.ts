@@ -20,7 +20,6 @@ const applicationID = 0x44617953
 /** Version of tables, tokens and indexed texts. An index of another version is built again. */
 const version = 2
 
-/** The path of the index of a database. */
 export const searchPath = (filename: string): string => {
   try {
     return `${realpathSync(filename)}.search`

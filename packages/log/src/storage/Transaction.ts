@@ -69,7 +69,6 @@ const busySchedule = Schedule.exponential("5 millis", 1.5).pipe(
   Schedule.upTo("10 seconds")
 )
 
-/** Whether another connection held the lock for too long. */
 export const isBusy = (error: unknown): boolean => error instanceof SqlError.SqlError && reasonOf(error) === "busy"
 
 /**

@@ -82,7 +82,6 @@ export const marksOf = ({ baseline_seq, compacted_seq, discovered, epoch, incarn
 
 type Head = { readonly seq: number; readonly incarnation: number | null; readonly path: string | null }
 
-/** The messages on the path that the model is shown: around the last checkpoint, and all that follow it. */
 const selectShown = (sql: SqlClient.SqlClient, sessionID: SessionID, path: HistoryPath, baselineSeq: number) =>
   Effect.gen(function* () {
     const boundary = yield* selectCheckpoint(sql, sessionID, path, Number.MAX_SAFE_INTEGER)

@@ -24,9 +24,7 @@ export interface Admission {
 export interface Prospect {
   /** The log that the session was imported from. */
   readonly imported: ImportedLog | undefined
-  /** The number of waiting inputs. */
   readonly waiting: number
-  /** The id names an input or a message, of any session. */
   readonly taken: boolean
 }
 
@@ -68,7 +66,6 @@ export class Inbox extends Context.Tag("@daybook/log/Inbox")<
     readonly waiting: (sessionID: SessionID, options: WaitingOptions) => Effect.Effect<ReadonlyArray<Input>, StoreError>
     /** The number of waiting inputs. */
     readonly count: (sessionID: SessionID) => Effect.Effect<number, LogUnavailable>
-    /** Whether a drain has work: a waiting input or a requested compaction. */
     readonly hasWork: (sessionID: SessionID) => Effect.Effect<boolean, LogUnavailable>
     /** The sessions with waiting inputs, in id order. */
     readonly sessions: Effect.Effect<ReadonlyArray<Session>, StoreError>

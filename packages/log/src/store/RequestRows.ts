@@ -34,7 +34,6 @@ export interface Checkpoint {
   readonly seq: number
   /** Prompts from this sequence number on follow it. */
   readonly kept: number | null
-  /** All messages from this sequence number on follow it. */
   readonly all: number | null
 }
 
@@ -219,11 +218,9 @@ const selectPruned = (
     return event?.type === "session.next.context.pruned" ? event.data.through : undefined
   })
 
-/** A step and its request's frame. */
 export interface FramedStep {
   /** The row of its message. */
   readonly row: MessageRow
-  /** The events that hold its content. */
   readonly events: EventsBySeq
   /** The events that its frame is folded from, oldest first. */
   readonly framed: ReadonlyArray<Framed>
@@ -301,7 +298,6 @@ export const selectParts = (
     )
   })
 
-/** The inputs of these messages' prompts. */
 export const selectPrompts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
@@ -323,7 +319,6 @@ export interface ContextStart {
    * the last move of the leaf.
    */
   readonly after: number
-  /** The checkpoint's sequence number, or 0 without a checkpoint. */
   readonly from: number
   /** The messages of the path from the checkpoint up to `after`, as they were before the event. */
   readonly settled: ReadonlyArray<MessageRow>

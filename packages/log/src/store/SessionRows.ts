@@ -180,7 +180,6 @@ const matchingPrompts = (sql: Sql, search: string): Effect.Effect<Fragment, SqlE
 /** Maximum number of ancestors of a session. */
 export const deepestFamily = 32
 
-/** The ancestors, from the parent to the root. */
 export const selectAncestors = (sql: SqlClient.SqlClient, sessionID: SessionID) =>
   sql<SessionRow>`WITH RECURSIVE line (id, depth) AS (
       SELECT parent_id, 1 FROM session WHERE id = ${sessionID} AND parent_id IS NOT NULL

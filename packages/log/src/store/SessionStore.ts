@@ -101,9 +101,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly isOnlyOne: (title: string) => CommitHook<TitleTaken>
     /** The ancestors, from the parent to the root. */
     readonly ancestors: (sessionID: SessionID) => Effect.Effect<ReadonlyArray<Session>, StoreError>
-    /** The root of the session's tree; the session itself if it has no parent. */
     readonly rootOf: (sessionID: SessionID) => Effect.Effect<SessionID, StoreError>
-    /** What the session and its descendants spent. */
     readonly treeUsage: (sessionID: SessionID) => Effect.Effect<Usage, LogUnavailable>
     /** What the session did, at the time `now` in milliseconds. Costs the same at any length of the session (PJ-16). */
     readonly metrics: (
@@ -135,7 +133,6 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
  */
 export interface SessionSnapshot {
   readonly sessionID: SessionID
-  /** As the events up to the floor made it; undefined if no events were removed. */
   readonly session: Session | undefined
   readonly incarnation: number
   /** The last removed event; -1 if there is none. */

@@ -50,7 +50,6 @@ interface Counted {
   readonly waiting: number
 }
 
-/** Sessions whose last count is remembered. */
 const remembered = 256
 
 const makeCounts = () => {
@@ -125,7 +124,6 @@ type WaitingRow = {
   readonly admitted_seq: number
 }
 
-/** The reads, usually over the reading connection. */
 const makeReads = Effect.fnUntraced(function* (counts: Counts) {
   const sql = yield* ReadSql
   const writing = yield* SqlClient.SqlClient

@@ -14,7 +14,6 @@ import { type Move, pathOf, selectMove, selectMoved } from "./PathRows.ts"
 import { readingTogether } from "./Reading.ts"
 import { withParts } from "./TranscriptRows.ts"
 
-/** The place of a message in its session's tree. */
 export interface Place {
   readonly id: MessageID
   readonly seq: number
@@ -23,7 +22,6 @@ export interface Place {
   readonly parentID: MessageID | undefined
   /** The history that ends with the message. */
   readonly through: HistoryPath.HistoryPath
-  /** The history that ends with its parent. */
   readonly before: HistoryPath.HistoryPath
 }
 
@@ -181,7 +179,6 @@ export const tree = (sql: SqlClient.SqlClient) =>
 
 const isID = Schema.is(MessageID)
 
-/** Messages per look-up: enough to name the candidates of an ambiguous reference. */
 const candidates = 10
 
 export const find = (sql: SqlClient.SqlClient) =>

@@ -141,7 +141,6 @@ export const leaks = (text: string, known: ReadonlyArray<string>): boolean =>
 /** A value of JSON. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-/** Redacts one output, and counts what it replaced. */
 export interface Redactor {
   readonly text: (text: string) => string
   /** Redacts every string and every key. A value under a secret's name is replaced whole. */

@@ -28,7 +28,6 @@ export interface Asked {
   readonly tokens: ReadonlyArray<string>
 }
 
-/** Why a request is refused: a status, and a sentence for the person. */
 export interface Refusal {
   readonly status: 401 | 403 | 405
   readonly reason: string
@@ -80,7 +79,6 @@ export const headers = (policy: string) => ({
 export const sentence = (status: number, reason: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.text(`${reason}\n`, { status })
 
-/** Answers only permitted requests with the app; every response has the headers and the policy. */
 export const guarded =
   (token: AccessToken, policy: string) =>
   <E, R>(app: HttpApp.Default<E, R>): HttpApp.Default<E, R> =>

@@ -140,17 +140,13 @@ const processFigures = (version: string): ReadonlyArray<Family> => {
   ]
 }
 
-/** The metrics of this process, of all its runtimes. */
 const ofProcess = (version: string): Effect.Effect<string> =>
   Effect.map(Metric.snapshot, (snapshot) => encode(snapshot, processFigures(version)))
 
 // Answers requests about the server's machine, which the host measures and lists.
 
-/** What to measure. */
 export interface Measuring {
-  /** One session of the database. */
   readonly sessionID?: SessionID | undefined
-  /** Count everything, also if the database is large. */
   readonly exact: boolean
 }
 

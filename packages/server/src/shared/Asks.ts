@@ -12,7 +12,6 @@ import type { SessionID } from "@daybook/log/domain/Identifiers"
 export interface OpenAsk {
   readonly ask: string
   readonly request: PermissionRequest
-  /** When it was asked, and when it is refused without an answer: milliseconds since 1970. */
   readonly askedAt: number
   readonly expiresAt: number | undefined
 }
@@ -42,7 +41,6 @@ export interface Asks {
   readonly open: (sessionID: SessionID) => ReadonlyArray<OpenAsk>
   /** The open asks of all sessions. */
   readonly all: () => ReadonlyArray<OpenAsk>
-  /** Records that an ask is closed; for questions, which close in the log. */
   readonly remember: (ask: string, decision: string) => void
   /** The decision that closed the ask, if it is still remembered. */
   readonly decisionOf: (ask: string) => string | undefined
@@ -70,7 +68,6 @@ export const questionAsk = ({ callID, messageID, sessionID }: QuestionRef): stri
 interface State {
   readonly pending: Map<string, Pending>
   readonly followers: Map<SessionID, Set<Follower>>
-  /** Closed asks with their decisions, the oldest first. */
   readonly closed: Map<string, string>
 }
 

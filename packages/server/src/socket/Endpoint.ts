@@ -224,7 +224,6 @@ export const runtimeOf = (
 
 type Target = Pick<Wire.Resume, "session" | "scope" | "shared">
 
-/** The session that the request names; undefined if it does not exist. */
 export const findSession = Effect.fnUntraced(function* (
   { subject }: Endpoint,
   { backend }: DrainedBackend,

@@ -206,17 +206,14 @@ export { SocketBusy, SocketUnusable }
 
 /** Where to listen, and for how many clients. */
 export interface ListenOptions extends Place {
-  /** The maximum of concurrent clients; further ones get EBUSY. 256 by default. */
   readonly maxConnections?: number
 }
 
 /** A listening socket. */
 export interface Listener {
-  /** The host path of the socket. */
   readonly path: string
   /** The number of connected clients. */
   readonly connections: Effect.Effect<number>
-  /** Waits until no client is connected. */
   readonly idle: Effect.Effect<void>
 }
 

@@ -80,7 +80,6 @@ export interface ServeOptions {
 export interface ServedSocket extends Listener {
   readonly kind: "agent" | "model"
   readonly name: string
-  /** The only space that the socket serves; undefined for the user's own socket. */
   readonly space?: string
 }
 
@@ -128,7 +127,6 @@ const twice = (subjects: ReadonlyArray<Subject>) =>
 
 /** How long runs may take to end. */
 const lastRuns = "5 seconds"
-/** How long files may take to reflect the ends, and clients to read them. */
 const lastAnswers = "1 second"
 /** How long clients may take to read that the server stops. */
 const lastWords = "5 seconds"

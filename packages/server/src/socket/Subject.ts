@@ -24,7 +24,6 @@ export type Subject = {
   readonly uid: number
   readonly shared: SharedSpaces
   readonly name: string
-  /** Several users share the root, and each has separate agents. */
   readonly common: boolean
   /** The only space that is served; undefined for the user's sessions in every scope. */
   readonly space?: string | undefined
@@ -33,7 +32,6 @@ export type Subject = {
       readonly kind: "agent"
       /** The agent of its sessions. */
       readonly agent: string
-      /** Its world; by default the folder `root` of its home. */
       readonly chroot?: string | undefined
     }
   | { readonly kind: "model"; readonly ref: ModelRef }

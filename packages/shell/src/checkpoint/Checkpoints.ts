@@ -125,7 +125,6 @@ export const runScript = (
 
 /** A checkpoint that is kept. */
 export const Checkpoint = Schema.Struct({
-  /** 40 hexadecimal digits. */
   id: Schema.String,
   label: Schema.optionalWith(Schema.String, { exact: true }),
   /** ISO 8601. */
@@ -139,7 +138,6 @@ export type Checkpoint = typeof Checkpoint.Type
 export const Checkpointed = Schema.Struct({ checkpoint_id: Schema.String, ...Unrecorded.fields })
 export type Checkpointed = typeof Checkpointed.Type
 
-/** What a restore did to the files of the workspace. Folders are not counted. */
 export const Restored = Schema.Struct({
   restored_to: Schema.String,
   /** The checkpoint of the state just before; restoring it takes the restore back. */
@@ -171,7 +169,6 @@ export interface Checkpoints {
 
 /** Characters of a label. */
 const longestLabel = 200
-/** Paths in each list of an account. */
 const shownPaths = 1_000
 
 /** What the commit of a checkpoint says. */

@@ -183,13 +183,11 @@ leave 0 ''
 // `folders`, the empty folders; and `ignored`, the empty folders that a rule ignores. NUL separates the names in lists.
 
 export interface Limits {
-  /** Bytes of a file; larger ones are left alone. */
   readonly fileBytes: number
   /** Bytes of new and changed files. */
   readonly bytes: number
   /** Checkpoints that are kept. */
   readonly kept: number
-  /** KiB of a store above which its older half is dropped. */
   readonly storeKiB: number
 }
 

@@ -34,7 +34,6 @@ import { type Answer, type ToolError, tools } from "./Tools.ts"
 /** Characters of a report. */
 const longestReport = 2_000
 const reportEvery = "1 second"
-/** Milliseconds without output until a report says so. */
 const quiet = 15_000
 
 export interface Report {

@@ -45,7 +45,6 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
 /** What was kept of a text. */
 export interface Kept {
   readonly head: string
-  /** Follows `head`, after `omitted` characters. */
   readonly tail: string
   /** Characters between `head` and `tail`. */
   readonly omitted: number
@@ -98,7 +97,6 @@ export class HeadTail {
 
 // Limits the characters of the lines that a budget selected, and marks what is left out.
 
-/** A line of the stream, counted from 1. `text` is shorter than `length` only in a line that no cap can show whole. */
 export interface Line {
   readonly number: number
   readonly text: string

@@ -20,7 +20,6 @@ import type { Dialect } from "./ShellScripts.ts"
 interface InputPipe {
   /** Path of the fifo. */
   readonly path: string
-  /** Completes when the bytes are on their way; they are lost if the command has ended. */
   readonly write: (text: string | Uint8Array) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
 }

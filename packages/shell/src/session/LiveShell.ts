@@ -233,7 +233,6 @@ const makeRunner = Effect.fnUntraced(function* (
   let sentAt = 0
   // A running command may wait for its reader. What stops it reads to the end, and is not stopped again.
   let isFree = false
-  /** What the shell says is not read. */
   let isPaused = false
   const resume = () => {
     isPaused = false

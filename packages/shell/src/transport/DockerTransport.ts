@@ -109,7 +109,6 @@ const find = Effect.fnUntraced(function* (client: Docker, container: string) {
   return found
 })
 
-/** The arguments that run a script in the container. */
 const execArguments = ({ id }: Found, { user }: DockerTarget, script: string): Array<string> => [
   "exec",
   "-i",

@@ -186,7 +186,6 @@ const load = (paths: ReadonlyArray<string>): Effect.Effect<Files, TransportFaile
 
 /** Decides on the key of one host. */
 export interface HostTrust {
-  /** The types of keys to ask the host for first. */
   readonly types: ReadonlyArray<string>
   /** Succeeds if the key is trusted. Its error says what was presented and what to do. */
   readonly check: (key: Buffer) => Effect.Effect<void, TransportFailed>

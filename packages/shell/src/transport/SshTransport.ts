@@ -123,7 +123,6 @@ interface Credentials {
   readonly names: string
 }
 
-/** The methods to try, in order: key, agent, password. */
 const credentials = Effect.fnUntraced(function* (ssh2: Ssh2, target: SshTarget, settings: TransportSettings) {
   const username = target.user
   const methods: Array<AnyAuthMethod> = []

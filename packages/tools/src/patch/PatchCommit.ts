@@ -112,7 +112,6 @@ const unchanged = (before: Stats, now: Stats) =>
   before.size === now.size &&
   before.mtimeMs === now.mtimeMs
 
-/** The model's name of a file or folder near a target. */
 const near = ({ real, resource }: Target, file: string) =>
   path.posix.join(path.posix.dirname(resource), path.relative(path.dirname(real), file).split(path.sep).join("/"))
 

@@ -78,7 +78,6 @@ export const Checkpoint = Schema.Struct({
   word: StateWord,
   lastStatus: optional(Schema.Literal("ok", "error", "cancelled")),
   lastRun: optional(RunID),
-  /** The client's id of the last run that had one. */
   clientID: optional(Schema.String),
   /** The global position of the event that began the last run. */
   runStartedPosition: optional(Schema.Int),
@@ -191,7 +190,6 @@ export const isQuiet = ({ opening, run, steps }: State): boolean =>
 /** The checkpoint of a quiet state. */
 export const toCheckpoint = (state: State): Checkpoint => Struct.omit(state, "opening", "run", "steps")
 
-/** The state of a checkpoint. */
 export const fromCheckpoint = (checkpoint: Checkpoint): State => ({
   ...checkpoint,
   opening: undefined,

@@ -53,7 +53,6 @@ const withPart = (out: Out, step: OpenStep, part: StepText | StepCall): void => 
 const callOf = (step: OpenStep | undefined, callID: string): StepCall | undefined =>
   step?.parts.find((part): part is StepCall => part.kind === "call" && part.id === callID)
 
-/** The ended, non-empty texts of the parts, in order. */
 const textsOf = (parts: OpenStep["parts"]): ReadonlyArray<Said> =>
   parts.flatMap((part) => (part.kind === "text" && part.said !== undefined && part.said.text !== "" ? [part.said] : []))
 

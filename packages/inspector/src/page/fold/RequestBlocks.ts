@@ -42,7 +42,6 @@ const partText = (part: Exclude<EncodedMessage["content"], string>[number]): str
 const messageText = ({ content }: EncodedMessage): string =>
   typeof content === "string" ? content : content.map(partText).join("\n")
 
-/** System texts, messages, tools and settings, in the order of the request. */
 export const blocksOf = ({ estimate, frame, messages }: EncodedRequest): ReadonlyArray<Block> => [
   ...frame.system.map((text, index): Block => ({
     kind: "system",

@@ -63,7 +63,6 @@ export class Spending {
   }
 }
 
-/** What happened to the context. */
 export interface Change {
   readonly seq: number
   readonly at: number
@@ -320,7 +319,6 @@ export class Story {
   }
 }
 
-/** What is known of a message. */
 interface Node {
   readonly id: string
   readonly parentID?: string

@@ -83,7 +83,6 @@ const refusalOf = (error: unknown, { refusals }: FollowOptions): FollowState | "
   return error.status >= 400 && error.status < 500 && error.status !== 429 ? "removed" : undefined
 }
 
-/** Reads one connection to its end. */
 const readOnce = async (api: Api, options: FollowOptions, cursor: { after: string | undefined; moved: boolean }) => {
   const { frames, live, path, signal, state } = options
   const response = await api.open(withQuery(path, { after: cursor.after, live: live === true ? 1 : undefined }), {

@@ -69,7 +69,6 @@ export class ShellBook {
   /** The lists of shells, by session. */
   readonly #lists = new Map<string, ShellList.ShellList>()
   readonly #shells = new Map<string, Shell>()
-  /** The shell of each kept entry, in the order of arrival, from `#first` on. */
   #arrivals: Array<Shell> = []
   #first = 0
   #characters = 0
@@ -173,7 +172,6 @@ const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/
 
 interface Found {
   readonly entries: Array<Entry>
-  /** How many entries of the shell were searched, dropped ones included. */
   searched: number
 }
 

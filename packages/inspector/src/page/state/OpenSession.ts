@@ -28,7 +28,6 @@ const changedBy = ({ data }: SessionEvent): ReadonlyArray<string> =>
     "messageID" in data ? data.messageID : undefined
   ].filter((id) => id !== undefined)
 
-/** Whether an event changes which messages the transcript has. */
 const movesPath = ({ type }: SessionEvent): boolean => type === "session.next.leaf.moved"
 
 export class Transcript {

@@ -102,7 +102,6 @@ export const Copy = ({ text, what }: { readonly text: string; readonly what: str
   )
 }
 
-/** A text as it is, with its own scrolling. */
 export const Raw = ({ label, text }: { readonly label: string; readonly text: string }) => (
   <div class="copied">
     <Copy text={text} what={label} />

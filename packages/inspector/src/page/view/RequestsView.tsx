@@ -91,7 +91,6 @@ export const ContextView = ({ session }: { readonly session: OpenSession; readon
   )
 }
 
-/** A request as the API encodes it. */
 interface Loaded {
   readonly blocks: ReadonlyArray<Block>
   readonly request: EncodedRequest

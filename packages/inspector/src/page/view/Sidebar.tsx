@@ -85,7 +85,6 @@ const Row = ({
   )
 }
 
-/** A text with its matches marked. */
 const Marked = ({ marks, snippet }: Pick<SearchHit, "marks" | "snippet">) => {
   const parts = marks.flatMap(([start, end], index) => [
     visible(snippet.slice(index === 0 ? 0 : marks[index - 1]?.[1], start)),

@@ -33,7 +33,6 @@ const tones: Readonly<Record<Span["outcome"], Tone>> = {
   withdrawn: "plain"
 }
 
-/** Pixels for the names of the lanes. */
 const labelWidth = 92
 
 interface Picture {
