@@ -1,4 +1,4 @@
-/** `daybook export`: writes a session as a log of another tool, or as a document. Spec: CL-230..CL-239. */
+/** `daybook export`: writes a session as a log of another tool, or as a document. Spec: CL-230..CL-236. */
 import { mkdir } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { Chunk, Effect, Option, Schema, Stream } from "effect"

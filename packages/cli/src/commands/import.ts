@@ -1,4 +1,4 @@
-/** `daybook import`: turns session logs of other tools into sessions. Spec: CL-220..CL-229. */
+/** `daybook import`: turns session logs of other tools into sessions. Spec: CL-220..CL-226. */
 import { existsSync } from "node:fs"
 import { opendir, stat } from "node:fs/promises"
 import { homedir } from "node:os"

@@ -1,5 +1,5 @@
 /**
- * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-533 in
+ * The commands of the screen. Those that only print are the command line's own verbs, for this session. Spec: SC-530..SC-532 in
  * specs/screen.md.
  */
 import { Chunk, Effect, Option, Stream } from "effect"

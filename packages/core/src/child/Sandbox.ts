@@ -68,10 +68,8 @@ export const admit = Effect.fn("SandboxGate.admit")(function* (pid: number, mean
   return `the sandbox was not made within ${patienceMillis / 1_000} seconds`
 })
 
-/**
- * Builds the seccomp filter of a sandbox: system calls that reach past its namespaces, or that sandboxed programs never
- * need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/security.md.
- */
+// Builds the seccomp filter of a sandbox: system calls that reach past its namespaces, or that sandboxed programs
+// never need, fail as if the kernel lacked them. Pure. Spec: SB-17 in specs/security.md.
 
 interface Calls {
   /** The kernel's number of the architecture; calls of any other one, such as 32-bit ones, fail. */

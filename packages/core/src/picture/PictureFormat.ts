@@ -54,10 +54,8 @@ export const pdfFault = (bytes: Uint8Array): string | undefined => {
   return isLocked(latin1(bytes)) ? "it is protected with a password" : undefined
 }
 
-/**
- * Detects the format of a picture by its first bytes, and reads its header. Names and declared types are ignored. Pure.
- * Spec: PX-12, PC-1.
- */
+// Detects the format of a picture by its first bytes, and reads its header. Names and declared types are ignored.
+// Pure. Spec: PX-12, PC-1.
 
 export type PictureFormat =
   | "image/png"

@@ -9,11 +9,9 @@ import type { ToolContent } from "@daybook/log/domain/Values"
 import { looksLikeText } from "../workspace/TextPage.ts"
 import { pdfFault, pictureFormat, type PictureFormat, pictureHeader } from "./PictureFormat.ts"
 
-/**
- * The providers' limits for pictures, and the limits that satisfy all of them. A session may switch models at any turn
- * and shows its pictures again in every request, so a picture is fitted to the common limits once, not to the current
- * model. Pure data. Spec: PC-2 in specs/context.md.
- */
+// The providers' limits for pictures, and the limits that satisfy all of them. A session may switch models at any
+// turn and shows its pictures again in every request, so a picture is fitted to the common limits once, not to the
+// current model. Pure data. Spec: PC-2 in specs/context.md.
 
 interface PictureLimits {
   /** Bytes of one picture in base64, the size that counts in requests. */

@@ -3,7 +3,7 @@
  * mean. Pure, total and linear in the text. Spec: PX-1..PX-4.
  */
 
-/** Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear. */
+// Finds code in Markdown text: fenced blocks, and backtick spans within one paragraph. Pure and linear.
 
 /** UTF-16 offsets; the end is exclusive. */
 type Range = readonly [start: number, end: number]

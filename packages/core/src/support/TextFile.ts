@@ -7,7 +7,7 @@ import * as fs from "node:fs/promises"
 import * as path from "node:path"
 import { Effect, Schema } from "effect"
 
-/** Formats paths as lines of a result. Pure. */
+// Formats paths as lines of a result. Pure.
 
 const breaksLine = /\p{Cc}|["\\]/u
 

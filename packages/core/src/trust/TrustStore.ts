@@ -1,6 +1,6 @@
 /**
  * Stores a person's decisions about projects, one file each, in the person's own folder. A decision holds for one
- * folder (path, identity, owner) and for what the project brought then. Spec: TR-7..TR-14 in specs/security.md.
+ * folder (path, identity, owner) and for what the project brought then. Spec: TR-7..TR-12 in specs/security.md.
  */
 import { createHash, randomUUID } from "node:crypto"
 import { constants } from "node:fs"

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { Effect, Predicate } from "effect"
 import { FileFailed, PathRefused, type SafeError } from "../layout/Errors.ts"
 
-/** Describes the state of a file without its content: its stamp, and its checksum. */
+// Describes the state of a file without its content: its stamp, and its checksum.
 
 /** Detects a change of a file without reading it. */
 export interface Stamp {

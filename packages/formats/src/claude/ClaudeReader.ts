@@ -1,7 +1,7 @@
 /**
  * Reads logs of Claude Code: `projects/<folder>/<session>.jsonl`, and the logs of its subagents. The logs are only
  * read. Memory is bounded by the largest accepted line, an index of the records' ids, and the pieces that wait for an
- * answer to end. Spec: FM-130..FM-149 in specs/formats.md.
+ * answer to end. Spec: FM-130..FM-145 in specs/formats.md.
  */
 import { Option } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"

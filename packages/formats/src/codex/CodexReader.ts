@@ -1,7 +1,7 @@
 /**
  * Reads rollouts of Codex: `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, compressed as `.jsonl.zst`, and
  * earlier `sessions/rollout-<day>-<id>.json`. Rollouts are only read. Memory is bounded by the largest accepted record,
- * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-165 in specs/formats.md.
+ * the prompts' places, and the pieces that wait for an answer to end. Spec: FM-130, FM-150..FM-161 in specs/formats.md.
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"

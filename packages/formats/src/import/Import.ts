@@ -2,7 +2,7 @@
  * Imports a foreign log: converts its records and appends their events in bounded batches, each with a note of how far
  * it came. A repeated import reads the source from its beginning and stores only what is not stored yet. So an import
  * that was killed, or whose source grew, ends like one whole import. `Conversion.ts` makes the events. Spec: IM-1,
- * IM-40 to IM-47.
+ * IM-40..IM-45.
  */
 import { createHash } from "node:crypto"
 import { Array as Arr, Effect, Option, Schema, Stream } from "effect"

@@ -14,13 +14,11 @@ import type { StoreError } from "../store/StoreError.ts"
 import * as OwnerID from "./OwnerID.ts"
 import type { OwnProcess } from "./OwnerID.ts"
 
-/**
- * Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with every
- * renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that the
- * owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most two
- * look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure. Spec:
- * EX-O2, EX-402.
- */
+// Judges the lease of another process. Clocks of two processes are never compared: the owner changes its row with
+// every renewal, and an observer that saw the row unchanged for a whole lease, by its own monotonic clock, knows that
+// the owner is silent. Time in which the observer itself was stopped proves nothing, so each look counts for at most
+// two look intervals. Neither does a look at an owner whose event loop is busy: it cannot renew, and it works. Pure.
+// Spec: EX-O2, EX-402.
 
 /** Bounds of a lease's length, in milliseconds, wherever it comes from. */
 const [shortest, longest] = [1_000, 60_000]

@@ -24,7 +24,7 @@ export class TitleAmbiguous extends Schema.TaggedError<TitleAmbiguous>("@daybook
   }
 }
 
-/** Makes the title of a session from the text of a prompt. Pure. Spec: NM-3 in specs/sessions.md. */
+// Makes the title of a session from the text of a prompt. Pure. Spec: NM-3 in specs/sessions.md.
 
 /** Characters of a title that is the beginning of a prompt. */
 const longest = 60

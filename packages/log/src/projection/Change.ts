@@ -6,7 +6,7 @@
 import { Either } from "effect"
 import { type Rows, type TableName, tables, type Value } from "./Tables.ts"
 
-/** Converts values to the contents of columns. */
+// Converts values to the contents of columns.
 
 /** The content of a JSON column. */
 export const json = (value: unknown): string => JSON.stringify(value)

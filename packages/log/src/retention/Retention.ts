@@ -1,7 +1,7 @@
 /**
  * Prunes sessions to bounds on age, place or the size of the file, the longest unused session first, and puts archives
  * back. `Plan.ts` finds what can go, `Prune.ts` removes it, `Space.ts` gives free pages back. Spec: RT-23, RT-24,
- * RT-40..RT-42 in specs/log.md.
+ * RT-40, RT-41 in specs/log.md.
  */
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as SqlError from "@effect/sql/SqlError"

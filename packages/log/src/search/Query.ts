@@ -1,12 +1,12 @@
 /**
  * Reads a query of words and filters, and writes it in the language of FTS5. Every text is a query or a clear error; no
- * text is a syntax error of FTS5. Pure. Spec: SE-30..SE-35.
+ * text is a syntax error of FTS5. Pure. Spec: SE-30..SE-34.
  */
 import { Either } from "effect"
 import { InvalidInput } from "../domain/InvalidInput.ts"
 import { Role } from "./Document.ts"
 
-/** Prepares texts for the index's tokenizer. The same steps apply to indexed texts and to queries. Pure. Spec: SE-12. */
+// Prepares texts for the index's tokenizer. The same steps apply to indexed texts and to queries. Pure. Spec: SE-12.
 
 /** Scripts that are written without spaces between words. */
 const unspaced =
