@@ -1,6 +1,6 @@
 /**
  * One open shell: runs its commands one after another within budgets and policy, records them, and closes once. `Shells.ts`
- * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-79 in specs/shell.md.
+ * keeps the open shells. Spec: SL-20..SL-27, SL-66..SL-77 in specs/shell.md.
  */
 import { performance } from "node:perf_hooks"
 import { allowance } from "@daybook/core/child/SandboxWatch"

@@ -1,4 +1,4 @@
-/** What a host sets, and what a caller gives. Spec: SL-3..SL-6, SL-66..SL-72, SL-151, SL-152 in specs/shell.md. */
+/** What a host sets, and what a caller gives. Spec: SL-66..SL-72, SL-151, SL-152 in specs/shell.md. */
 import * as path from "node:path"
 import { type Duration, type Effect, Either, type Stream } from "effect"
 import type { Place } from "./checkpoint/Scripts.ts"

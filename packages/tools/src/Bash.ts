@@ -1,7 +1,7 @@
 /**
  * The tool `bash`: runs a shell command, in a process of its own or in the session's live shell (`CommandRunner.ts`).
  * Without a sandbox, the command has the host user's authority, and the permission is the boundary, judged by the commands
- * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-139, BR-1, BR-20, SB-1.
+ * of the line. Spec: TO-12, TO-61..TO-66, TO-118, TO-119, TO-130..TO-137, BR-1, BR-20, SB-1.
  */
 import { createHash } from "node:crypto"
 import * as path from "node:path"

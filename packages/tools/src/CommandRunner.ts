@@ -1,7 +1,7 @@
 /**
  * Runs the commands of `bash`. The tool decides what may run, where, and what the model reads of it; a runner starts the
  * command, ends it, and says how it ended. `Bash.ts` is the default: a process per command. A host can provide
- * live shells (`LiveCommands` of `@daybook/shell`). Spec: TO-130..TO-139.
+ * live shells (`LiveCommands` of `@daybook/shell`). Spec: TO-130..TO-137.
  */
 import { Context, type Effect, type Scope, type Stream } from "effect"
 import type { Confined } from "@daybook/core/child/Sandbox"

@@ -1,6 +1,6 @@
 /**
  * Checkpoints of one shell's workspace, in a shadow git repository outside of it, on the machine where the shell runs. The
- * scope's end removes the repository. Spec: SL-150..SL-169 in specs/shell.md.
+ * scope's end removes the repository. Spec: SL-150..SL-167 in specs/shell.md.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Deferred, type Duration, Effect, Schema, type Scope } from "effect"
