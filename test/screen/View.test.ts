@@ -17,7 +17,7 @@ import {
 } from "../cli/support/events.ts"
 
 const theme = themeOf({ NO_COLOR: "1" }, "dark")
-const shown: Draw.Shown = { thinking: true, results: false }
+const shown: Draw.Details = { thinking: true, results: false }
 
 /** Plays events; returns the view and the lines that were written. */
 const play = (events: ReadonlyArray<Parameters<typeof View.step>[1]>, options = shown, columns = 80) => {

@@ -35,7 +35,7 @@ export interface Verb extends Described {
 /** Options, in the order of help, and words, in the order of the command line. */
 type Fields = Readonly<Record<string, Flag<unknown> | Words<unknown>>>
 
-export type Given<F extends Fields> = {
+export type FieldValues<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer A> | Words<infer A> ? A : never
 }
 
@@ -47,7 +47,7 @@ export const verb = <const F extends Fields>({
   ...described
 }: Described & {
   readonly given: F
-  readonly run: (given: Given<F>) => Effect.Effect<void, unknown, Output>
+  readonly run: (given: FieldValues<F>) => Effect.Effect<void, unknown, Output>
 }): Verb => {
   const flags = Object.values(fields).filter(isFlag)
   return {
@@ -56,7 +56,7 @@ export const verb = <const F extends Fields>({
     run: Effect.fnUntraced(function* (path, words) {
       const line = yield* divide(`daybook ${path}`, words, flags)
       // Each field reads its own type; an object made from entries cannot say so.
-      yield* run((yield* read(path, line, fields)) as Given<F>)
+      yield* run((yield* read(path, line, fields)) as FieldValues<F>)
     })
   }
 }

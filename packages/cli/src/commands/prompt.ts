@@ -13,7 +13,7 @@ import * as Flags from "../arguments/Flags.ts"
 import * as Folder from "../arguments/Folder.ts"
 import * as PromptWords from "../arguments/PromptWords.ts"
 import * as SessionReference from "../arguments/SessionReference.ts"
-import { type Given, verb } from "../arguments/Verb.ts"
+import { type FieldValues, verb } from "../arguments/Verb.ts"
 import * as DatabasePath from "../config/DatabasePath.ts"
 import { Remote } from "../host/Remote.ts"
 import {
@@ -83,7 +83,7 @@ interface Options {
   readonly model: ModelRef | undefined
   readonly agent: string | undefined
   readonly id: MessageID | undefined
-  readonly attach: ReadonlyArray<PromptWords.Given>
+  readonly attach: ReadonlyArray<PromptWords.AttachedPath>
   readonly system: string | undefined
   readonly tools: ReadonlyArray<readonly [pattern: string, on: boolean]>
   readonly output: OutputFormat | undefined
@@ -280,7 +280,7 @@ const textOf = Effect.fn("Command.prompt.text")(function* (words: ReadonlyArray<
   return yield* PromptWords.notEmpty((yield* PromptLine.read(earlier)) ?? "")
 })
 
-const admit = <E, R>(given: Given<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
+const admit = <E, R>(given: FieldValues<typeof promptGiven>, { cwd, id, reference }: Target<E, R>) =>
   // Checks that need no database come before it is created.
   Effect.gen(function* () {
     const schema = given.outputSchema

@@ -68,13 +68,13 @@ const statsText = (found: StatsReport): string => {
 /** In the order of the fields, wherever it was measured. */
 const encode = Schema.encodeSync(StatsReport)
 
-const print = Effect.fnUntraced(function* (found: StatsReport, { json }: Wanted) {
+const print = Effect.fnUntraced(function* (found: StatsReport, { json }: StatsRequest) {
   const output = yield* Output
   yield* output.write(json ? `${jsonLine(encode(found), output.terminal)}\n` : statsText(found))
 })
 
 /** What a person wants to know. */
-interface Wanted {
+interface StatsRequest {
   readonly sessionID: SessionID | undefined
   readonly exact: boolean
   readonly json: boolean
@@ -82,7 +82,7 @@ interface Wanted {
 
 /** Prints where the bytes of the database are. */
 const run = Effect.fn("Command.stats")(
-  function* (database: string, wanted: Wanted) {
+  function* (database: string, wanted: StatsRequest) {
     yield* print(yield* measure({ database, ...wanted }), wanted)
   },
   Effect.mapError((error) =>
@@ -91,7 +91,7 @@ const run = Effect.fn("Command.stats")(
 )
 
 /** Prints where the bytes of the server's database are. */
-const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wanted: Wanted) {
+const runOver = Effect.fn("Command.stats.over")(function* (server: Server, wanted: StatsRequest) {
   const { stats } = yield* Effect.promise(() => import("../host/RemoteHost.ts"))
   yield* print(yield* stats(server, wanted), wanted)
 })

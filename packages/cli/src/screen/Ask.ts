@@ -16,13 +16,13 @@ import type { Theme } from "./Theme.ts"
 export const moment = 300
 
 /** When a question was drawn, and the last key that was typed for something else. */
-export interface Shown {
+export interface DrawnQuestion {
   readonly at: number
   readonly lastKey: number
 }
 
 /** Whether a key that comes now is an answer. */
-export const listens = ({ at, lastKey }: Shown, now: number): boolean => now - Math.max(at, lastKey) >= moment
+export const listens = ({ at, lastKey }: DrawnQuestion, now: number): boolean => now - Math.max(at, lastKey) >= moment
 
 /** What a permission question waits for. */
 export type Mode =

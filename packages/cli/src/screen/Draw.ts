@@ -18,7 +18,7 @@ export interface Size {
 }
 
 /** What of the finished work is shown in full. */
-export interface Shown {
+export interface Details {
   readonly thinking: boolean
   readonly results: boolean
 }
@@ -90,7 +90,7 @@ export const unfolded = (ended: EndedCall, columns: number, theme: Theme): Reado
   ...resultLines(ended, { columns, theme, whole: true })
 ]
 
-export const blockLines = (block: Block, columns: number, theme: Theme, shown: Shown): ReadonlyArray<string> => {
+export const blockLines = (block: Block, columns: number, theme: Theme, shown: Details): ReadonlyArray<string> => {
   const { bad, dim } = theme.style
   switch (block.type) {
     case "prompt":
@@ -153,7 +153,7 @@ export const workLines = (
   now: number,
   size: Size,
   theme: Theme,
-  { shown, stopping }: { readonly shown: Shown; readonly stopping: boolean }
+  { shown, stopping }: { readonly shown: Details; readonly stopping: boolean }
 ): ReadonlyArray<string> => {
   const { columns } = size
   const texts = [...view.texts.values()].flatMap((text) => openLines(text, columns, theme, shown.thinking))

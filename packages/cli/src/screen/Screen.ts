@@ -92,14 +92,14 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     // Complete lines that are not drawn yet, at the width of the drawing.
     kept: [] as Array<(columns: number) => ReadonlyArray<string>>,
     frame: Frame.empty,
-    shown: { thinking: true, results: false } as Draw.Shown,
+    shown: { thinking: true, results: false } as Draw.Details,
     branch: branchOf(directory),
     lost: [] as ReadonlyArray<string>,
     mode: { type: "keys" } as Ask.Mode,
     choosing: undefined as Choosing | undefined,
     /** The question that is drawn. */
     asked: undefined as Pending | Ask.Questions | undefined,
-    guard: { at: 0, lastKey: 0 } as Ask.Shown,
+    guard: { at: 0, lastKey: 0 } as Ask.DrawnQuestion,
     /** The question that is written above because it does not fit below. */
     keptAsk: undefined as { readonly subject: unknown; readonly mode: Ask.Mode } | undefined,
     hint: "",

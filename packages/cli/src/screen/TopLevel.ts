@@ -7,7 +7,7 @@ import { oneLine } from "../render/Plain.ts"
 import { UsageError } from "../support/Errors.ts"
 
 /** Options of the screen, as they were typed. */
-export interface Given {
+export interface ScreenOptions {
   readonly session: string | undefined
   readonly goOn: boolean
   readonly model: string | undefined
@@ -52,8 +52,8 @@ export const isTopLevel = (words: ReadonlyArray<string>): boolean => {
 }
 
 /** The options, and the text after `-p`. */
-export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageError> => {
-  const given: { -readonly [Name in keyof Given]: Given[Name] } = {
+export const parse = (words: ReadonlyArray<string>): Either.Either<ScreenOptions, UsageError> => {
+  const given: { -readonly [Name in keyof ScreenOptions]: ScreenOptions[Name] } = {
     session: undefined,
     goOn: false,
     model: undefined,
@@ -93,7 +93,15 @@ export const parse = (words: ReadonlyArray<string>): Either.Either<Given, UsageE
 }
 
 /** The same as words of a verb. Piped input is appended to the text. */
-export const verbOf = ({ agent, goOn, model, prompt = [], rest, session, trust }: Given): ReadonlyArray<string> => [
+export const verbOf = ({
+  agent,
+  goOn,
+  model,
+  prompt = [],
+  rest,
+  session,
+  trust
+}: ScreenOptions): ReadonlyArray<string> => [
   goOn ? "continue" : "prompt",
   ...(session === undefined ? [] : ["--session", session]),
   ...(model === undefined ? [] : ["--model", model]),

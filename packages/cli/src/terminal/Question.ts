@@ -14,7 +14,7 @@ export interface Question {
 }
 
 /** The terminal that a question is asked at. */
-export interface Place {
+export interface QuestionTerminal {
   readonly keyboard: Terminal.Keyboard
   readonly write: (text: string) => void
   /** The terminal marks pasted text. */
@@ -37,7 +37,7 @@ export const ask = (prompt: string): Effect.Effect<string | undefined> => togeth
 export const line = (question: Question): Effect.Effect<string | undefined> =>
   Effect.suspend(() => (canAsk() ? Terminal.alone(read(here(), question)) : Effect.succeed(undefined)))
 
-const here = (): Place => ({
+const here = (): QuestionTerminal => ({
   keyboard: Terminal.standard,
   write: (text) => standard().stderr.write(text, () => undefined),
   marksPastes: process.env["TERM"] !== "dumb"
@@ -50,7 +50,7 @@ const moment = "300 millis"
 const pasteGap = "30 millis"
 
 /** Consumes keys without echo while `use` runs. */
-const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Effect<A>): Effect.Effect<A> =>
+const unseen = <A>({ keyboard }: QuestionTerminal, use: (typed: () => boolean) => Effect.Effect<A>): Effect.Effect<A> =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
       let keys = false
@@ -71,7 +71,7 @@ const unseen = <A>({ keyboard }: Place, use: (typed: () => boolean) => Effect.Ef
   )
 
 /** Discards typed input until no key has arrived for a moment. */
-const deaf = (place: Place): Effect.Effect<void> =>
+const deaf = (place: QuestionTerminal): Effect.Effect<void> =>
   unseen(place, (typed) =>
     Effect.asVoid(Effect.repeat(Effect.delay(Effect.sync(typed), moment), { while: (it) => it }))
   )
@@ -89,7 +89,7 @@ const typedLine = (text: string): string | undefined => {
 }
 
 /** The next whole line from the system, without input that arrived before the question. */
-const nextLine = ({ keyboard }: Place) =>
+const nextLine = ({ keyboard }: QuestionTerminal) =>
   Effect.async<string | undefined>((resume) => {
     let text = ""
     const stop = keyboard.listen("lines", (typed) => {
@@ -102,7 +102,7 @@ const nextLine = ({ keyboard }: Place) =>
   })
 
 /** Asks at a terminal until a line was typed. */
-export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Effect<string | undefined> =>
+export const read = (place: QuestionTerminal, { prompt, shown = "" }: Question): Effect.Effect<string | undefined> =>
   Effect.gen(function* () {
     if (shown !== "") place.write(shown)
     for (;;) {
@@ -122,7 +122,7 @@ export const read = (place: Place, { prompt, shown = "" }: Question): Effect.Eff
   )
 
 /** Has the terminal mark pasted text while `asking` runs, and resets it even if the process exits. */
-const marking = <A>({ write }: Place, asking: Effect.Effect<A>): Effect.Effect<A> => {
+const marking = <A>({ write }: QuestionTerminal, asking: Effect.Effect<A>): Effect.Effect<A> => {
   const end = () => write("\u001b[?2004l")
   return Effect.acquireUseRelease(
     Effect.sync(() => {

@@ -19,7 +19,7 @@ import {
   mountsOf,
   real,
   remaining,
-  type Shown,
+  type MountOptions,
   strayIn,
   tableOf
 } from "./Mounts.ts"
@@ -214,7 +214,7 @@ export interface Confined {
 }
 
 /** A request for a sandbox. */
-export interface Wanted {
+export interface SandboxRequest {
   /** The working folder; the sandbox must show it. */
   readonly cwd: string
   /** Folders that may be written or read, besides the configured ones. */
@@ -251,12 +251,12 @@ const isolation = (network: boolean): ReadonlyArray<string> => [
 ]
 
 /** The world that contains the working folder. */
-const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: Wanted): string | undefined =>
+const worldOf = ({ worlds = [] }: SandboxSettings, { cwd }: SandboxRequest): string | undefined =>
   worlds.flatMap((name) => real(name) ?? []).find((world) => isWithin(world, cwd))
 
 const givenBy = (
   settings: SandboxSettings,
-  { cwd, readable = [], writable }: Wanted,
+  { cwd, readable = [], writable }: SandboxRequest,
   world: string | undefined
 ): Effect.Effect<Array<Mount>, SandboxRefused> =>
   Effect.gen(function* () {
@@ -300,14 +300,20 @@ interface Program {
 export interface Sandboxes {
   readonly settings: SandboxSettings
   /** Fails unless the sandbox shows the working folder. None if no sandbox is configured. */
-  readonly confine: (wanted: Wanted) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
+  readonly confine: (
+    wanted: SandboxRequest
+  ) => Effect.Effect<Option.Option<Confined>, SandboxUnavailable | SandboxRefused>
 }
 
 /** Starts `bwrap` through a shell that opens the filter, because `bwrap` reads it from a descriptor. */
 const filtered = (filter: string | undefined, program: string): ReadonlyArray<string> =>
   filter === undefined ? [program] : ["/bin/sh", "-c", 'exec 9<"$0" "$@"', filter, program, "--seccomp", "9"]
 
-const confine = Effect.fnUntraced(function* ({ filter, program }: Program, settings: SandboxSettings, wanted: Wanted) {
+const confine = Effect.fnUntraced(function* (
+  { filter, program }: Program,
+  settings: SandboxSettings,
+  wanted: SandboxRequest
+) {
   const network = settings.network === "on"
   const { memory, processes } = { ...defaults, ...settings }
   const bytes = memory * mebibyte
@@ -316,9 +322,9 @@ const confine = Effect.fnUntraced(function* ({ filter, program }: Program, setti
   const { TMPDIR: _, HOME: written = homedir(), ...rest } = wanted.env
   const home = path.isAbsolute(written) && written !== "/" ? written : "/tmp"
   const env = { ...rest, HOME: home }
-  const shown: Shown = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
+  const shown: MountOptions = { given, home, hidden: settings.hidden ?? [], bytes: Math.ceil(bytes / 4), world }
   const guards = guardsWithin(shown)
-  const launch = (all: Shown, kept: ReadonlyArray<Mount>): Launch => {
+  const launch = (all: MountOptions, kept: ReadonlyArray<Mount>): Launch => {
     const mounts = mountsOf(all, kept)
     return {
       prefix: [
@@ -423,7 +429,7 @@ const make = Effect.fnUntraced(function* (settings: SandboxSettings) {
   })
   return {
     settings,
-    confine: Effect.fn("Sandbox.confine")(function* (wanted: Wanted) {
+    confine: Effect.fn("Sandbox.confine")(function* (wanted: SandboxRequest) {
       const asked = { ...settings, ...wanted.own }
       if (asked.mode !== "on") return Option.none()
       return Option.some(yield* confine(yield* found(asked), asked, wanted))

@@ -84,7 +84,7 @@ export const decodeInstructions = (bytes: Uint8Array, limit = maximumBytes): str
   return body === "" || notes.length === 0 ? body : `${body}\n[${notes.join(" ")}]`
 }
 
-interface Kept {
+interface CachedText {
   readonly stamp: string
   readonly text: string
 }
@@ -96,7 +96,7 @@ const descriptorPath = (handle: fs.FileHandle) => fs.readlink(`/proc/self/fd/${h
 
 /** A reader with its own cache. `read` never fails and never waits for a writer. */
 export const makeReader = () => {
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, CachedText>()
   const warn = warnOnce()
   let bytes = 0
 
@@ -104,7 +104,7 @@ export const makeReader = () => {
     bytes -= kept.get(real)?.text.length ?? 0
     kept.delete(real)
   }
-  const keep = (real: string, entry: Kept) => {
+  const keep = (real: string, entry: CachedText) => {
     forget(real)
     kept.set(real, entry)
     bytes += entry.text.length

@@ -24,7 +24,7 @@ import {
   named,
   quoted,
   type SessionApprovals,
-  type Standing,
+  type ResourceState,
   withoutFault
 } from "./Judgement.ts"
 import { Answer, PermissionAsker } from "./PermissionAsker.ts"
@@ -72,7 +72,7 @@ type Decision = Pick<EventOfType<"session.next.permission.decided">["data"], "de
 const record = Effect.fnUntraced(function* (
   { log, store }: Records,
   request: Authorization,
-  { used }: Standing,
+  { used }: ResourceState,
   decision: Decision
 ) {
   const numbers = used.flatMap(({ number }) => number ?? [])
@@ -98,7 +98,7 @@ const record = Effect.fnUntraced(function* (
   )
 })
 
-const allow = (records: Records, request: Authorization, standing: Standing) =>
+const allow = (records: Records, request: Authorization, standing: ResourceState) =>
   standing.used.length === 0 ? Effect.void : record(records, request, standing, { decision: "approved" })
 
 const save = ({ location, store }: Records, request: Authorization, patterns: ReadonlyArray<string>) =>
@@ -184,7 +184,11 @@ const changedSince =
   "The tool, its server or its shell changed after a person answered for it: this definition is not the one that was approved."
 
 /** Whether the patterns, once saved, would allow the call. */
-const covers = ({ request, resources }: Asked, { approvals }: Standing, patterns: ReadonlyArray<string>): boolean =>
+const covers = (
+  { request, resources }: Asked,
+  { approvals }: ResourceState,
+  patterns: ReadonlyArray<string>
+): boolean =>
   judgeByApprovals(request, resources, [...approvals, ...patterns.map((pattern) => approvalOf(request, pattern))]).open
     .length === 0
 
@@ -192,7 +196,7 @@ const useless = (patterns: ReadonlyArray<string>): string =>
   `The pattern ${patterns.map(quoted).join(", ")} does not match this call, so nothing was saved.`
 
 /** The question about a call, without the session's title and the complete action. */
-const questionOf = ({ always, request, resources, untrusted }: Asked, standing: Standing, note = "") => {
+const questionOf = ({ always, request, resources, untrusted }: Asked, standing: ResourceState, note = "") => {
   const { agent, callID, permission, sessionID, tool = permission } = request
   const protection = describeGuards(resources.flatMap((resource) => guardsIn(request, resource)))
   const reasons = untrusted === undefined ? (request.because?.(agent.permissions, standing.approvals) ?? []) : []
@@ -230,7 +234,7 @@ const make = Effect.gen(function* () {
   const records: Records = { location, store, given, log }
 
   /** Asks a person, and carries out the answer. Patterns that do not match the call are asked for again (PM-560). */
-  const ask = Effect.fnUntraced(function* (asked: Asked, standing: Standing) {
+  const ask = Effect.fnUntraced(function* (asked: Asked, standing: ResourceState) {
     const { request, untrusted } = asked
     const sessionTitle = yield* titleOf(sessions, request.sessionID)
     const subject = yield* request.subject ?? Effect.succeed({ type: "call" } as const)

@@ -11,7 +11,7 @@ import { baseInstructions } from "../agent/BuiltinAgents.ts"
 import type { Agent, RequestSettings } from "../domain/Agent.ts"
 import type { ModelInfo } from "../model/ModelResolver.ts"
 import { isBlank } from "@daybook/log/support/Text"
-import { conversation, type Lowered, type Shown } from "./Lowering.ts"
+import { conversation, type Lowered, type LoweringTarget } from "./Lowering.ts"
 import { nothingPruned } from "./Prune.ts"
 import type { FramedTool, RequestFrame } from "./RequestFrame.ts"
 import { type CountTokens, type Estimate, estimate, type LastUsage, withUsage } from "./TokenEstimate.ts"
@@ -88,7 +88,7 @@ const framedTool = (tool: Tool.Any): FramedTool => {
 const recordedSettings = (
   { headers, ...settings }: RequestSettings,
   toolChoice: ToolChoice,
-  { media, pictures, systemMessages }: Shown,
+  { media, pictures, systemMessages }: LoweringTarget,
   { contextTokens }: ModelInfo
 ): JsonRecord => ({
   ...settings,
@@ -101,7 +101,7 @@ const recordedSettings = (
 })
 
 /** How messages are shown to this model. */
-export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): Shown => ({
+export const shownFor = (info: ModelInfo, prunedSeq: number | undefined): LoweringTarget => ({
   model: info.ref,
   systemMessages: info.systemMessages ?? "leading",
   prunedSeq: prunedSeq ?? nothingPruned,

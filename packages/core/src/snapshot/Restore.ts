@@ -29,11 +29,11 @@ export const idOf = (content: Buffer): string =>
   createHash("sha1").update(`blob ${content.length}\0`).update(content).digest("hex")
 
 /** A path on the disk: a state that a snapshot can hold, or what else is there. */
-type Found = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
+type DiskEntry = { readonly state: State } | { readonly other: "folder" | "special" | "large" }
 
 const missing = (cause: unknown) => ["ENOENT", "ENOTDIR"].includes(String(codeOf(cause)))
 
-const find = async (name: string, limit: number): Promise<Found> => {
+const find = async (name: string, limit: number): Promise<DiskEntry> => {
   const stats = await fs.lstat(name).catch((cause: unknown) => {
     if (missing(cause)) return undefined
     throw cause
@@ -77,7 +77,7 @@ const way = async (root: string, folder: string): Promise<"there" | "missing" | 
 }
 
 /** What is at a path of the work tree. A path behind a link has no file of its own. */
-const look = (root: string, name: string, limit: number): Effect.Effect<Found, Left> =>
+const look = (root: string, name: string, limit: number): Effect.Effect<DiskEntry, Left> =>
   Effect.flatMap(
     attempt(() => way(root, path.dirname(path.join(root, name)))),
     (folder) =>
@@ -85,7 +85,7 @@ const look = (root: string, name: string, limit: number): Effect.Effect<Found, L
         ? Effect.fail(left("a folder on its way is a link"))
         : folder === "there"
           ? attempt(() => find(path.join(root, name), limit))
-          : Effect.succeed<Found>({ state: undefined })
+          : Effect.succeed<DiskEntry>({ state: undefined })
   )
 
 const exists = (folder: string) =>
@@ -221,7 +221,7 @@ const actionOf = (seen: Change.State, wanted: Change.State): Action =>
 const others = { folder: "a folder is there", special: "it is not a regular file", large: "it is too large" } as const
 
 /** Decides about one path from what is there now. */
-const decide = (change: Change.Joined, found: Found, force: boolean): Step => {
+const decide = (change: Change.Joined, found: DiskEntry, force: boolean): Step => {
   const { after, before, foreign, path } = change
   if ("other" in found) {
     // A folder may be gone when its files are deleted; else the write refuses.

@@ -96,7 +96,7 @@ export const foldersBetween = (top: string, folder: string): ReadonlyArray<strin
     : []
 
 /** A project's trust. */
-export interface Standing {
+export interface TrustState {
   /** `unknown`: there is no decision about its current content. It has the effect of `restricted`. */
   readonly state: "trusted" | "restricted" | "unknown"
   /** Why, as a clause about the folder: "it belongs to another user". */
@@ -109,17 +109,17 @@ export interface Standing {
 
 /** Decides whether projects are trusted. */
 export interface Trust {
-  readonly of: (root: string) => Effect.Effect<Standing>
+  readonly of: (root: string) => Effect.Effect<TrustState>
 }
 
-export const foreign: Standing = { state: "restricted", why: "it belongs to another user", decided: false }
+export const foreign: TrustState = { state: "restricted", why: "it belongs to another user", decided: false }
 
 /** For hosts that created their working folders: trusts every project, except folders of other users. */
 export const trustAll: Trust = {
   of: (root) =>
     Effect.map(
       Effect.sync(() => holding(root)),
-      (held): Standing =>
+      (held): TrustState =>
         held === "foreign"
           ? foreign
           : { state: "trusted", why: "its host trusts every folder of this user", decided: true }
@@ -132,14 +132,14 @@ export class ProjectTrust extends Context.Reference<ProjectTrust>()("@daybook/co
 }) {}
 
 /** Whether what the project brings counts. */
-export const isTrusted = ({ state }: Standing): boolean => state === "trusted"
+export const isTrusted = ({ state }: TrustState): boolean => state === "trusted"
 
 // Finds the project of a Location and whether what it brings counts.
 
 export interface Project {
   /** Canonical. */
   readonly root: string
-  readonly standing: Standing
+  readonly standing: TrustState
 }
 
 /** The project of a canonical folder. */

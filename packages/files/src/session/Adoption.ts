@@ -50,14 +50,14 @@ const readNumber = (files: SafeFiles, path: string, field: "seq" | "step"): Effe
 export const told = (files: SafeFiles, folder: string): Effect.Effect<number> =>
   readNumber(files, `${folder}/meta.json`, "seq")
 
-interface Found {
+interface FileState {
   readonly sum: Sum
   readonly stamp: Stamp
 }
 
 /** Files with names of the layout whose content differs from the record. */
 const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known) {
-  const found = new Map<string, Found>()
+  const found = new Map<string, FileState>()
   for (const sub of folders) {
     const path = sub === "" ? folder.path : `${folder.path}/${sub}`
     if (!(yield* files.reach(path))) continue
@@ -78,11 +78,11 @@ const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known
 /** The unknown files that matched no rendering yet, and the records of those that did. */
 interface Matching {
   readonly folder: TrackedFolder.Folder
-  readonly pending: Map<string, Found>
+  readonly pending: Map<string, FileState>
   readonly matched: Map<string, FileRecord>
 }
 
-const matchSum = ({ folder, matched, pending }: Matching, name: string, found: Found, sum: Sum): void => {
+const matchSum = ({ folder, matched, pending }: Matching, name: string, found: FileState, sum: Sum): void => {
   if (!TrackedFolder.same(sum, found.sum)) return
   matched.set(name, recordOf(found.sum, found.stamp, folder.records.get(name)?.lasting ?? false))
   pending.delete(name)

@@ -25,7 +25,7 @@ import {
   type Content,
   findingAt,
   foreign,
-  type Found,
+  type Findings,
   parentOf,
   unusable
 } from "./FileCheck.ts"
@@ -144,7 +144,7 @@ export interface Seen {
 /** The result of one comparison; `moved` if the files changed meanwhile. */
 export interface Looked {
   readonly entry: IndexEntry | undefined
-  readonly findings: Found
+  readonly findings: Findings
   readonly moved: boolean
 }
 

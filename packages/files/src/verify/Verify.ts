@@ -22,7 +22,7 @@ import {
   checkFolders,
   findingAt,
   foreign,
-  type Found,
+  type Findings,
   parentOf
 } from "./FileCheck.ts"
 import { attempts, checkSession, type Seen } from "./SessionCheck.ts"
@@ -159,7 +159,7 @@ const lookAtHouse = Effect.fnUntraced(function* (
   verification: Verification,
   index: string,
   first: ReadonlyArray<Seen>
-): Effect.fn.Return<Found, VerifyError, EventLog | SessionStore> {
+): Effect.fn.Return<Findings, VerifyError, EventLog | SessionStore> {
   const { root } = verification
   let [seen, findings] = [first, yield* checkHouse(root, index, first)]
   for (let n = 1; n < attempts && findings.length > 0; n++) {
@@ -180,7 +180,7 @@ const lookAtHouse = Effect.fnUntraced(function* (
 const verifyAll = (verification: Verification) => {
   const houses = new Map<string, Array<Seen>>()
   const one = (id: string) =>
-    Effect.map(look(verification, id), (looked): Found => {
+    Effect.map(look(verification, id), (looked): Findings => {
       if (looked === undefined) return []
       const { findings, index, seen } = looked
       const all = houses.get(index) ?? []
@@ -189,7 +189,7 @@ const verifyAll = (verification: Verification) => {
       return findings
     })
   const ofSessions = allSessions(verification).pipe(
-    Stream.mapEffect((id) => unlessRemoved(one(id), [] as Found)),
+    Stream.mapEffect((id) => unlessRemoved(one(id), [] as Findings)),
     Stream.flattenIterables
   )
   const ofHouses = Stream.suspend(() => Stream.fromIterable(houses)).pipe(
@@ -213,7 +213,7 @@ export const verify = (options: VerifyOptions): Stream.Stream<Finding, VerifyErr
       const id = options.sessionID
       if (id === undefined) return verifyAll(verification)
       if (!Schema.is(SessionID)(id)) return yield* new SessionNotFound({ sessionID: id })
-      const found = Effect.map(look(verification, id), (looked): Found => looked?.findings ?? [])
+      const found = Effect.map(look(verification, id), (looked): Findings => looked?.findings ?? [])
       return Stream.flattenIterables(Stream.fromEffect(found))
     })
   )

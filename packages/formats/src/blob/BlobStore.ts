@@ -77,13 +77,13 @@ export class BlobStore extends Context.Tag("@daybook/formats/BlobStore")<
 
 // Blobs in memory: for tests, and for sessions that are not kept.
 
-interface Kept {
+interface MemoryBlob {
   readonly bytes: Uint8Array
   readonly putAt: number
 }
 
 const makeInMemory = () => {
-  const blobs = new Map<BlobHash, Kept>()
+  const blobs = new Map<BlobHash, MemoryBlob>()
   return BlobStore.of({
     put: (bytes) =>
       Effect.map(Clock.currentTimeMillis, (putAt) => {

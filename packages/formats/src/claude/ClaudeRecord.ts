@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Item, Place, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Item, RecordPlace, Spent } from "../conversation/Conversation.ts"
 import {
   beyond,
   count,
@@ -112,11 +112,11 @@ const decodeBlock = Schema.decodeUnknownOption(Block)
 
 // Converts blocks of Claude Code's messages to content, parts of answers and results.
 
-type Shown = Content[number]
+type ContentItem = Content[number]
 
-const shownText = (text: string): ReadonlyArray<Shown> => (text === "" ? [] : [{ type: "text", text }])
+const shownText = (text: string): ReadonlyArray<ContentItem> => (text === "" ? [] : [{ type: "text", text }])
 
-const shownSource = ({ source }: Block): ReadonlyArray<Shown> => {
+const shownSource = ({ source }: Block): ReadonlyArray<ContentItem> => {
   if (source?.data !== undefined && source.type === "text") return shownText(source.data)
   if (source?.data !== undefined) {
     return [{ type: "media", mime: source.media_type ?? "application/octet-stream", data: source.data }]
@@ -125,7 +125,7 @@ const shownSource = ({ source }: Block): ReadonlyArray<Shown> => {
 }
 
 /** What a block of a prompt or a result shows. A block of an unknown type is shown as its JSON. */
-const shown = (given: unknown): ReadonlyArray<Shown> => {
+const shown = (given: unknown): ReadonlyArray<ContentItem> => {
   if (typeof given === "string") return shownText(given)
   const block = Option.getOrUndefined(decodeBlock(given))
   if (block === undefined) return shownText(JSON.stringify(given))
@@ -271,7 +271,7 @@ export interface Draft {
     readonly key: string
     readonly parent: string | null
     readonly time: number
-    readonly place: Place
+    readonly place: RecordPlace
     readonly record: JsonRecord
   }
   readonly messageID: string | undefined

@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Head, Item, Place, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Head, Item, RecordPlace, Spent } from "../conversation/Conversation.ts"
 import type { LogRecord } from "../lines/JsonLines.ts"
 import * as DialectReader from "../reading/DialectReader.ts"
 import { type Fold, read as readBytes, readFile } from "../reading/DialectReader.ts"
@@ -158,7 +158,7 @@ interface Base {
   readonly key: string
   readonly parent: string | null
   readonly time: number
-  readonly place: Place
+  readonly place: RecordPlace
   readonly record: JsonRecord
 }
 
@@ -202,7 +202,8 @@ const makeFold = (head: Head, ends?: DialectReader.Ends): Fold => {
   /** What requests without an answer spent. */
   let beside = nothing
 
-  const report = (place: Place, kind: string, details: string) => outlet.emit({ _tag: "Problem", place, kind, details })
+  const report = (place: RecordPlace, kind: string, details: string) =>
+    outlet.emit({ _tag: "Problem", place, kind, details })
 
   const emit = (item: Item, sizeBytes: number) => {
     last = item.key

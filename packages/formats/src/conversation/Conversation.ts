@@ -18,13 +18,13 @@ export type Dialect = typeof Dialect.Type
 const optional = <S extends Schema.Schema.All>(schema: S) => Schema.optionalWith(schema, { exact: true })
 
 /** Where a record is in its file. */
-export const Place = Schema.Struct({
+export const RecordPlace = Schema.Struct({
   /** Counts from 1. */
   line: Schema.Int,
   /** Bytes from the start of the file to the record. */
   offset: Schema.Int
 })
-export type Place = typeof Place.Type
+export type RecordPlace = typeof RecordPlace.Type
 
 /** What a log says about itself. Times are milliseconds since the epoch. */
 export const Head = Schema.TaggedStruct("Head", {
@@ -96,7 +96,7 @@ const base = {
   parent: Schema.NullOr(Schema.NonEmptyString),
   /** Milliseconds since the epoch. */
   time: Schema.Int,
-  place: Place,
+  place: RecordPlace,
   /** The record as it was read, for an export in the same format. */
   record: JsonRecord
 }
@@ -213,7 +213,7 @@ export type Item = typeof Item.Type
 
 /** A part of a file that was not read as it stands, and what the reader did about it. */
 export const Problem = Schema.TaggedStruct("Problem", {
-  place: Place,
+  place: RecordPlace,
   /** A stable name, such as `torn-line`, `glued-records`, `duplicate-id`, `missing-parent`. */
   kind: Schema.NonEmptyString,
   /** A sentence for a person. */

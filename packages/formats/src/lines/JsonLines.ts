@@ -6,7 +6,7 @@
 import { isUtf8 } from "node:buffer"
 import { Chunk, Either, Predicate, Schema, Stream } from "effect"
 import { JsonRecord } from "@daybook/log/domain/Json"
-import { Place, type Problem } from "../conversation/Conversation.ts"
+import { RecordPlace, type Problem } from "../conversation/Conversation.ts"
 
 // Finds JSON objects in the bytes of a damaged line: braces, quotes and backslashes are single bytes in UTF-8.
 
@@ -135,7 +135,7 @@ const dissect = (bytes: Buffer, line: Range, isRecord: (value: JsonRecord) => bo
 }
 
 export const LogRecord = Schema.TaggedStruct("LogRecord", {
-  place: Place,
+  place: RecordPlace,
   /**
    * Its index among the records of the file, from 0. In `recover` mode a line without a readable record counts as one,
    * in `compat` mode only parsed values count (FM-6).

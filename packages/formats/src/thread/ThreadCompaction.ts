@@ -22,13 +22,13 @@ const wrapped = (summary: string): string =>
   `The conversation history before this point was compacted into the following summary:\n<summary>\n${summary}\n</summary>`
 
 /** The latest compaction, if there is one, and the messages that are shown after its summary. */
-export interface Shown {
+export interface CompactedThread {
   readonly compaction: CompactionRecord | undefined
   readonly messages: ReadonlyArray<MessageRecord>
 }
 
 /** Applies the latest compaction. Each message is shown once, also one that its two rules name. */
-export const shownOf = (records: ReadonlyArray<ThreadRecord>): Shown => {
+export const shownOf = (records: ReadonlyArray<ThreadRecord>): CompactedThread => {
   const at = records.findLastIndex(({ recordType }) => recordType === "compaction")
   const last = records[at]
   const compaction = last?.recordType === "compaction" ? last : undefined

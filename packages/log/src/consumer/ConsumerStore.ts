@@ -29,7 +29,7 @@ export class ConsumerMismatch extends Schema.TaggedError<ConsumerMismatch>("@day
 
 export const describeSource = (sessionID: SessionID | undefined): string => sessionID ?? "the feed"
 
-export interface Place {
+export interface ConsumerCursor {
   /** The last applied event: its position in the feed, or its sequence number in the session. */
   readonly cursor: number
   /** The last delivered removal of the feed. */
@@ -43,7 +43,7 @@ export interface Claim {
   readonly name: string
   /** Grows with each instance. */
   readonly epoch: number
-  readonly place: Place
+  readonly place: ConsumerCursor
 }
 
 /** An event that the consumer could not apply. */
@@ -116,13 +116,13 @@ export class ConsumerStore extends Context.Tag("@daybook/log/ConsumerStore")<
     /** Moves the cursor and runs the work in one transaction: both are stored, or neither. */
     readonly commit: <A, E, R>(
       claim: Claim,
-      to: Place,
+      to: ConsumerCursor,
       work: Effect.Effect<A, E, R>
     ) => Effect.Effect<A, E | ConsumerReplaced | LogUnavailable, Exclude<R, SqlClient.SqlClient>>
     /** Moves the cursor past an event and records it. */
     readonly skip: (
       claim: Claim,
-      to: Place,
+      to: ConsumerCursor,
       event: PoisonEvent
     ) => Effect.Effect<void, ConsumerReplaced | LogUnavailable>
     /** Records the event at which the consumer stops. The next claim deletes the record. */

@@ -151,10 +151,10 @@ export const selectRunning = (sql: SqlClient.SqlClient, sessionID: SessionID, ac
 // Judges from looks at its row whether a session's owner is alive.
 
 /** Whether a session may be claimed: `unknown` until its owner renews, is seen at work, or stays silent for its lease. */
-export type Standing = "free" | "owned" | "unknown"
+export type ClaimState = "free" | "owned" | "unknown"
 
 /** Judges a row that was read at a time of the monotonic clock. */
-export type Judge = (row: OwnerRow, at: bigint) => Standing
+export type Judge = (row: OwnerRow, at: bigint) => ClaimState
 
 /** This process as an owner. */
 export interface Self {

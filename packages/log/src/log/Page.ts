@@ -103,7 +103,7 @@ interface Decoded {
 }
 
 /** A row without its payload. */
-interface Place {
+interface RowHead {
   readonly kind: Kind
   readonly position: number
   readonly seq: number
@@ -113,7 +113,7 @@ interface Place {
 }
 
 /** Decodes a verified row; undefined for a type that this build does not know. Throws if its payload does not decode. */
-const eventOf = (place: Place | undefined, payload = ""): SessionEvent | undefined => {
+const eventOf = (place: RowHead | undefined, payload = ""): SessionEvent | undefined => {
   if (place?.kind.codec === undefined) return undefined
   const { created, id, position, seq, sessionID } = place
   const { codec } = place.kind
@@ -136,7 +136,7 @@ const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): Decoded =
   const kindAt = (at: number): Kind => kindOf(sessionAt(at), at === 0 ? firstType : rows[at]?.[1])
 
   /** The row's place; undefined if it is not valid. */
-  const placeOf = (row: PageRow, at: number): Place | undefined => {
+  const placeOf = (row: PageRow, at: number): RowHead | undefined => {
     // By index: destructuring an array goes through its iterator, which costs as much as an object.
     const place = row[0]
     const created = row[2]
@@ -160,7 +160,7 @@ const decodeRows = (rows: ReadonlyArray<PageRow>, shared: RowContext): Decoded =
     })
   }
 
-  const places: Array<Place> = []
+  const places: Array<RowHead> = []
   const [hashes, payloads, checksums]: [Array<number>, Array<string>, Array<number>] = [[], [], []]
   let stopped: EventUnreadable | undefined
   for (const row of rows) {

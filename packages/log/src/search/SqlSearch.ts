@@ -37,7 +37,7 @@ import {
 // Reads the texts of indexed documents back from the log, also those that retention moved to blocks.
 
 /** Where a document's event is. */
-export interface Place {
+export interface EventPlace {
   readonly sessionID: SessionID
   readonly seq: number
   readonly position: number
@@ -46,7 +46,7 @@ export interface Place {
 /** The documents by position. Those whose event cannot be read are absent. */
 const readDocuments = (
   log: SqlClient.SqlClient,
-  places: ReadonlyArray<Place>
+  places: ReadonlyArray<EventPlace>
 ): Effect.Effect<ReadonlyMap<number, Document>, SqlError> =>
   Effect.gen(function* () {
     const positions = JSON.stringify(places.map(({ position }) => position))

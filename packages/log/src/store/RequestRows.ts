@@ -28,7 +28,7 @@ import {
 } from "./Content.ts"
 import { selectMessagesIn, selectPathBefore, within } from "./PathRows.ts"
 
-type Found<A> = Effect.Effect<A, SqlError.SqlError>
+type Query<A> = Effect.Effect<A, SqlError.SqlError>
 
 export interface Checkpoint {
   readonly seq: number
@@ -43,7 +43,7 @@ export const selectCheckpoint = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   before: number
-): Found<Checkpoint | undefined> =>
+): Query<Checkpoint | undefined> =>
   Effect.map(
     sql<Checkpoint>`SELECT seq, first_kept AS kept, all_kept AS "all"
       FROM session_message INDEXED BY session_message_compaction
@@ -60,7 +60,7 @@ export const selectTold = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   { baselineSeq, checkpoint }: { readonly baselineSeq: number; readonly checkpoint: number }
-): Found<ReadonlyArray<MessageRow>> =>
+): Query<ReadonlyArray<MessageRow>> =>
   checkpoint === 0
     ? Effect.succeed([])
     : sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message INDEXED BY session_message_system
@@ -76,7 +76,7 @@ export const selectKept = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   checkpoint: Checkpoint | undefined
-): Found<ReadonlyArray<MessageRow>> => {
+): Query<ReadonlyArray<MessageRow>> => {
   const from = checkpoint?.all ?? checkpoint?.kept
   if (checkpoint === undefined || typeof from !== "number") return Effect.succeed([])
   const shown = sql.literal(checkpoint.all === null ? "type = 'user'" : "type NOT IN ('compaction', 'system')")
@@ -91,7 +91,7 @@ const selectStep = (
   sessionID: SessionID,
   path: HistoryPath.HistoryPath,
   at: number
-): Found<MessageRow | undefined> =>
+): Query<MessageRow | undefined> =>
   Effect.map(
     sql<MessageRow>`SELECT *, ${sessionID} AS session_id FROM session_message
       WHERE session = ${sessionKey(sql, sessionID)} AND type = 'assistant' AND seq <= ${at}${within(sql, path)}
@@ -107,7 +107,7 @@ interface StoredType {
 }
 
 /** The session's floor; -1 if it has never been pruned. */
-const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Found<number> =>
+const selectFloor = (sql: SqlClient.SqlClient, sessionID: SessionID): Query<number> =>
   Effect.map(
     sql<{ readonly floor: number }>`SELECT floor FROM event_sequence WHERE session_id = ${sessionID}`,
     ([head]) => head?.floor ?? -1
@@ -252,7 +252,7 @@ const selectPrunedParts = (
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>,
   blocks: Blocks
-): Found<ReadonlyArray<PartRow>> => {
+): Query<ReadonlyArray<PartRow>> => {
   const owners = new Map(messages.map((row) => [row.seq, partOwner(row)]))
   return Effect.map(selectKeptParts(blocks, [...owners.keys()]), (parts) =>
     parts.flatMap(({ message, ...part }) => {
@@ -279,7 +279,7 @@ export const selectParts = (
   messages: ReadonlyArray<MessageRow>,
   path: HistoryPath.HistoryPath,
   blocks = makeBlocks(sql, sessionID)
-): Found<ReadonlyArray<PartRow>> =>
+): Query<ReadonlyArray<PartRow>> =>
   Effect.gen(function* () {
     const owners = messages.filter(({ type }) => partTypes.has(type))
     if (owners.length === 0) return []
@@ -302,7 +302,7 @@ export const selectPrompts = (
   sql: SqlClient.SqlClient,
   sessionID: SessionID,
   messages: ReadonlyArray<MessageRow>
-): Found<ReadonlyArray<InputRow>> => {
+): Query<ReadonlyArray<InputRow>> => {
   const prompted = messages.filter(({ type }) => type === "user").map(({ seq }) => seq)
   return prompted.length === 0
     ? Effect.succeed([])

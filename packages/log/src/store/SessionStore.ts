@@ -19,10 +19,10 @@ import type { ListOptions, MessagePage, MessagesOptions, Page } from "./Pages.ts
 import type { ContextStart, FramedStep } from "./RequestRows.ts"
 import type { LocationLeft, TitleTaken } from "./SessionChecks.ts"
 import type { StoreError } from "./StoreError.ts"
-import type { Leaf, Place } from "./TreeRows.ts"
+import type { Leaf, TreePlace } from "./TreeRows.ts"
 import type { Redoable, Undoable } from "./UndoRows.ts"
 
-export type { Leaf, Place } from "./TreeRows.ts"
+export type { Leaf, TreePlace as Place } from "./TreeRows.ts"
 export type { UnsettledTool } from "./ActivityRows.ts"
 
 /** The read side of one database. */
@@ -55,7 +55,7 @@ export class SessionStore extends Context.Tag("@daybook/log/SessionStore")<
     readonly place: (
       sessionID: SessionID,
       messageID: MessageID
-    ) => Effect.Effect<Place | undefined, EventUnreadable | LogUnavailable>
+    ) => Effect.Effect<TreePlace | undefined, EventUnreadable | LogUnavailable>
     /**
      * The messages that a person may mean: the one with this id, else those with this label, else those whose ids begin
      * or end so. At most 10 of the last.

@@ -14,7 +14,7 @@ import { type Move, pathOf, selectMove, selectMoved } from "./PathRows.ts"
 import { readingTogether } from "./Reading.ts"
 import { withParts } from "./TranscriptRows.ts"
 
-export interface Place {
+export interface TreePlace {
   readonly id: MessageID
   readonly seq: number
   readonly type: string
@@ -66,7 +66,7 @@ export const selectPlace = (sql: SqlClient.SqlClient, sessionID: SessionID, id: 
       parentID: parentOf(previous, move),
       through: HistoryPath.until(path, row.next - 1),
       before: HistoryPath.until(path, row.seq - 1)
-    } satisfies Place
+    } satisfies TreePlace
   })
 
 export const place = (sql: SqlClient.SqlClient) =>

@@ -30,7 +30,7 @@ export interface Follower {
 }
 
 /** The outcome of an answer. */
-export type Given = "taken" | "closed" | "unknown"
+export type AnswerOutcome = "taken" | "closed" | "unknown"
 
 /** Connects the permissions of a runtime with the clients of its sockets. */
 export interface Asks {
@@ -44,7 +44,7 @@ export interface Asks {
   readonly remember: (ask: string, decision: string) => void
   /** The decision that closed the ask, if it is still remembered. */
   readonly decisionOf: (ask: string) => string | undefined
-  readonly answer: (sessionID: SessionID, ask: string, answer: Answer) => Given
+  readonly answer: (sessionID: SessionID, ask: string, answer: Answer) => AnswerOutcome
   /** Adds a follower; the returned function removes it. */
   readonly follow: (sessionID: SessionID, follower: Follower) => () => void
   /** Records that a client that can answer was shown the ask, so that it stays open when that client leaves. */

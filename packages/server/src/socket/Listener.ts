@@ -19,7 +19,7 @@ import {
 } from "effect"
 import * as Count from "../shared/Count.ts"
 import { type Line, make as makeSplitter } from "./Request.ts"
-import { clear, type Place, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
+import { clear, type SocketPlace, prepare, publish, SocketBusy, SocketUnusable, unpublish } from "./SocketPath.ts"
 import { encodeFrame, errorFrame } from "./Wire.ts"
 
 // One client: lines in, text out, at the pace of the slower side. While no line is taken, the server reads only what the
@@ -205,7 +205,7 @@ export const makeConnection: (socket: Socket, id: number) => Effect.Effect<Conne
 export { SocketBusy, SocketUnusable }
 
 /** Where to listen, and for how many clients. */
-export interface ListenOptions extends Place {
+export interface ListenOptions extends SocketPlace {
   readonly maxConnections?: number
 }
 
@@ -243,7 +243,7 @@ const turnAway = (socket: Socket): void => {
 const bind = (
   server: Server,
   { path, temporary }: { readonly path: string; readonly temporary: string },
-  place: Place
+  place: SocketPlace
 ) =>
   Effect.acquireRelease(
     Effect.gen(function* () {

@@ -162,7 +162,7 @@ export const checkSpaceOwner = Effect.fn("Subject.checkSpaceOwner")(function* (
 })
 
 /** Where a prompt runs. */
-export interface Place {
+export interface PromptFolder {
   /** The world; undefined if the session stays at its host folder. */
   readonly world: string | undefined
   readonly cwd: ResolvedCwd
@@ -182,7 +182,7 @@ export const placeOf = Effect.fn("Subject.place")(function* (
   { cwd }: Pick<Send, "cwd">,
   byID: Session | undefined,
   before: Effect.Effect<string | undefined, Refused>
-): Effect.fn.Return<Place, Refused> {
+): Effect.fn.Return<PromptFolder, Refused> {
   if (byID !== undefined && byID.root === undefined) {
     // It was created on the host, and clients cannot name host paths.
     if (cwd !== undefined) {

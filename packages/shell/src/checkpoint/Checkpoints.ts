@@ -10,7 +10,7 @@ import { quoted } from "../session/ShellScripts.ts"
 import type { Transport } from "../transport/Program.ts"
 import * as Restoration from "./Restoration.ts"
 import * as Scripts from "./Scripts.ts"
-import { capturing, codes, creating, type Limits, onStore, type Place, removing } from "./Scripts.ts"
+import { capturing, codes, creating, type Limits, onStore, type CheckpointScope, removing } from "./Scripts.ts"
 
 // What can go wrong with checkpoints, as values that a caller can act on.
 
@@ -222,7 +222,7 @@ export const usual: AllLimits = {
 /** `redact` is applied to paths and errors. Tests set other limits. */
 export const make = Effect.fnUntraced(function* (
   transport: Transport,
-  place: Place,
+  place: CheckpointScope,
   redact: (text: string) => string,
   limits: AllLimits = usual
 ): Effect.fn.Return<Checkpoints, never, Scope.Scope> {

@@ -43,7 +43,7 @@ export const compilePattern = (option: string, pattern: string): Either.Either<L
 // Keeps the beginning and the end of a long text in bounded memory, and counts the rest.
 
 /** What was kept of a text. */
-export interface Kept {
+export interface HeadAndTail {
   readonly head: string
   readonly tail: string
   /** Characters between `head` and `tail`. */
@@ -87,7 +87,7 @@ export class HeadTail {
   }
 
   /** What is kept now. */
-  kept(): Kept {
+  kept(): HeadAndTail {
     if (this.length <= this.limit) return { head: this.head + this.tail, tail: "", omitted: 0 }
     const head = beginningOf(this.head + this.tail.slice(0, 1), this.headLength)
     const tail = endOf(this.tail, this.tailLength)

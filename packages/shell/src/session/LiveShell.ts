@@ -206,7 +206,7 @@ const placeOf = (transport: Transport, { pid, program }: Started & { readonly pr
     : Effect.succeed({ pid: found.program, init: found.init })
 }
 
-interface Kept extends Started {
+interface RunningShell extends Started {
   readonly program: Program
   /** How far the keeper's time is ahead. */
   readonly ahead: number
@@ -216,7 +216,7 @@ interface Kept extends Started {
 
 /** Runs commands in a started shell. */
 const makeRunner = Effect.fnUntraced(function* (
-  { ahead, dialect, finish, pid, program }: Kept,
+  { ahead, dialect, finish, pid, program }: RunningShell,
   keeper: Keeper.Keeper,
   dialogue: Dialogue.Dialogue
 ) {

@@ -78,7 +78,7 @@ const saidBy = ({ stderr, stdout }: Answer): string => {
   return redactSecrets(line.trim().slice(0, 300)) || "the client said nothing"
 }
 
-interface Found {
+interface ContainerState {
   readonly id: string
   readonly startedAt: string
 }
@@ -105,11 +105,11 @@ const find = Effect.fnUntraced(function* (client: Docker, container: string) {
   const [id = "", running, paused, startedAt = ""] = answer.stdout.trim().split(" ")
   if (running !== "true") return yield* failed("unreachable", `the container ${container} does not run: start it`)
   if (paused === "true") return yield* failed("unreachable", `the container ${container} is paused: unpause it`)
-  const found: Found = { id, startedAt }
+  const found: ContainerState = { id, startedAt }
   return found
 })
 
-const execArguments = ({ id }: Found, { user }: DockerTarget, script: string): Array<string> => [
+const execArguments = ({ id }: ContainerState, { user }: DockerTarget, script: string): Array<string> => [
   "exec",
   "-i",
   ...(user === undefined ? [] : ["-u", user]),
@@ -123,13 +123,13 @@ const execArguments = ({ id }: Found, { user }: DockerTarget, script: string): A
 interface Inside {
   readonly client: Docker
   readonly target: DockerTarget
-  readonly found: Found
+  readonly found: ContainerState
   /** Lost when the container stops, or the daemon no longer says that it runs. */
   readonly shared: Shared
 }
 
 /** Waits for the container's end: clients that run programs in it may not notice. */
-const watch = ({ env, program }: Docker, { id }: Found) =>
+const watch = ({ env, program }: Docker, { id }: ContainerState) =>
   Effect.gen(function* () {
     const shared = makeShared()
     yield* Effect.acquireRelease(

@@ -205,7 +205,7 @@ const acceptNew = Effect.fnUntraced(function* (own: string, name: string, key: B
   })
 })
 
-export interface Wanted {
+export interface ExpectedHost {
   readonly host: string
   readonly port: number
   /** The fingerprint that the caller expects. */
@@ -214,7 +214,7 @@ export interface Wanted {
 
 /** Reads the files, once per connection. */
 export const trust = Effect.fn("KnownHosts.trust")(function* (
-  { fingerprint: pinned, host, port }: Wanted,
+  { fingerprint: pinned, host, port }: ExpectedHost,
   settings: TransportSettings
 ) {
   const own = settings.ownKnownHosts

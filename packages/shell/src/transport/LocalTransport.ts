@@ -17,7 +17,7 @@ import {
   type Sandboxes,
   type SandboxRefused,
   start,
-  type Wanted
+  type SandboxRequest
 } from "@daybook/core/child/Sandbox"
 import { whyNotStarted } from "@daybook/core/child/ShellProcess"
 import { TransportFailed } from "../domain/ShellError.ts"
@@ -154,7 +154,7 @@ const shownFolder = Effect.acquireRelease(
 )
 
 /** The sandbox. A shell in a folder of the settings does not need the host's own, which may hold the home folder. */
-const confine = (sandbox: Sandboxes, wanted: Wanted) =>
+const confine = (sandbox: Sandboxes, wanted: SandboxRequest) =>
   sandbox.confine(wanted).pipe(
     Effect.catchTag("SandboxRefused", (first) =>
       Effect.mapError(sandbox.confine({ ...wanted, writable: [] }), () => first)

@@ -172,7 +172,7 @@ const reasonOf = (cause: Error & { readonly level?: string; readonly code?: unkn
   }
 }
 
-interface Wanted {
+interface ConnectRequest {
   readonly name: string
   readonly config: ConnectConfig
   readonly host: string
@@ -182,7 +182,7 @@ interface Wanted {
 }
 
 /** Waits until the server has accepted the credentials. */
-const ready = (client: Client, socket: Socket, { config, hostTrust, name, tried }: Wanted) =>
+const ready = (client: Client, socket: Socket, { config, hostTrust, name, tried }: ConnectRequest) =>
   Effect.async<void, TransportFailed>((resume) => {
     let refusal: TransportFailed | undefined
     let trusted: Buffer | undefined

@@ -170,7 +170,7 @@ const textsOf = ({ event }: Entry): ReadonlyArray<string | undefined> => {
 
 const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)
 
-interface Found {
+interface SearchResult {
   readonly entries: Array<Entry>
   searched: number
 }
@@ -179,7 +179,7 @@ interface Found {
 export class Filter {
   readonly text: string
   readonly pattern: RegExp
-  readonly #found = new WeakMap<Shell, Found>()
+  readonly #found = new WeakMap<Shell, SearchResult>()
 
   constructor(text: string) {
     this.text = text
