@@ -85,7 +85,7 @@ export class Exporter extends Context.Tag("@daybook/files/Exporter")<
   }
 }
 
-type Taken = {
+type OpenRoot = {
   readonly ledger: Ledger
   readonly status: ReturnType<typeof LedgerFile.makeFollowerStatus>
   readonly work: Export.Export
@@ -95,7 +95,7 @@ type Taken = {
 const take = Effect.fnUntraced(function* (
   options: ExporterOptions,
   findings: PubSub.PubSub<Finding>
-): Effect.fn.Return<Taken, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
+): Effect.fn.Return<OpenRoot, RootBusy | RootOfAnotherStore | RootUnusable, EventLog | SessionStore | Scope.Scope> {
   const [log, store] = [yield* EventLog, yield* SessionStore]
   const { modes, root } = yield* Export.openFolder(options.root, options.shared)
   const taken = yield* Export.open({ root, before: options.before }, modes, log)

@@ -9,14 +9,14 @@ import { Deferred, Effect, Predicate, Queue } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Values"
 import { inSentence, isStdio, type McpServer, type Redactor, ServerFault } from "./McpServer.ts"
 import { type Listing, listingLimits, readListing } from "./ToolListing.ts"
-import type { Way } from "./Transports.ts"
+import type { ServerTransport } from "./Transports.ts"
 
 // Phrases what goes wrong on a connection to a server, without the server's secrets.
 
 /** The other side of a connection. */
 export interface Peer {
   readonly server: McpServer
-  readonly way: Way
+  readonly way: ServerTransport
   readonly redact: Redactor
 }
 
@@ -260,7 +260,7 @@ const lost = ({ client, peer }: Connected, { closed, doubts }: Signals): Effect.
 
 export const connect = Effect.fn("Mcp.connect")(function* (
   server: McpServer,
-  way: Way,
+  way: ServerTransport,
   redact: Redactor
 ): Effect.fn.Return<Connection, ServerFault> {
   const signals = yield* makeSignals

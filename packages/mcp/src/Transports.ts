@@ -31,7 +31,7 @@ export const boundedFetch = async (url: string | URL, init?: RequestInit): Promi
   boundedBody(await safeFetch(url, init), limits)
 
 /** A transport to a server, not yet opened. It closes with its scope. */
-export interface Way {
+export interface ServerTransport {
   readonly transport: Transport
   /** The server's last lines on standard error, as the end of a sentence; empty if it wrote nothing. */
   readonly lastWords: () => string
@@ -162,5 +162,5 @@ const openHttp = Effect.fnUntraced(function* (server: HttpServer) {
 /**
  * Opens the transport to a server, until the scope closes. A process is then asked to end, and killed if it does not.
  */
-export const open = (server: McpServer, redact: Redactor): Effect.Effect<Way, ServerFault, Scope.Scope> =>
+export const open = (server: McpServer, redact: Redactor): Effect.Effect<ServerTransport, ServerFault, Scope.Scope> =>
   isStdio(server) ? openStdio(server, redact) : openHttp(server)

@@ -55,7 +55,7 @@ export interface Background {
   readonly stop: (handle: string) => Effect.Effect<void, CommandNotFound>
 }
 
-interface Started {
+interface BackgroundCommand {
   readonly fiber: Fiber.RuntimeFiber<ExecResult, ShellNotFound | ExecError>
   readonly input: Mailbox.Mailbox<string> | undefined
   readonly stop: Deferred.Deferred<void>
@@ -94,7 +94,7 @@ const makeOutput = () => {
 /** The scope's end stops what runs. */
 export const make = Effect.fnUntraced(function* (exec: Exec): Effect.fn.Return<Background, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const started = new Map<string, Started>()
+  const started = new Map<string, BackgroundCommand>()
   let number = 0
 
   /** Forgets the oldest results. */

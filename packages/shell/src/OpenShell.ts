@@ -102,7 +102,7 @@ export const secretsOf = (target: Target): ReadonlyArray<string> =>
 /** What the sandbox allows, if that can be why a command failed or its shell ended (SB-13). */
 const allowedBy = (
   { sandbox }: Transport,
-  { code, stopped }: LiveShell.Ended,
+  { code, stopped }: LiveShell.CommandEnd,
   closed: CloseReason | undefined
 ): string | undefined => {
   if (sandbox === undefined || stopped || code === 0) return undefined
@@ -207,7 +207,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const { result, sinks } = execution(handle, budget, options)
     const started = performance.now()
     /** The result. A shell that another call closes reports the reason of that call. */
-    const end = (ended: LiveShell.Ended) => {
+    const end = (ended: LiveShell.CommandEnd) => {
       const millis = performance.now() - started
       const closed = closing ?? ended.closed
       const allowed = allowedBy(parts.transport, ended, closed)
@@ -219,7 +219,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       }
       return recorded(command, handle, final, options.call?.callID)
     }
-    const onInterrupt = (ended: LiveShell.Ended) =>
+    const onInterrupt = (ended: LiveShell.CommandEnd) =>
       Effect.flatMap(end(ended), ({ not_recorded: why }) =>
         why === undefined
           ? Effect.void

@@ -24,7 +24,7 @@ import { define, type ToolCall } from "@daybook/core/tool/ToolDefinition"
 import { LocationFiles } from "@daybook/core/workspace/LocationFiles"
 import { type OutputFile, outputLimits, ToolOutputStore } from "@daybook/core/workspace/ToolOutputStore"
 import type { ToolContent } from "@daybook/log/domain/Values"
-import { type CommandPlace, type CommandRequest, CommandRunner, type Ended } from "./CommandRunner.ts"
+import { type CommandPlace, type CommandRequest, CommandRunner, type CommandEnd } from "./CommandRunner.ts"
 
 // What a command line shows about folders before it runs: warnings that advise, and are no boundary (TO-118).
 
@@ -141,7 +141,7 @@ export const makeOutputWindow = (): OutputWindow => {
 
 // Runs each command in a process of its own, in the host's sandbox if there is one.
 
-const stopped = (why: NonNullable<Ended["stopped"]>): Ended => ({ code: null, signal: null, stopped: why })
+const stopped = (why: NonNullable<CommandEnd["stopped"]>): CommandEnd => ({ code: null, signal: null, stopped: why })
 
 const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }: CommandRequest) {
   const bounds = confined === undefined ? [] : yield* bounded(confined.limits)
@@ -162,7 +162,7 @@ const start = Effect.fnUntraced(function* ({ confined, cwd, env, seconds, text }
           watch(() => shell.pid, confined.limits),
           stopped
         )
-  const exit: Effect.Effect<Ended> = Effect.timeoutTo(Effect.raceFirst(shell.exit, passed), {
+  const exit: Effect.Effect<CommandEnd> = Effect.timeoutTo(Effect.raceFirst(shell.exit, passed), {
     duration: Duration.seconds(seconds),
     onSuccess: (ended) => ended,
     onTimeout: () => stopped("timeout")
@@ -268,7 +268,7 @@ const describeStop = (why: Why, { confined, maximum, seconds }: Run): string => 
   }
 }
 
-const describe = ({ code, signal }: Ended, why: Why | undefined, command: Run): ReadonlyArray<string> => {
+const describe = ({ code, signal }: CommandEnd, why: Why | undefined, command: Run): ReadonlyArray<string> => {
   if (why !== undefined) return [describeStop(why, command)]
   if (code === 0) return []
   const ended = signal === null ? `Exit code ${code}.` : `Ended by signal ${signal}.`

@@ -26,7 +26,7 @@ export interface CommandRequest {
 }
 
 /** How a command ended. */
-export interface Ended {
+export interface CommandEnd {
   readonly code: number | null
   readonly signal: string | null
   readonly stopped?: "timeout" | "processes" | "memory"
@@ -43,7 +43,7 @@ export interface Running {
   /** Both streams in the order of arrival. After `end` it ends when everything that was printed before is read. */
   readonly output: Stream.Stream<Chunk, ToolFailure>
   /** Its end. What it started may still run. */
-  readonly exit: Effect.Effect<Ended, ToolFailure>
+  readonly exit: Effect.Effect<CommandEnd, ToolFailure>
   /** Ends it, and everything that may not outlive it. */
   readonly end: Effect.Effect<void>
 }

@@ -117,7 +117,7 @@ const inputOf = Effect.fn("Command.prompt.input")(function* (
 })
 
 /** The session to prompt, the input, and how to undo a creation if the prompt is refused. */
-interface Prepared {
+interface PromptTarget {
   readonly session: Session
   readonly isNew: boolean
   readonly input: PromptInput
@@ -162,7 +162,7 @@ const goOn = Effect.fn("Command.prompt.goOn")(function* (options: Options, sessi
   if (model !== undefined) yield* sessions.switchModel(session.id, model)
   if (options.agent !== undefined && name !== undefined && name !== session.agent)
     yield* sessions.switchAgent(session.id, name)
-  return { session, isNew: false, input, undo: Effect.void } satisfies Prepared
+  return { session, isNew: false, input, undo: Effect.void } satisfies PromptTarget
 })
 
 /** Creates a session. Everything is checked before. */
@@ -175,13 +175,13 @@ const begin = Effect.fn("Command.prompt.begin")(function* (options: Options, tit
   if (title === undefined) {
     const session = yield* sessions.create({ ...wanted, title: titleOfPrompt(text), provisional: true })
     // If the prompt is refused, its new session is removed.
-    return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies Prepared
+    return { session, isNew: true, input, undo: Effect.ignore(sessions.remove(session.id)) } satisfies PromptTarget
   }
   const { isNew, session } = yield* Effect.catchTag(sessions.named({ ...wanted, title }), "TitleAmbiguous", (error) =>
     SessionReference.ambiguous(title, error.sessionIDs)
   )
   // Another process may have found the new session by its name: it stays, even without a prompt.
-  return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies Prepared) : yield* goOn(options, session)
+  return isNew ? ({ session, isNew, input, undo: Effect.void } satisfies PromptTarget) : yield* goOn(options, session)
 })
 
 const prepare = Effect.fn("Command.prompt.prepare")(function* (options: Options) {

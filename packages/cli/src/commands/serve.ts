@@ -102,7 +102,7 @@ interface ServeSetup {
   readonly asks: Asks.Asks
 }
 
-interface Opened {
+interface OpenDoors {
   readonly sockets: ReadonlyArray<ServedSocket>
   readonly http: HttpAddress | undefined
 }
@@ -120,7 +120,7 @@ const socketLine = ({ kind, name, path, space }: ServedSocket): string => {
 
 const httpLine = ({ url }: HttpAddress): string => `HTTP listens at ${url}`
 
-const announce = (place: ServeSetup, { http, sockets }: Opened, terminal: boolean): string => {
+const announce = (place: ServeSetup, { http, sockets }: OpenDoors, terminal: boolean): string => {
   const { request, root } = place
   const address = http && shownAddress(place, http, terminal)
   if (request.json) {
@@ -132,7 +132,7 @@ const announce = (place: ServeSetup, { http, sockets }: Opened, terminal: boolea
   return `${lines.join("")}${web}ready\n`
 }
 
-const logListeners = ({ http, sockets }: Opened) =>
+const logListeners = ({ http, sockets }: OpenDoors) =>
   Effect.forEach([...sockets.map(socketLine), ...(http === undefined ? [] : [httpLine(http)]), "ready"], (line) =>
     Effect.logInfo(line)
   )
@@ -161,7 +161,7 @@ const openHttp = ({ asks, filename, request: { http } }: ServeSetup) =>
       )
 
 // Serving continues without a reader of stdout. Any other failed write is an error: a caller would wait for `ready` for ever.
-const ready = (place: ServeSetup, opened: Opened) =>
+const ready = (place: ServeSetup, opened: OpenDoors) =>
   Effect.gen(function* () {
     const output = yield* Output
     yield* Effect.catchTag(output.write(announce(place, opened, output.terminal)), "OutputClosed", () => Effect.void)

@@ -5,7 +5,7 @@
 import type { Decision, OpenPermission } from "@daybook/api/group/WorkApi"
 import { Chunk, Effect, Layer, Option, Stream } from "effect"
 import * as Client from "@daybook/client/DaybookClient"
-import { DaybookClient, type Measuring } from "@daybook/client/DaybookClient"
+import { DaybookClient, type StatsScope } from "@daybook/client/DaybookClient"
 import * as RemoteSessions from "@daybook/client/RemoteSessions"
 import { Agents } from "@daybook/core/agent/Agents"
 import { ModelResolver } from "@daybook/core/model/ModelResolver"
@@ -130,7 +130,7 @@ export const layer = (server: Server) =>
   )
 
 /** The figures of the database, or of one session of it. */
-export const stats = (server: Server, what: Measuring) =>
+export const stats = (server: Server, what: StatsScope) =>
   Effect.flatMap(DaybookClient, (client) => client.stats(what)).pipe(Effect.provide(clientOf(server)))
 
 /** Errors of the connection become defects; errors of a search stay errors. */
@@ -169,7 +169,7 @@ export const shells = (server: Server) =>
   Effect.flatMap(DaybookClient, (client) => client.shells).pipe(Effect.provide(clientOf(server)))
 
 /** Which events of live shells to read. */
-interface Watched {
+interface ShellEventsQuery {
   /** Undefined: those of all sessions. */
   readonly sessionID: SessionID | undefined
   /** A sequence number of the session, else a position. */
@@ -178,7 +178,7 @@ interface Watched {
 }
 
 /** The events of live shells, without pruned ones. */
-export const watched = (server: Server, { after, follow, sessionID }: Watched) =>
+export const watched = (server: Server, { after, follow, sessionID }: ShellEventsQuery) =>
   Stream.unwrap(
     Effect.map(DaybookClient, (client) => {
       const from = (cursor: string | undefined): ReturnType<typeof client.follow> =>

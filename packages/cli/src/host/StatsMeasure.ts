@@ -53,7 +53,7 @@ export const cutJson = ({ bytes, events, floor, held, sessionID, to }: Cut) => (
 export const totalsLine = ({ bytes, events, sessions }: Totals, frees: number): string =>
   `${many(sessions, "session")}, ${many(events, "event")}, ${sizeText(bytes)} of events; removing them frees an estimated ${sizeText(frees)}\n`
 
-interface Measuring {
+interface MeasureRequest {
   readonly database: string
   readonly sessionID: SessionID | undefined
   readonly exact: boolean
@@ -72,7 +72,7 @@ const metricsOf = (filename: string, sessionID: SessionID) =>
     return yield* (yield* SessionStore).metrics(sessionID, yield* Clock.currentTimeMillis)
   }).pipe(Effect.provide(Store.layerReading({ filename })))
 
-export const measure = Effect.fn("StatsMeasure.measure")(function* (what: Measuring) {
+export const measure = Effect.fn("StatsMeasure.measure")(function* (what: MeasureRequest) {
   const { database, sessionID } = what
   const measured = yield* stats(what)
   const sessions = sessionID === undefined ? undefined : [sessionID]

@@ -21,7 +21,7 @@ import { readModel } from "../host/Runtime.ts"
 import type { Choice } from "./Ask.ts"
 
 /** What a list is for. */
-export interface Choosing {
+export interface ChoiceRequest {
   readonly title: string
   readonly choices: ReadonlyArray<Choice>
   readonly preview?: (choice: Choice) => Effect.Effect<ReadonlyArray<string>, unknown, Services>
@@ -35,7 +35,7 @@ export interface Desk {
   /** Prints lines above the editor. */
   readonly print: (text: string) => void
   readonly note: (text: string) => void
-  readonly choose: (choosing: Choosing) => Effect.Effect<Choice | undefined>
+  readonly choose: (choosing: ChoiceRequest) => Effect.Effect<Choice | undefined>
   readonly edit: (text: string) => void
   readonly show: (session: Session | undefined) => Effect.Effect<void>
   /** The model or agent of the next session, while there is none. */

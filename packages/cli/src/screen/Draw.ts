@@ -10,7 +10,7 @@ import { liveLines, fit } from "../render/LiveLines.ts"
 import { oneLine, visible, rowsAtWords } from "../render/Plain.ts"
 import * as Markdown from "./Markdown.ts"
 import type { Theme } from "./Theme.ts"
-import type { Block, EndedCall, OpenText, View, Waiting } from "./View.ts"
+import type { Block, EndedCall, OpenText, View, WaitingPrompt } from "./View.ts"
 
 export interface Size {
   readonly columns: number
@@ -130,7 +130,7 @@ const openLines = ({ channel, open, said }: OpenText, columns: number, theme: Th
   return ["", ...rows.slice(-6).map((row) => theme.style.dim(`> ${row}`))]
 }
 
-const waitingLine = ({ delivery, text }: Waiting, columns: number): string =>
+const waitingLine = ({ delivery, text }: WaitingPrompt, columns: number): string =>
   fit(`⋯ ${delivery === "queue" ? "queued" : "joins"}: ${oneLine(text, columns)}`, columns)
 
 /** Waiting prompts that are shown, at most. */

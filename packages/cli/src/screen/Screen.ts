@@ -42,7 +42,7 @@ export interface Options {
   readonly offered: Session | undefined
   readonly preferred: Talk.Preferred
   /** What an earlier screen left in its editor. */
-  readonly left: Draft.Left
+  readonly left: Draft.SavedDraft
   readonly asks: Asks
   /** Earlier prompts, the newest first. */
   readonly recalled: Effect.Effect<ReadonlyArray<string>>
@@ -50,11 +50,11 @@ export interface Options {
   readonly verb: (words: ReadonlyArray<string>) => Effect.Effect<void, unknown, Output>
 }
 
-interface Choosing {
+interface OpenList {
   list: Ask.List
   preview: ReadonlyArray<string>
   previewOf: string | undefined
-  readonly load: Commands.Choosing["preview"]
+  readonly load: Commands.ChoiceRequest["preview"]
   readonly done: (choice: Ask.Choice | undefined) => void
 }
 
@@ -96,7 +96,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     branch: branchOf(directory),
     lost: [] as ReadonlyArray<string>,
     mode: { type: "keys" } as Ask.Mode,
-    choosing: undefined as Choosing | undefined,
+    choosing: undefined as OpenList | undefined,
     /** The question that is drawn. */
     asked: undefined as Pending | Ask.Questions | undefined,
     guard: { at: 0, lastKey: 0 } as Ask.DrawnQuestion,
@@ -105,7 +105,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     hint: "",
     interruptedAt: 0,
     wasRunning: false,
-    delivery: "steer" as View.Waiting["delivery"],
+    delivery: "steer" as View.WaitingPrompt["delivery"],
     leaving: false
   }
   let theme = themeOf(process.env, Tty.likelyBackground(process.env))
@@ -132,7 +132,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
   })
   const { act, note, state } = talk
 
-  const submit = (text: string, delivery: View.Waiting["delivery"]) => {
+  const submit = (text: string, delivery: View.WaitingPrompt["delivery"]) => {
     drafts.keep("", undefined)
     if (text.trim() === "") return talk.goOn()
     input.editor.addToHistory(text)
@@ -383,7 +383,7 @@ const opened = Effect.fn("Screen.run")(function* (options: Options) {
     keepDraft()
   }
 
-  const onListKey = (choosing: Choosing, key: string) => {
+  const onListKey = (choosing: OpenList, key: string) => {
     if (matchesKey(key, "enter")) return choosing.done(Ask.chosen(choosing.list))
     if (matchesKey(key, "escape") || matchesKey(key, "ctrl+c")) return choosing.done(undefined)
     choosing.list = Ask.onListKey(choosing.list, key)

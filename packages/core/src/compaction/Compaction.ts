@@ -16,7 +16,7 @@ import {
   type ReadError
 } from "@daybook/log/log/EventLog"
 import { nothingPruned, prune } from "../request/Prune.ts"
-import { nothingSpent, type Spent, spentFields } from "../request/TextRequest.ts"
+import { nothingSpent, type UsageSum, spentFields } from "../request/TextRequest.ts"
 import { described } from "../domain/RunFailure.ts"
 import { type CompactionSettings, defaultSettings, exceeds } from "./Limits.ts"
 import { type CompactionRequest, filesOf, limitsFor, type Plan, planOf } from "./Plan.ts"
@@ -69,7 +69,7 @@ const writtenSince = Effect.fnUntraced(function* (log: EventLog["Type"], { messa
 })
 
 /** Appends the end of the attempt, and what others wrote meanwhile, in one event. */
-const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summary: string, spent: Spent) => {
+const complete = ({ log, messageID, reason, request }: Attempt, plan: Plan, summary: string, spent: UsageSum) => {
   const files = filesOf(plan)
   const ending = Effect.gen(function* () {
     const { cursor, late } = yield* writtenSince(log, request)

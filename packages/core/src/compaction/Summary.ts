@@ -10,7 +10,7 @@ import type { StoredError } from "@daybook/log/domain/Values"
 import type { AppendError, EventLog, OwnerToken } from "@daybook/log/log/EventLog"
 import type { ResolvedModel } from "../model/ModelResolver.ts"
 import * as ProviderStream from "../model/ProviderStream.ts"
-import { requestText, type Spent, type TextAnswer } from "../request/TextRequest.ts"
+import { requestText, type UsageSum, type TextAnswer } from "../request/TextRequest.ts"
 import { type CountTokens, tokensOf } from "../request/TokenEstimate.ts"
 import { referencePrefix } from "../workspace/ToolOutputStore.ts"
 import type { Limits } from "./Limits.ts"
@@ -333,7 +333,7 @@ interface SummaryInput {
   readonly limits: Limits
   readonly prompt: string
   /** Grows with each answer. */
-  readonly spent: Spent
+  readonly spent: UsageSum
 }
 
 /** Requests one answer and streams it live. */

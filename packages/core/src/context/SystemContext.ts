@@ -98,7 +98,7 @@ export const unavailable: Observation<never> = { _tag: "Unavailable" }
 export const absent: Observation<never> = { _tag: "Absent" }
 
 /** A value in stored form, with its texts. */
-interface Told {
+interface RenderedValue {
   readonly value: unknown
   /** The complete text, for a baseline. */
   readonly baseline: string
@@ -111,12 +111,14 @@ export type Look =
   | {
       readonly _tag: "Available"
       /** The texts without an earlier value. */
-      readonly first: () => Told
+      readonly first: () => RenderedValue
       /**
        * The texts after a stored value; `update` is undefined if the values are equal. Left if the stored value does
        * not decode.
        */
-      readonly since: (stored: unknown) => Either.Either<Told & { readonly update: string | undefined }, Undecodable>
+      readonly since: (
+        stored: unknown
+      ) => Either.Either<RenderedValue & { readonly update: string | undefined }, Undecodable>
     }
   | { readonly _tag: "Unavailable"; readonly optional: boolean }
   | { readonly _tag: "Absent" }
@@ -175,7 +177,7 @@ export const source = <A, I>(options: SourceOptions<A, I>): ContextSource => {
     if (text === "") throw new Error(`context source ${options.key} rendered an empty text`)
     return text
   }
-  const told = (value: A): Told => {
+  const told = (value: A): RenderedValue => {
     const removed = options.removed?.(value)
     return {
       value: encode(value),
@@ -244,13 +246,15 @@ const inOrder = (keys: Iterable<string>): ReadonlyArray<string> => {
   return [...keys].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0))
 }
 
-const kept = ({ removed, value }: Told) => ({ value, ...(removed === undefined ? {} : { removed }) })
+const kept = ({ removed, value }: RenderedValue) => ({ value, ...(removed === undefined ? {} : { removed }) })
 
 const join = (texts: ReadonlyArray<string>) => texts.join("\n\n")
 
 /** The full text of a look, merged with the earlier value. */
-const inFull = (look: Extract<Look, { readonly _tag: "Available" }>, before: Snapshot[string] | undefined): Told =>
-  before === undefined ? look.first() : Either.getOrElse(look.since(before.value), look.first)
+const inFull = (
+  look: Extract<Look, { readonly _tag: "Available" }>,
+  before: Snapshot[string] | undefined
+): RenderedValue => (before === undefined ? look.first() : Either.getOrElse(look.since(before.value), look.first))
 
 const render = (
   observed: Observed,

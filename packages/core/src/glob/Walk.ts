@@ -148,7 +148,7 @@ const makeTurns = () => {
 }
 
 /** A folder to walk: its path below the searched folder, and the ignore rules that apply. */
-interface Waiting {
+interface PendingFolder {
   readonly below: ReadonlyArray<string>
   readonly files: ReadonlyArray<Rules>
 }
@@ -182,7 +182,7 @@ export const walk = async (options: WalkOptions): Promise<Walked> => {
   }
 
   const found: Array<string> = []
-  const waiting: Array<Waiting> = [{ below: [], files: outer }]
+  const waiting: Array<PendingFolder> = [{ below: [], files: outer }]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     const { below } = next
     const directory = path.join(folder, ...below)

@@ -69,7 +69,7 @@ const interlacedPixels = 50_000_000
 const seconds = 20
 
 /** A picture in a form that providers accept. */
-interface Encoded {
+interface EncodedPicture {
   readonly bytes: Uint8Array
   readonly format: string
   readonly width: number
@@ -77,16 +77,16 @@ interface Encoded {
 }
 
 /** The picture's facts, and its new form; `encoded` is undefined if it can stay as it is. */
-interface Decoded {
+interface DecodedPicture {
   readonly width: number
   readonly height: number
   readonly frames: number
-  readonly encoded: Encoded | undefined
+  readonly encoded: EncodedPicture | undefined
 }
 
 /** Inspects a picture and converts it to a form that every provider accepts. */
 export interface PictureDecoder {
-  readonly decode: (bytes: Uint8Array, format: PictureFormat) => Effect.Effect<Decoded, Undecodable>
+  readonly decode: (bytes: Uint8Array, format: PictureFormat) => Effect.Effect<DecodedPicture, Undecodable>
 }
 
 /** The longest edge, then the quality of a JPEG; undefined for a PNG. The last attempt always fits. */
@@ -108,7 +108,7 @@ const verify = async (sharp: Sharp, bytes: Uint8Array, pixels: number) => {
   await open(sharp, bytes, pixels).resize(16, 16, { fit: "fill" }).raw().toBuffer()
 }
 
-const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless: boolean): Promise<Encoded> => {
+const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless: boolean): Promise<EncodedPicture> => {
   const size = { width: scaledEdge, height: scaledEdge, fit: "inside", withoutEnlargement: true } as const
   const { data, info } = await open(sharp, bytes, pixels)
     .autoOrient()
@@ -117,7 +117,7 @@ const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless:
     .raw({ depth: "uchar" })
     .toBuffer({ resolveWithObject: true })
   const { channels, height, width } = info
-  let last: Encoded | undefined
+  let last: EncodedPicture | undefined
   for (const [edge, quality] of attempts) {
     if (quality === undefined && !lossless) continue
     const scaled = sharp(data, { raw: { width, height, channels } }).resize({ ...size, width: edge, height: edge })
@@ -131,7 +131,7 @@ const encode = async (sharp: Sharp, bytes: Uint8Array, pixels: number, lossless:
   throw new Error(`it still has ${last?.bytes.length} bytes when it is scaled down`)
 }
 
-const decode = async (sharp: Sharp, bytes: Uint8Array, format: PictureFormat): Promise<Decoded> => {
+const decode = async (sharp: Sharp, bytes: Uint8Array, format: PictureFormat): Promise<DecodedPicture> => {
   const limit = pixelLimits[format]
   if (limit === undefined) throw new Undecodable({ reason: "its format cannot be decoded here" })
   // Reads the header only: a declared size allocates nothing.
@@ -217,7 +217,7 @@ const nameOf = (format: string) => format.slice("image/".length).toUpperCase()
 
 const taken = commonPictures.formats.map(nameOf).join(", ")
 
-const noteOf = (format: PictureFormat, { encoded, frames, height, width }: Decoded): string | undefined => {
+const noteOf = (format: PictureFormat, { encoded, frames, height, width }: DecodedPicture): string | undefined => {
   if (encoded === undefined) return undefined
   const changes = [
     ...(encoded.width === width && encoded.height === height

@@ -14,7 +14,7 @@ import * as ProviderStream from "../model/ProviderStream.ts"
 import type { StreamPart } from "../model/ProviderStream.ts"
 import { estimateOf, type Used } from "../model/Usage.ts"
 import { repeated } from "../request/Reminders.ts"
-import type { Settled } from "../tool/ToolRegistry.ts"
+import type { CallOutcome } from "../tool/ToolRegistry.ts"
 import { referenceOf } from "../workspace/ToolOutputStore.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
 
@@ -53,7 +53,7 @@ const contentText = ({ content, outputPaths = [], structured }: ToolOutput): str
 const keyOfPart = ({ content = [], error, input, name, outputPaths = [], state, structured = {} }: ToolPart): string =>
   keyOf(name, input, state === "error", error?.message ?? contentText({ content, outputPaths, structured }))
 
-const keyOfSettled = (name: string, input: unknown, settled: Settled): string =>
+const keyOfSettled = (name: string, input: unknown, settled: CallOutcome): string =>
   settled._tag === "Failure"
     ? keyOf(name, input, true, settled.error.message)
     : keyOf(name, input, false, contentText(settled.output))
@@ -69,7 +69,7 @@ function* newestFirst(messages: ReadonlyArray<Message>): Generator<ToolPart> {
   }
 }
 
-const withReminder = (settled: Settled, count: number): Settled => {
+const withReminder = (settled: CallOutcome, count: number): CallOutcome => {
   const words = `\n${repeated(count)}`
   if (settled._tag === "Failure") {
     return { ...settled, error: { ...settled.error, message: `${settled.error.message}${words}` } }
@@ -92,7 +92,7 @@ const withReminder = (settled: Settled, count: number): Settled => {
 
 export interface Repeats {
   /** Returns the result to record: with a reminder when it repeated often enough. */
-  readonly note: (name: string, input: unknown, settled: Settled) => Settled
+  readonly note: (name: string, input: unknown, settled: CallOutcome) => CallOutcome
 }
 
 /** Starts the count from the shown messages. */
@@ -179,7 +179,7 @@ const recordParts = (before: Pick<TurnState, "answer" | "held">, parts: Readonly
 }
 
 /** Records the result of a local call. */
-const settlement = (answer: Recorder.State, callID: string, result: Settled): Step => {
+const settlement = (answer: Recorder.State, callID: string, result: CallOutcome): Step => {
   const base = { assistantMessageID: answer.messageID, callID, provider: { executed: false } }
   return {
     state: Recorder.settled(answer, callID),
@@ -326,7 +326,7 @@ export const progress = (publication: Publication, callID: string, { content, st
   )
 
 /** Stores the result of a local call. */
-export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: Settled) =>
+export const result = (publication: Publication, { callID, input, name }: Recorder.LocalCall, returned: CallOutcome) =>
   publication.inOrder(
     Effect.flatMap(Ref.get(publication.state), ({ answer }) =>
       commit(publication, settlement(answer, callID, publication.repeats.note(name, input, returned)))

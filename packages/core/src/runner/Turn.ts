@@ -42,7 +42,7 @@ import type { Snapshot } from "../snapshot/SnapshotStore.ts"
 import type { Snapshots } from "../snapshot/Snapshots.ts"
 import { firstOf } from "../support/Race.ts"
 import type { ToolCall } from "../tool/ToolDefinition.ts"
-import type { MaterializedTools, Settled } from "../tool/ToolRegistry.ts"
+import type { MaterializedTools, CallOutcome } from "../tool/ToolRegistry.ts"
 import * as Publication from "./Publication.ts"
 import type { Reasons, Repeats } from "./Publication.ts"
 import * as Recorder from "./recorder/TurnRecorder.ts"
@@ -113,7 +113,7 @@ const makeToolFibers = Effect.fnUntraced(function* (
 })
 
 /** A tool failed outside its contract: the model reads the error and continues (TO-2). */
-const brokenTool = (name: string, defect: unknown): Settled => {
+const brokenTool = (name: string, defect: unknown): CallOutcome => {
   const details = defect instanceof Error ? defect.message : String(defect)
   return { _tag: "Failure", error: { type: "tool.execution", message: `tool "${name}" broke: ${details}` } }
 }

@@ -13,7 +13,7 @@ import { EventLog } from "@daybook/log/log/EventLog"
 import { SessionStore } from "@daybook/log/store/SessionStore"
 import { Lineage } from "../agent/Lineage.ts"
 import { ModelResolver } from "../model/ModelResolver.ts"
-import { nothingSpent, requestText, type Spent, spentFields } from "../request/TextRequest.ts"
+import { nothingSpent, requestText, type UsageSum, spentFields } from "../request/TextRequest.ts"
 import * as Boundary from "../runner/Boundary.ts"
 import { modelOf } from "../runner/Preparation.ts"
 import type { NamingMode } from "./SessionOptions.ts"
@@ -119,7 +119,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
   })
 
   /** Renames the session. If it got a name meanwhile, that name stays, and only what the request used is stored. */
-  const rename = (sessionID: SessionID, title: string, by: "model" | "prompt", spent: Spent) =>
+  const rename = (sessionID: SessionID, title: string, by: "model" | "prompt", spent: UsageSum) =>
     Effect.gen(function* () {
       const expectedSeq = yield* log.latest(sessionID)
       const session = yield* store.get(sessionID)
@@ -139,7 +139,7 @@ const make = Effect.fnUntraced(function* ({ budget: fallback, mode }: NamingOpti
 
   /** The model's title. Every failure means that there is none. */
   const asked = Effect.fnUntraced(
-    function* (session: Session, beginning: Beginning, spent: Spent) {
+    function* (session: Session, beginning: Beginning, spent: UsageSum) {
       const agent = yield* lineage.agentOf(session)
       const settings = { ...Struct.omit(agent.settings ?? {}, "stop"), maxOutputTokens }
       const model = yield* models.resolve(modelOf(session, agent), settings)

@@ -37,13 +37,18 @@ export interface InputOptions {
 }
 
 /** The arguments of an admission. */
-type Asked = Omit<Admission, "prompt" | "messageID"> & {
+type AdmissionRequest = Omit<Admission, "prompt" | "messageID"> & {
   readonly prompt: PromptInput
   readonly messageID: MessageID | undefined
 }
 
 /** Checks the arguments in the order in which they are reported. */
-const check = ({ delivery = "steer", id, prompt, sessionID }: PromptOptions): Either.Either<Asked, InvalidInput> =>
+const check = ({
+  delivery = "steer",
+  id,
+  prompt,
+  sessionID
+}: PromptOptions): Either.Either<AdmissionRequest, InvalidInput> =>
   Either.gen(function* () {
     const asked = {
       delivery: yield* validate("delivery", Delivery, delivery),

@@ -28,7 +28,7 @@ export interface RestoreRequest {
   readonly dryRun: boolean
 }
 
-export interface Restored {
+export interface RestoreAccount {
   readonly outcomes: ReadonlyArray<Restore.Outcome>
   /** The files just before; undefined if nothing had to change. */
   readonly before: string | undefined
@@ -47,7 +47,7 @@ export class Snapshots extends Context.Tag("@daybook/core/Snapshots")<
     /** The files that differ between two snapshots of a Location. */
     readonly changes: (directory: string, turn: Turn) => Effect.Effect<ReadonlyArray<Change>, SnapshotUnavailable>
     /** Takes back what turns changed, after a snapshot of the files as they are. */
-    readonly restore: (request: RestoreRequest) => Effect.Effect<Restored, SnapshotUnavailable>
+    readonly restore: (request: RestoreRequest) => Effect.Effect<RestoreAccount, SnapshotUnavailable>
     /** Erases the snapshots of a removed session. A failure is logged; the next start tries again. */
     readonly forget: (sessionID: SessionID) => Effect.Effect<void>
     /** Whether a session has snapshots. False without stores, and if they cannot be read. */

@@ -151,7 +151,7 @@ export interface Bounded {
   readonly dropped: number
 }
 
-export interface Measured {
+export interface StoreSizes {
   /** Bytes of all files. */
   readonly bytes: number
   readonly folders: number
@@ -161,7 +161,7 @@ export interface Measured {
 /** Measures all stores. */
 export const measure = Effect.fn("Snapshots.measure")(function* (
   folder: string
-): Effect.fn.Return<Measured, SnapshotUnavailable> {
+): Effect.fn.Return<StoreSizes, SnapshotUnavailable> {
   const all = yield* stores(folder)
   const found = yield* Effect.forEach(all, References.references)
   return { bytes: yield* Effect.promise(() => bytesOf(folder)), folders: all.length, snapshots: found.flat().length }

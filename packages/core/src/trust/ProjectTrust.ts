@@ -14,7 +14,7 @@ import { isWithin } from "../support/TextFile.ts"
 // Decides who may add files to a folder: only this user and root, or others too.
 
 /** The folder's owner, group and mode. */
-interface Held {
+interface FolderOwner {
   readonly uid: number
   readonly gid: number
   readonly mode: number
@@ -30,7 +30,7 @@ const self = (): { readonly uid: number; readonly gid: number } | undefined => {
 }
 
 /** How a user owns a folder. Pure. */
-export const holdingOf = (folder: Held, me: { readonly uid: number; readonly gid: number }): Holding => {
+export const holdingOf = (folder: FolderOwner, me: { readonly uid: number; readonly gid: number }): Holding => {
   if (folder.uid !== me.uid && folder.uid !== 0) return "foreign"
   // A sticky folder is open too: others cannot replace files there, but they can add some.
   if ((folder.mode & 0o002) !== 0) return "open"

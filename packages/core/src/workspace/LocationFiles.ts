@@ -31,7 +31,7 @@ import {
   tryFile,
   type WritableTarget
 } from "./FileFailure.ts"
-import { type Held, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
+import { type PathInFolder, holdFolder, type MakeFolder, reachFolder } from "./HeldFolder.ts"
 import { referencePrefix, ToolOutputStore } from "./ToolOutputStore.ts"
 
 // Resolves configured references: files outside the Location that prompts and `read` name as `name:path`.
@@ -361,7 +361,11 @@ export class LocationFiles extends Context.Tag("@daybook/core/LocationFiles")<
     /**
      * Holds open the canonical folder to write to, so that nothing can replace it (TO-90). Creates it if it is missing.
      */
-    readonly hold: (folder: string, name: string, make?: MakeFolder) => Effect.Effect<Held, ToolFailure, Scope.Scope>
+    readonly hold: (
+      folder: string,
+      name: string,
+      make?: MakeFolder
+    ) => Effect.Effect<PathInFolder, ToolFailure, Scope.Scope>
     /** Serializes changes of one file. */
     readonly exclusively: (real: string) => <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Fails if the path is no longer canonical, or no longer in the Location (or in `root`). */

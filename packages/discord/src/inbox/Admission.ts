@@ -29,7 +29,7 @@ const mostBytes = 8 * 1_024 * 1_024
 const mostTogether = 20 * 1_024 * 1_024
 
 /** An attachment, or why it is missing. */
-export type Read = { readonly file: File } | { readonly missing: string }
+export type AttachmentResult = { readonly file: File } | { readonly missing: string }
 
 const mimeOf = ({ content_type: type }: Attachment): string =>
   /^[\w.+-]+\/[\w.+-]+/.exec(type ?? "")?.[0] ?? "application/octet-stream"
@@ -53,10 +53,10 @@ const bytesOf = (http: HttpClient.HttpClient, { url }: Attachment) =>
 /** The attachments in order. The prompt names those that are missing. */
 const read = (
   attachments: ReadonlyArray<Attachment>
-): Effect.Effect<ReadonlyArray<Read>, never, HttpClient.HttpClient> =>
+): Effect.Effect<ReadonlyArray<AttachmentResult>, never, HttpClient.HttpClient> =>
   Effect.gen(function* () {
     const http = yield* HttpClient.HttpClient
-    const results: Array<Read> = []
+    const results: Array<AttachmentResult> = []
     let together = 0
     for (const [index, attachment] of attachments.entries()) {
       const name = line(attachment.filename, 120)

@@ -169,7 +169,7 @@ const pagesAtOnce = 16
 
 const isID = Schema.is(SessionID)
 
-export interface Pulled {
+export interface PullResult {
   readonly position: number
   readonly hasMore: boolean
   readonly sessions: ReadonlyArray<string>
@@ -226,7 +226,7 @@ const nextPage = (work: Work, after: number) =>
   })
 
 /** Exports the next batch: logs, then values, context and indexes, then the cursor. */
-export const pull = (work: Work): Effect.Effect<Pulled, ExportError> =>
+export const pull = (work: Work): Effect.Effect<PullResult, ExportError> =>
   Effect.gen(function* () {
     yield* removeRemains(work)
     let cursor = yield* work.tracker.ledger.cursor

@@ -24,7 +24,7 @@ export interface Portion {
   position: number
   readonly messages: Array<Piece>
   readonly events: Array<Piece>
-  readonly blobs: Array<Rendering.Added["blobs"][number]>
+  readonly blobs: Array<Rendering.RenderedPieces["blobs"][number]>
   /** The rendering at the last end of a run; retention removes events at most up to there. */
   settled: Rendering.Rendering | undefined
   /** Its approximate size in bytes. */

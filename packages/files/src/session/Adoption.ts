@@ -17,14 +17,14 @@ import * as Rendering from "../render/Rendering.ts"
 import { isLog, logs, piecesOf } from "../render/Rendering.ts"
 import { contextFolders, contextPrefix } from "../render/SessionContext.ts"
 import { entryOf, type IndexEntry, valueFiles, valueNames } from "../render/Values.ts"
-import type { Known, WriteError } from "./CachedSession.ts"
+import type { CachedState, WriteError } from "./CachedSession.ts"
 
 export interface AdoptionOptions<E> {
   readonly tracker: TrackedFolder.Tracker
   readonly log: EventLog["Type"]
   /** Renders the context files of a pack state. */
   readonly contextOf: (
-    session: Known,
+    session: CachedState,
     name: string,
     pack: PackState
   ) => Effect.Effect<ReadonlyMap<string, TrackedFolder.Content>, E>
@@ -56,7 +56,7 @@ interface FileState {
 }
 
 /** Files with names of the layout whose content differs from the record. */
-const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: Known) {
+const unknown = Effect.fnUntraced(function* (files: SafeFiles, { folder }: CachedState) {
   const found = new Map<string, FileState>()
   for (const sub of folders) {
     const path = sub === "" ? folder.path : `${folder.path}/${sub}`
@@ -99,7 +99,7 @@ const match = (matching: Matching, name: string, content: TrackedFolder.Content)
  */
 const renderAll = Effect.fnUntraced(function* (
   { log, tracker: { files } }: Pick<AdoptionOptions<never>, "log" | "tracker">,
-  { folder, record }: Known,
+  { folder, record }: CachedState,
   address: KeptAddress,
   matching: Matching
 ) {
@@ -144,7 +144,7 @@ const renderAll = Effect.fnUntraced(function* (
  */
 export const adopt = <E>(
   options: AdoptionOptions<E>,
-  session: Known,
+  session: CachedState,
   address: KeptAddress
 ): Effect.Effect<IndexEntry | undefined, E | WriteError> =>
   Effect.gen(function* () {

@@ -25,7 +25,7 @@ export type WriteError =
   | StoreError
 
 /** A cached session. */
-export interface Known {
+export interface CachedState {
   record: SessionRecord
   rendering: Rendering.Rendering
   readonly settled?: Rendering.Rendering | undefined
@@ -44,7 +44,7 @@ export const replay = <E>(
   id: string,
   from: Rendering.Rendering,
   through: number,
-  use: (added: Rendering.Added) => Effect.Effect<void, E>
+  use: (added: Rendering.RenderedPieces) => Effect.Effect<void, E>
 ): Effect.Effect<Rendering.Rendering, E | WriteError> =>
   Effect.gen(function* () {
     let rendering = from

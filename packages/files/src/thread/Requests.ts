@@ -99,16 +99,16 @@ export class Unfollow extends Schema.TaggedRequest<Unfollow>()("Unfollow", {
 const Level = Schema.Literal("Debug", "Info", "Warning", "Error")
 
 /** The thread's log lines and findings. */
-export const Said = Schema.Union(
+export const ThreadNews = Schema.Union(
   Schema.TaggedStruct("Logged", { level: Level, message: Schema.String }),
   Schema.TaggedStruct("Found", { finding: Finding })
 )
-export type Said = typeof Said.Type
+export type ThreadNews = typeof ThreadNews.Type
 
 /** What the thread says, until it ends. */
 export class Listen extends Schema.TaggedRequest<Listen>()("Listen", {
   failure: Schema.Never,
-  success: Said,
+  success: ThreadNews,
   payload: {}
 }) {}
 

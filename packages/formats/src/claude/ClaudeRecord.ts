@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Item, RecordPlace, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Item, RecordPlace, Spending } from "../conversation/Conversation.ts"
 import {
   beyond,
   count,
@@ -237,7 +237,7 @@ export const attachedOf = (given: Attachment): Attached | undefined => {
 // Counts usage once for each message: several lines and copies repeat it, and only the last line has the final output.
 
 /** Reasoning is part of the output and not counted apart. Only versions of 2025 say what a message cost. */
-const spentOf = (usage: ApiUsage, cost: number): Spent => ({
+const spentOf = (usage: ApiUsage, cost: number): Spending => ({
   ...nothing,
   cost,
   input: usage.input_tokens ?? 0,
@@ -248,11 +248,11 @@ const spentOf = (usage: ApiUsage, cost: number): Spent => ({
 
 interface ClaudeUsage {
   /** What a line adds to what earlier lines of its message counted. */
-  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spent
+  readonly count: (messageID: string, usage: ApiUsage | undefined, cost?: number) => Spending
 }
 
 export const makeUsage = (): ClaudeUsage => {
-  const counted = new Map<string, Spent>()
+  const counted = new Map<string, Spending>()
   return {
     count: (messageID, usage, cost = 0) => {
       if (usage === undefined) return nothing
@@ -284,7 +284,7 @@ export interface Draft {
   readonly error: string | undefined
   finish: string | undefined
   aborted: boolean
-  spent: Spent
+  spent: Spending
 }
 
 /** Claude Code wrote the message itself: an error of the API, or a filler. No tokens were spent. */
@@ -313,7 +313,7 @@ export const draftOf = (
   base: Draft["base"],
   fields: ClaudeRecord,
   parts: ReadonlyArray<AnswerPart>,
-  spent: Spent,
+  spent: Spending,
   before?: Draft
 ): Draft => {
   const failed = fields.isApiErrorMessage === true
@@ -342,7 +342,7 @@ export const grow = (
   draft: Draft,
   parts: ReadonlyArray<AnswerPart>,
   finish: string | undefined,
-  spent: Spent
+  spent: Spending
 ): void => {
   addParts(draft, parts)
   draft.finish = finish ?? draft.finish

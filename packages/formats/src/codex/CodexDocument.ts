@@ -63,7 +63,7 @@ export const make = ({ maxLineBytes = JsonLines.defaultMaxLineBytes }: JsonLines
   let itemIndent: number | undefined
   let open: Open | undefined
 
-  const report = (kind: JsonLines.Kind, place: RecordPlace) =>
+  const report = (kind: JsonLines.ProblemKind, place: RecordPlace) =>
     void out.push({ _tag: "Problem", place, kind, details: JsonLines.sentences[kind] })
 
   const complete = ({ held, heldBytes, place }: Open, rest: Uint8Array) => {

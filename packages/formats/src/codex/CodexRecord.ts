@@ -5,7 +5,7 @@
  */
 import { Option, Predicate, Schema } from "effect"
 import type { JsonRecord } from "@daybook/log/domain/Json"
-import type { AnswerPart, Content, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Spending } from "../conversation/Conversation.ts"
 import { isTooDeep } from "../lines/JsonLines.ts"
 import { beyond, count, list, nothing, text, tolerant, unchecked, word } from "../reading/Tolerant.ts"
 
@@ -167,7 +167,7 @@ export const outputOf = (output: unknown): { readonly content: Content; readonly
 // Counts the growth of the cumulative usage, since `token_count` events repeat it; after a fall, the last request
 // counts (FM-156).
 
-const spentOf = (usage: TokenUsage): Spent => {
+const spentOf = (usage: TokenUsage): Spending => {
   const cacheRead = usage.cached_input_tokens ?? 0
   const cacheWrite = usage.cache_write_input_tokens ?? 0
   return {
@@ -180,11 +180,11 @@ const spentOf = (usage: TokenUsage): Spent => {
   }
 }
 
-const allOf = ({ cacheRead, cacheWrite, input, output }: Spent): number => input + cacheRead + cacheWrite + output
+const allOf = ({ cacheRead, cacheWrite, input, output }: Spending): number => input + cacheRead + cacheWrite + output
 
 interface CodexUsage {
   /** What was spent since the last count. */
-  readonly count: (payload: Payload) => Spent
+  readonly count: (payload: Payload) => Spending
 }
 
 export const make = (): CodexUsage => {
@@ -206,7 +206,7 @@ export const make = (): CodexUsage => {
 // Says which part of an answer a response item is.
 
 /** What a model produced in one item. */
-export interface Produced {
+export interface ModelItem {
   readonly parts: ReadonlyArray<AnswerPart>
   /** The result, if the provider ran the tool itself. */
   readonly result?: {
@@ -223,7 +223,7 @@ const textParts = (type: "text" | "reasoning", text: string): ReadonlyArray<Answ
   text === "" ? [] : [{ type, text }]
 
 /** A call that the provider ran: its result is part of the item. */
-const providerCall = (payload: Payload, key: string, tool: string, input: unknown, content: Content): Produced => {
+const providerCall = (payload: Payload, key: string, tool: string, input: unknown, content: Content): ModelItem => {
   const callID = payload.call_id ?? payload.id ?? key
   return {
     parts: [{ type: "call", id: callID, name: tool, input: inputOf(input) }],
@@ -231,12 +231,12 @@ const providerCall = (payload: Payload, key: string, tool: string, input: unknow
   }
 }
 
-const call = (payload: Payload, key: string, name: string, input: unknown): Produced => ({
+const call = (payload: Payload, key: string, name: string, input: unknown): ModelItem => ({
   parts: [{ type: "call", id: payload.call_id ?? payload.id ?? key, name, input: inputOf(input) }]
 })
 
 /** Undefined: a model did not produce the item. `key` names a call without an id. */
-export const producedOf = (payload: Payload, key: string): Produced | undefined => {
+export const producedOf = (payload: Payload, key: string): ModelItem | undefined => {
   switch (payload.type) {
     case "message":
       return payload.role === "assistant" ? { parts: textParts("text", textOf(contentOf(payload.content))) } : undefined

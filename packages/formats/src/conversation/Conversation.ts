@@ -79,7 +79,7 @@ export type AnswerPart = typeof AnswerPart.Type
 const count = Schema.Finite.pipe(Schema.nonNegative())
 
 /** Tokens and cost. `input` excludes tokens read from or written to a cache. Cost is in US dollars. */
-export const Spent = Schema.Struct({
+export const Spending = Schema.Struct({
   input: count,
   output: count,
   reasoning: count,
@@ -87,7 +87,7 @@ export const Spent = Schema.Struct({
   cacheWrite: count,
   cost: count
 })
-export type Spent = typeof Spent.Type
+export type Spending = typeof Spending.Type
 
 const base = {
   /** The record's id, unique in the log. */
@@ -115,7 +115,7 @@ export const Answer = Schema.TaggedStruct("Answer", {
   error: optional(Schema.String),
   /** A person or a crash ended the answer. */
   aborted: optional(Schema.Literal(true)),
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 export const Result = Schema.TaggedStruct("Result", {
@@ -125,7 +125,7 @@ export const Result = Schema.TaggedStruct("Result", {
   content: Content,
   failed: Schema.Boolean,
   /** What the tool's own subagents spent. */
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 export const Command = Schema.TaggedStruct("Command", {
@@ -151,14 +151,14 @@ export const Compaction = Schema.TaggedStruct("Compaction", {
   readFiles: Schema.Array(Schema.String),
   modifiedFiles: Schema.Array(Schema.String),
   /** What the summary cost. */
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 /** A summary of a branch that was left. */
 export const BranchSummary = Schema.TaggedStruct("BranchSummary", {
   ...base,
   summary: Schema.String,
-  spent: optional(Spent)
+  spent: optional(Spending)
 })
 
 /** From here on, the model is shown something else in place of an earlier record of its branch. */
@@ -172,7 +172,7 @@ export const Edit = Schema.TaggedStruct("Edit", {
 })
 
 /** What a model spent beside the conversation. */
-export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spent })
+export const Usage = Schema.TaggedStruct("Usage", { ...base, spent: Spending })
 
 export const ModelChange = Schema.TaggedStruct("ModelChange", {
   ...base,

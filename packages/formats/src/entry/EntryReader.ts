@@ -241,7 +241,7 @@ export interface Options<E = never, R = never> extends Omit<JsonLines.Options, "
 /** Why a log cannot be read. */
 export type ReadingError = EntryError | EventStream
 
-type Read = JsonLines.LogRecord | Conversation.Problem
+type LineResult = JsonLines.LogRecord | Conversation.Problem
 
 /** So many records after the header are read before the dialect is decided, or so many characters. */
 const lookahead = 50
@@ -364,7 +364,7 @@ interface Opening {
   /** omp's title slot. */
   readonly titleSlot: JsonRecord | undefined
   readonly version: number
-  readonly ahead: Array<Read>
+  readonly ahead: Array<LineResult>
   /** Characters of the records ahead. */
   length: number
 }
@@ -410,7 +410,7 @@ export const make = () => {
     return undefined
   }
 
-  const item = (read: Read) => {
+  const item = (read: LineResult) => {
     if (read._tag === "Problem") emit(read)
     else next?.(read, emit)
   }
@@ -430,7 +430,7 @@ export const make = () => {
     return undefined
   }
 
-  const take = (read: Read): ReadingError | undefined => {
+  const take = (read: LineResult): ReadingError | undefined => {
     if (next !== undefined) item(read)
     else if (opening !== undefined) {
       opening.ahead.push(read)
@@ -448,7 +448,7 @@ export const make = () => {
   }
 
   return {
-    push: (reads: Iterable<Read>): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
+    push: (reads: Iterable<LineResult>): Either.Either<ReadonlyArray<Conversation.Piece>, ReadingError> => {
       for (const read of reads) {
         const error = take(read)
         if (error !== undefined) return Either.left(error)

@@ -29,7 +29,7 @@ interface Point {
 }
 
 /** A known record. */
-interface Known {
+interface KnownRecord {
   readonly point: Point
   readonly start: number | undefined
 }
@@ -41,7 +41,7 @@ const pathTo = ({ segment, to }: Point): HistoryPath =>
   to < segment.from ? segment.before : [...segment.before, [segment.from, to]]
 
 export class Tree {
-  private readonly known = new Map<string, Known>()
+  private readonly known = new Map<string, KnownRecord>()
   /** Where the next event of a branch would follow. */
   private at: Point = start
   /** The place of the last record. */

@@ -7,7 +7,7 @@ import { ActivityID, MessageID, PartID, SessionID } from "@daybook/log/domain/Id
 import { fitting } from "@daybook/log/domain/LongText"
 import { defaultAgent, type Tokens, type ToolContent } from "@daybook/log/domain/Values"
 import { type Draft, draft } from "@daybook/log/events/SessionEvents"
-import type { AnswerPart, Content, Dialect, Item, Spent } from "../conversation/Conversation.ts"
+import type { AnswerPart, Content, Dialect, Item, Spending } from "../conversation/Conversation.ts"
 
 // Derives ids from a foreign log, so that the same log always becomes the same session.
 
@@ -53,14 +53,14 @@ export const textOf = (content: Content): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
 /** The event form of tokens: input includes what a cache held. */
-export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Spent): Tokens => ({
+export const tokensOf = ({ cacheRead, cacheWrite, input, output, reasoning }: Spending): Tokens => ({
   input: input + cacheRead + cacheWrite,
   output,
   reasoning,
   cache: { read: cacheRead, write: cacheWrite }
 })
 
-export const nothingSpent: Spent = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
+export const nothingSpent: Spending = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0, cost: 0 }
 
 /** The admission and the promotion of a prompt; an activity starts between them. */
 export const prompt = (
@@ -191,7 +191,7 @@ export const result = ({ assistantMessageID, callID }: Call, { content, failed }
         provider: { executed: false }
       })
 
-export const charged = (spent: Spent | undefined) =>
+export const charged = (spent: Spending | undefined) =>
   spent === undefined ? {} : { cost: spent.cost, tokens: tokensOf(spent) }
 
 /** An edit of the context. A call that stays keeps its result. */

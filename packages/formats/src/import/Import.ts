@@ -140,9 +140,9 @@ export interface ImportOptions {
 const batchEvents = 1024
 const batchChars = 2 * 1024 * 1024
 
-type Added = Readonly<Record<keyof typeof nothingSpent, number>>
+type TokenCounts = Readonly<Record<keyof typeof nothingSpent, number>>
 
-const sum = (a: Added, b: Added): Added => ({
+const sum = (a: TokenCounts, b: TokenCounts): TokenCounts => ({
   input: a.input + b.input,
   output: a.output + b.output,
   reasoning: a.reasoning + b.reasoning,
@@ -171,7 +171,7 @@ const makeThreads = (head: Head): Threads => {
 class Importing {
   records = 0
   offset = 0
-  usage: Added = nothingSpent
+  usage: TokenCounts = nothingSpent
   /** The session's title so far. */
   title: string | undefined
   /** The beginning of the first prompt. */
@@ -314,10 +314,10 @@ const target = Effect.fnUntraced(function* (head: Head, asNew: boolean) {
 const isWhole = ({ imported }: Session): boolean => imported === undefined || isComplete(imported)
 
 /** Reads the log. `ends`: after how many items earlier imports of it ended; what grew there ends there again (IM-420). */
-export type Read<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
+export type ReadLog<E, R> = (ends: ReadonlyArray<number>) => Stream.Stream<Piece, E, R>
 
 /** Where earlier imports of the log ended. */
-const endsOf = Effect.fnUntraced(function* <E, R>(read: Read<E, R>, asNew: boolean) {
+const endsOf = Effect.fnUntraced(function* <E, R>(read: ReadLog<E, R>, asNew: boolean) {
   const isHead = (piece: Piece): piece is Head => piece._tag === "Head"
   const head = yield* Stream.runHead(Stream.filter(read([]), isHead))
   if (Option.isNone(head)) return []
@@ -327,7 +327,7 @@ const endsOf = Effect.fnUntraced(function* <E, R>(read: Read<E, R>, asNew: boole
 
 /** Imports a log. `SourceDiffers`, `SessionContinued` and `ImportDiffers` say that nothing more was stored. */
 export const importLog = <E, R>(
-  read: Read<E, R>,
+  read: ReadLog<E, R>,
   options: ImportOptions
 ): Effect.Effect<
   ImportReport,

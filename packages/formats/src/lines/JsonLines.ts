@@ -205,7 +205,7 @@ export const sentences = {
   "line-too-long": "The line is longer than the limit; it was skipped.",
   "too-deep": "The record nests its values too deeply; it was skipped."
 }
-export type Kind = keyof typeof sentences
+export type ProblemKind = keyof typeof sentences
 
 /** A reader of one file. */
 export const make = (options: Options = {}): JsonLines => {
@@ -220,10 +220,10 @@ export const make = (options: Options = {}): JsonLines => {
   let heldBytes = 0
   let [afterBlank, carriageReturns] = [false, false]
 
-  const report = (kind: Kind, offset: number, details = sentences[kind]) =>
+  const report = (kind: ProblemKind, offset: number, details = sentences[kind]) =>
     void out.push({ _tag: "Problem", place: { line, offset }, kind, details })
 
-  const skip = (kind: Kind, offset: number, details?: string) => {
+  const skip = (kind: ProblemKind, offset: number, details?: string) => {
     report(kind, offset, details)
     slot++
   }

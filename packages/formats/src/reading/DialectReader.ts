@@ -76,7 +76,7 @@ export interface Fold {
   readonly end: () => ReadonlyArray<Piece>
 }
 
-export interface Opened {
+export interface OpenLog {
   readonly head: Head
   readonly makeFold: (ends?: Ends) => Fold
 }
@@ -90,7 +90,7 @@ export interface DialectReader {
    * Opens the log if its records so far say which session it is. It is asked again after each record. `name` is the name
    * of the file, without its ending. `last`: no better record follows soon, so that any hint must do.
    */
-  readonly open: (early: ReadonlyArray<JsonRecord>, name: string | undefined, last: boolean) => Opened | undefined
+  readonly open: (early: ReadonlyArray<JsonRecord>, name: string | undefined, last: boolean) => OpenLog | undefined
 }
 
 export interface Options extends Omit<JsonLines.Options, "isRecord"> {
@@ -110,7 +110,7 @@ const make = (dialect: DialectReader, name: string | undefined, ends: Ends | und
   let earlyBytes = 0
   let refused = false
   const values = () => early.map(({ value }) => value)
-  const openedBy = ({ head, makeFold }: Opened): ReadonlyArray<Piece> => {
+  const openedBy = ({ head, makeFold }: OpenLog): ReadonlyArray<Piece> => {
     const opened = makeFold(ends)
     fold = opened
     const records = early

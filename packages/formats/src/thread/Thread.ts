@@ -180,9 +180,13 @@ const load = Effect.fnUntraced(function* (
 
 const noMetrics: ThreadMetrics = { totalTurns: 0, totalTokens: 0, totalToolCalls: 0, totalDurationMs: 0 }
 
-type Used = Partial<Omit<ThreadMetrics, "totalToolCalls">>
+type TurnMetrics = Partial<Omit<ThreadMetrics, "totalToolCalls">>
 
-const addMetrics = (metrics: ThreadMetrics, used: Used, messages: ReadonlyArray<ThreadMessage>): ThreadMetrics => ({
+const addMetrics = (
+  metrics: ThreadMetrics,
+  used: TurnMetrics,
+  messages: ReadonlyArray<ThreadMessage>
+): ThreadMetrics => ({
   totalTurns: metrics.totalTurns + (used.totalTurns ?? 0),
   totalTokens: metrics.totalTokens + (used.totalTokens ?? 0),
   totalToolCalls: metrics.totalToolCalls + messages.reduce((calls, { content }) => calls + callsOf(content).length, 0),

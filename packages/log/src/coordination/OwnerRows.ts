@@ -55,7 +55,7 @@ export interface Sighting {
 }
 
 /** One look at an owner. */
-interface Look {
+interface Observation {
   readonly sign: string
   readonly at: bigint
   /** Whether the owner's main thread runs at this moment: then its silence proves nothing. */
@@ -63,7 +63,7 @@ interface Look {
 }
 
 /** Adds one look. */
-export const observe = (before: Sighting | undefined, { at, sign, working }: Look): Sighting => {
+export const observe = (before: Sighting | undefined, { at, sign, working }: Observation): Sighting => {
   if (before === undefined) return { sign, at, silentMs: 0, renewed: false }
   if (before.sign !== sign) return { sign, at, silentMs: 0, renewed: true }
   const gapMs = working ? 0 : Number(at - before.at) / 1e6

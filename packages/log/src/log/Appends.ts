@@ -8,7 +8,7 @@ import * as SqlError from "@effect/sql/SqlError"
 import { Array as Arr, Cause, Effect, Either, Exit, Option } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { EventID, SessionID } from "../domain/Identifiers.ts"
-import type { Encoded } from "../events/Registry.ts"
+import type { EncodedEvent } from "../events/Registry.ts"
 import type { DurableType, SessionEvent } from "../events/SessionEvents.ts"
 import { join } from "../projection/Change.ts"
 import { project } from "../projection/Projection.ts"
@@ -41,7 +41,7 @@ export interface Projector {
 
 export interface EncodedDraft {
   readonly type: DurableType
-  readonly encoded: Encoded
+  readonly encoded: EncodedEvent
 }
 
 export interface Target {

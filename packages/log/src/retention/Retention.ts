@@ -43,7 +43,7 @@ import * as Space from "./Space.ts"
 
 // Puts an archive's events back at their positions, below the floor, until one transaction lowers the floor.
 
-interface Restored {
+interface RestoredArchive {
   readonly header: Header
   readonly events: number
 }
@@ -131,7 +131,7 @@ export const restore = Effect.fn("Retention.restore")(function* (file: string, o
   const claimed = yield* claim(sql, subject)
   yield* putBack(sql, claimed, archive, options)
   yield* sweepMoved(sql, claimed, header.from, options)
-  return { header, events } satisfies Restored
+  return { header, events } satisfies RestoredArchive
 }, typed)
 
 /** Which events may go. */

@@ -22,7 +22,7 @@ import type { StoreError } from "./StoreError.ts"
 import type { Leaf, TreePlace } from "./TreeRows.ts"
 import type { Redoable, Undoable } from "./UndoRows.ts"
 
-export type { Leaf, TreePlace as Place } from "./TreeRows.ts"
+export type { Leaf, TreePlace } from "./TreeRows.ts"
 export type { UnsettledTool } from "./ActivityRows.ts"
 
 /** The read side of one database. */

@@ -20,7 +20,7 @@ import { foreignPart, type Site } from "./Site.ts"
 const here: Site = { host: "127.0.0.1", names: [], scheme: "http", origins: [] }
 
 /** The parts of a request that decide. */
-export interface Asked {
+export interface RequestHead {
   readonly method: string
   readonly host: string | undefined
   readonly origin: string | undefined
@@ -34,7 +34,7 @@ export interface Refusal {
 }
 
 /** The refusal of a request, or undefined for one that may be answered. The token is compared last. */
-export const refusal = ({ host, method, origin, tokens }: Asked, token: AccessToken): Refusal | undefined => {
+export const refusal = ({ host, method, origin, tokens }: RequestHead, token: AccessToken): Refusal | undefined => {
   switch (foreignPart(here, { host, origin })) {
     case "host":
       return { status: 403, reason: "this server answers only at 127.0.0.1 and localhost" }
@@ -54,7 +54,7 @@ export const refusal = ({ host, method, origin, tokens }: Asked, token: AccessTo
       }
 }
 
-const asked = (request: HttpServerRequest.HttpServerRequest): Asked => ({
+const asked = (request: HttpServerRequest.HttpServerRequest): RequestHead => ({
   method: request.method,
   host: request.headers["host"],
   origin: request.headers["origin"],

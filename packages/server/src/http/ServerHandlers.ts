@@ -145,14 +145,14 @@ const ofProcess = (version: string): Effect.Effect<string> =>
 
 // Answers requests about the server's machine, which the host measures and lists.
 
-export interface Measuring {
+export interface StatsRequest {
   readonly sessionID?: SessionID | undefined
   readonly exact: boolean
 }
 
 /** What the host of the server knows. */
 export interface Machine {
-  readonly stats: (what: Measuring) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
+  readonly stats: (what: StatsRequest) => Effect.Effect<StatsReport, SessionNotFound | LogUnavailable>
   /** The open live shells, in the order of their opening. */
   readonly shells: Effect.Effect<ReadonlyArray<OpenShell>, ShellsUnavailable>
 }
@@ -164,7 +164,7 @@ const measurements = 1
 export const machineLayer = (machine: Partial<Machine> = {}) => {
   const { shells, stats } = machine
   const one = Effect.unsafeMakeSemaphore(measurements).withPermits(1)
-  const measured = (what: Measuring) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
+  const measured = (what: StatsRequest) => (stats === undefined ? new NotServed({ what: "stats" }) : one(stats(what)))
   return HttpApiBuilder.group(Api, "machine", (handlers) =>
     handlers
       .handle("stats", ({ urlParams }) => measured({ exact: urlParams.exact === "1" }))

@@ -256,7 +256,7 @@ export interface CompiledBudget {
 }
 
 /** What a budget leaves of a stream. */
-export interface Shaped {
+export interface ShapedOutput {
   readonly text: string
   readonly truncated: boolean
   readonly report: StreamReport
@@ -264,7 +264,7 @@ export interface Shaped {
 
 export interface LineBudget {
   readonly add: (text: string) => void
-  readonly end: () => Shaped
+  readonly end: () => ShapedOutput
 }
 
 /** Compiles a budget before the command runs. */

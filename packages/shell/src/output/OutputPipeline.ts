@@ -8,7 +8,7 @@ import * as LineBudget from "./LineBudget.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 
 /** What a silent stream becomes. */
-export const silent: LineBudget.Shaped = {
+export const silent: LineBudget.ShapedOutput = {
   text: "",
   truncated: false,
   report: { lines_total: 0, lines_kept: 0, characters_total: 0, characters_kept: 0 }
@@ -24,7 +24,7 @@ interface OutputPipelineOptions {
 export interface OutputPipeline {
   readonly add: (bytes: Uint8Array) => void
   /** Call once, after the last bytes. */
-  readonly end: () => LineBudget.Shaped
+  readonly end: () => LineBudget.ShapedOutput
 }
 
 interface CleanText {

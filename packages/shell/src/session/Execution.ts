@@ -11,7 +11,7 @@ import type { OutputFile, OutputStore, OutputStream } from "../output/OutputStor
 import { redacted, type Secrets } from "../output/RedactionStream.ts"
 import type { Transport } from "../transport/Program.ts"
 import type { Sink, Sinks } from "./Dialogue.ts"
-import type { Ended } from "./LiveShell.ts"
+import type { CommandEnd } from "./LiveShell.ts"
 import type { Dialect } from "./ShellScripts.ts"
 
 // A command's standard input that is written while the command runs: a fifo where the shell is, which a program beside
@@ -100,7 +100,7 @@ interface ExecutionOptions {
 }
 
 /** What the caller knows of the command. */
-export interface Measured {
+export interface CommandTiming {
   readonly millis: number
   readonly late: string
 }
@@ -108,7 +108,7 @@ export interface Measured {
 export interface Execution {
   readonly sinks: Sinks
   /** Called once, after the end of the command. */
-  readonly result: (ended: Ended, more: Measured) => ExecResult
+  readonly result: (ended: CommandEnd, more: CommandTiming) => ExecResult
 }
 
 /** Exit code of a command that was stopped before its timeout: 128 + SIGINT. */

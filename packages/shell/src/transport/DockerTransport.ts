@@ -168,11 +168,11 @@ const endOf = Effect.fnUntraced(function* (inside: Inside, code: number | null):
   return lostExit
 })
 
-interface Started extends Ending {
+interface DockerProcess extends Ending {
   readonly child: ChildProcessWithoutNullStreams
 }
 
-const start = (inside: Inside, script: string): Effect.Effect<Started, TransportFailed> =>
+const start = (inside: Inside, script: string): Effect.Effect<DockerProcess, TransportFailed> =>
   Effect.async((resume) => {
     const { client, found, target } = inside
     const cannot = () => resume(failed("no shell", `the program ${client.program} cannot be started with this script`))

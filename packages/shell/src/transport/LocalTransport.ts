@@ -53,13 +53,13 @@ const killGroup = (pid: number) => {
   }
 }
 
-interface Started extends Ending {
+interface LocalProcess extends Ending {
   readonly pid: number
   readonly streams: ReadonlyArray<Readable | Writable>
 }
 
 const startProcess = ({ cwd, env, prefix }: LocalLaunch, script: string) =>
-  Effect.async<Started, TransportFailed>((resume) => {
+  Effect.async<LocalProcess, TransportFailed>((resume) => {
     const refuse = (cause: unknown) => resume(startFailed(cause, cwd, Buffer.byteLength(script)))
     try {
       const [file = "sh", ...args] = [...prefix, "sh", "-c", script]

@@ -244,12 +244,12 @@ const openConnection = Effect.fn("SshConnection.open")(function* (
   return { client, name, shared }
 })
 
-interface Opened extends Ending {
+interface OpenChannel extends Ending {
   readonly channel: ClientChannel
 }
 
 /** Listens to the channel at once: its end may come in the same packet as its beginning. */
-const opened = (channel: ClientChannel): Opened => {
+const opened = (channel: ClientChannel): OpenChannel => {
   const ending = makeProgram({
     input: channel,
     outputs: [
@@ -262,7 +262,7 @@ const opened = (channel: ClientChannel): Opened => {
   return { ...ending, channel }
 }
 
-const start = ({ client, name }: Connection, script: string): Effect.Effect<Opened, TransportFailed> =>
+const start = ({ client, name }: Connection, script: string): Effect.Effect<OpenChannel, TransportFailed> =>
   Effect.async((resume) => {
     // OpenSSH ends the whole connection if a command contains NUL.
     if (script.includes("\0")) return resume(Effect.fail(failed("no shell", "a script cannot contain NUL")))

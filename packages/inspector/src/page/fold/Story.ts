@@ -9,7 +9,7 @@ import { withheldText } from "@daybook/log/domain/Message"
 import { type Lane, Timeline } from "./Timeline.ts"
 
 /** One provider request that ended. */
-export interface Spent {
+export interface RequestCost {
   readonly seq: number
   readonly at: number
   readonly input: number
@@ -25,7 +25,7 @@ export interface Spent {
 }
 
 export class Spending {
-  readonly points: Array<Spent> = []
+  readonly points: Array<RequestCost> = []
   budget: Budget = {}
   totalCost = 0
   totalTokens = 0
